@@ -1,0 +1,67 @@
+/**
+ * The closed table of error codes (management-api.md section 7, decisions.md section 1): every refusal that can
+ * leave the service has its code, HTTP status and default public message here and nowhere else.
+ */
+export const ERRORS = {
+  VALIDATION_FAILED: { status: 400, message: "The request is not as the contract says." },
+  IDEMPOTENCY_KEY_REQUIRED: { status: 400, message: "Send an idempotencyKey, kept before the call." },
+  BAD_CURSOR: { status: 400, message: "The cursor is malformed or belongs to another list." },
+  UNAUTHORIZED: { status: 401, message: "The credential is missing, invalid, expired or revoked." },
+  SECOND_FACTOR_REQUIRED: { status: 401, message: "Sign in again with a code of the second factor." },
+  AGENT_PAUSED: { status: 403, message: "The agent is paused." },
+  INSUFFICIENT_SCOPE: { status: 403, message: "The key lacks the scope for this action." },
+  OUTSIDE_BINDING: { status: 403, message: "The container lies outside the key's binding." },
+  SESSION_REQUIRED: { status: 403, message: "Only a person's session may do this." },
+  ROLE_REQUIRED: { status: 403, message: "The member's role does not allow this." },
+  STEP_UP_REQUIRED: { status: 403, message: "Verify the second factor first (POST /v1/auth/step-up)." },
+  TOOL_NOT_ALLOWED: { status: 403, message: "The agent's key is not scoped to this tool." },
+  WRONG_CREDENTIAL: { status: 403, message: "This kind of credential does not belong on this route." },
+  SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was used already." },
+  SECOND_FACTOR_LOCKED: { status: 403, message: "Too many wrong codes; the factor is locked for a while." },
+  NOT_FOUND: { status: 404, message: "There is no such resource." },
+  VERSION_CONFLICT: { status: 409, message: "The version is stale; read again, then retry." },
+  REQUEST_IN_PROGRESS: { status: 409, message: "The same request is still in progress; replay it." },
+  ORG_NOT_READY: { status: 409, message: "The organization is not ready yet; replay." },
+  AGENT_ARCHIVED: { status: 409, message: "The agent is archived." },
+  CONTAINER_ARCHIVED: { status: 409, message: "The project or team is archived." },
+  APPROVAL_ALREADY_RESOLVED: { status: 409, message: "The approval request is resolved already." },
+  APPROVAL_EXPIRED: { status: 409, message: "The approval request expired without a decision." },
+  PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
+  PAYLOAD_TOO_LARGE: { status: 413, message: "The body is larger than 256 KiB." },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json." },
+  IDEMPOTENCY_KEY_REUSED: { status: 422, message: "The idempotencyKey was used with another payload." },
+  RATE_LIMITED: { status: 429, message: "Too many requests; retry later." },
+  INTERNAL: { status: 500, message: "Something went wrong on our side." },
+  CREATE_RETRYABLE: { status: 503, message: "The create failed for now; replay the same key and payload." },
+  SERVICE_UNAVAILABLE: { status: 503, message: "A part of the service is not reachable; retry shortly." },
+} as const satisfies Record<string, { readonly status: number; readonly message: string }>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export interface ValidationIssue {
+  /** Where in the request, dotted: `body.amountCents`. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A refusal as a value. `message` is for the public; it never carries text from outside unescaped. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** Overrides the table's status where decisions.md gives one code two (SECOND_FACTOR_INVALID: 401 at sign-in). */
+  readonly status?: number;
+  readonly issues?: readonly ValidationIssue[];
+  readonly requiredScope?: string;
+  readonly retryAfterSeconds?: number;
+}
+
+/** Builds a refusal with the table's message unless a better one is given. */
+export function refusal(
+  code: ErrorCode,
+  message?: string,
+  more: Omit<Refusal, "code" | "message"> = {},
+): Refusal {
+  return { code, message: message ?? ERRORS[code].message, ...more };
+}
+
+export const statusOf = (value: Refusal): number => value.status ?? ERRORS[value.code].status;

@@ -1,0 +1,11 @@
+import type { Refusal } from "./errors.ts";
+
+/** What an operation that can be refused answers: a value, or a refusal from the closed table of errors. */
+export type Result<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
+
+export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
+export const refused = (refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } => ({
+  ok: false,
+  refusal,
+});
