@@ -1,0 +1,83 @@
+import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
+import { MongoBulkWriteError } from "mongodb";
+
+/** How one of the combined operations ended. */
+export type BulkOutcome = "written" | "duplicate";
+
+interface Waiting<T extends Document> {
+  readonly operation: AnyBulkWriteOperation<T>;
+  readonly resolve: (outcome: BulkOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const DUPLICATE_KEY = 11_000;
+
+/** Operations in one bulk at the most, and bulks under way at once: further operations wait for the next. */
+const BULK_OPERATIONS_MAX = 500;
+const BULKS_IN_FLIGHT_MAX = 2;
+
+/**
+ * Combines single writes to one collection, from all requests, into unordered bulks: what arrives while one is under
+ * way goes together in the next. Each caller waits for its own operation, acknowledged as the collection's write
+ * concern says. A duplicate key is an outcome, since conditional upserts and once-only inserts are made of it.
+ */
+export class BulkWriter<T extends Document> {
+  readonly #collection: Collection<T>;
+  #waiting: Waiting<T>[] = [];
+  #inFlight = 0;
+  #scheduled = false;
+
+  constructor(collection: Collection<T>) {
+    this.#collection = collection;
+  }
+
+  write(operation: AnyBulkWriteOperation<T>): Promise<BulkOutcome> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ operation, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#inFlight >= BULKS_IN_FLIGHT_MAX || this.#waiting.length === 0) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      void this.#flush();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#waiting.splice(0, BULK_OPERATIONS_MAX);
+    if (batch.length === 0) return;
+    this.#inFlight += 1;
+    try {
+      await this.#collection.bulkWrite(
+        batch.map((waiting) => waiting.operation),
+        { ordered: false },
+      );
+      for (const waiting of batch) waiting.resolve("written");
+    } catch (error) {
+      settleFailed(batch, error);
+    } finally {
+      this.#inFlight -= 1;
+      this.#schedule();
+    }
+  }
+}
+
+/** In an unordered bulk each operation fails or succeeds for itself; any other failure is everyone's. */
+function settleFailed<T extends Document>(batch: readonly Waiting<T>[], error: unknown): void {
+  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError() !== undefined) {
+    for (const waiting of batch) waiting.reject(error);
+    return;
+  }
+  const errors = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors];
+  const failures = new Map(errors.map((failure) => [failure.index, failure]));
+  batch.forEach((waiting, index) => {
+    const failure = failures.get(index);
+    if (failure === undefined) waiting.resolve("written");
+    else if (failure.code === DUPLICATE_KEY) waiting.resolve("duplicate");
+    else waiting.reject(failure);
+  });
+}

@@ -1,0 +1,115 @@
+import type { Document } from "mongodb";
+import type { ApprovalResolution, BudgetContext, Rail, Resolver, TransactionStatus } from "../src/domain/agent/payment.ts";
+import type { BudgetPolicy, DenialCode } from "../src/domain/agent/policy.ts";
+import type { AgentLifecycle } from "../src/domain/agent/state.ts";
+
+/** The records in MongoDB that answer questions. What decides about money is in the actors. */
+
+export interface TransactionDocument extends Document {
+  _id: string;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  agentId: string;
+  agentName: string;
+  /** Unique with `agentId`: an idempotency key makes one transaction. */
+  keyHash: string;
+  payloadHash: string;
+  sequence: number;
+  createdAt: Date;
+  merchant: string;
+  merchantCategory: string | null;
+  amountCents: number;
+  currency: string;
+  rail: Rail;
+  status: TransactionStatus;
+  purpose: string;
+  denialReason: string | null;
+  denialCode: DenialCode | null;
+  denialDetails: { limit: number; remaining: number; resetsAt: Date | null } | null;
+  deniedAt: Date | null;
+  /** What a person said on denying it. */
+  feedback: string | null;
+  onChainTxHash: string | null;
+  chainCaip2: string | null;
+  approvalId: string | null;
+  revision: number;
+}
+
+export interface ApprovalDocument extends Document {
+  _id: string;
+  transactionId: string;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  agentId: string;
+  agentName: string;
+  amountCents: number;
+  currency: string;
+  rail: Rail;
+  recipient: string;
+  purpose: string;
+  budgetContext: BudgetContext;
+  flaggedByRuleTypes: string[];
+  createdAt: Date;
+  expiresAt: Date;
+  state: "pending" | "completed";
+  resolution: ApprovalResolution | null;
+  resolvedAt: Date | null;
+  resolvedBy: Resolver | null;
+  feedback: string | null;
+  revision: number;
+}
+
+export interface AgentKeyRecord {
+  id: string;
+  /** HMAC of the key's value with the server-held pepper; the value itself is kept nowhere. */
+  hash: string;
+  last4: string;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+export interface AgentDocument extends Document {
+  _id: string;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  name: string;
+  description: string | null;
+  /** Tools the key may call; null: all. */
+  scopes: string[] | null;
+  lifecycle: AgentLifecycle;
+  policy: BudgetPolicy;
+  policyVersion: number;
+  spentCents: number;
+  reservedCents: number;
+  key: AgentKeyRecord | null;
+  createdBy: { type: "user" | "organization_key"; id: string };
+  createdAt: Date;
+  updatedAt: Date;
+  archivedAt: Date | null;
+  /** The actor's revision that `lifecycle`, policy and totals were written from. */
+  revision: number;
+}
+
+export interface ContainerDocument extends Document {
+  _id: string;
+  organizationId: string;
+  name: string;
+  description: string | null;
+  createdAt: Date;
+  archivedAt: Date | null;
+}
+export type ProjectDocument = ContainerDocument;
+export type TeamDocument = ContainerDocument & { projectId: string };
+
+export const COLLECTIONS = {
+  agents: "agents",
+  agentCreates: "agent_creates",
+  transactions: "transactions",
+  approvals: "approvals",
+  projects: "projects",
+  teams: "teams",
+  sandboxCardLedger: "sandbox_card_ledger",
+} as const;

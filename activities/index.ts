@@ -1,0 +1,63 @@
+import type { Db } from "mongodb";
+import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
+import { settle } from "../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../src/domain/agent/state.ts";
+import { createPaymentEffects, type EffectDependencies } from "./effects.ts";
+import { provisionOrganization } from "./organizations.ts";
+import type { AgentGateway } from "./ports.ts";
+import type { Activities } from "./types.ts";
+
+export interface ActivityDependencies extends EffectDependencies {
+  readonly agents: AgentGateway;
+  readonly db: Db;
+}
+
+/** The activities over their dependencies; the worker registers them. */
+export function createActivities(dependencies: ActivityDependencies): Activities {
+  const { agents, clock, db, projections, rails } = dependencies;
+  const effects = createPaymentEffects(dependencies);
+
+  async function confirm(
+    profile: AgentProfile,
+    payment: Payment,
+    outcome: { result: RailOutcome; at: number } | null,
+  ): Promise<void> {
+    const { transactionId } = payment.request;
+    const { revision } = payment;
+    await agents.submit(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
+  }
+
+  return {
+    carryOutPayment: ({ profile, payment }) => effects.carryOut(profile, payment, "server"),
+
+    writeAgentSummary: ({ agentId, summary }) => projections.writeAgentSummary(agentId, summary),
+
+    async expireApproval({ profile, transactionId }) {
+      const reply = await agents.submit(profile.agentId, { kind: "expire", transactionId });
+      if (reply.kind !== "payment") return null;
+      if (reply.payment.phase === "sending") return reply.payment;
+      await effects.record(profile, reply.payment);
+      await confirm(profile, reply.payment, null);
+      return reply.payment;
+    },
+
+    async executeApproved({ profile, payment }) {
+      const done = await effects.carryOut(profile, payment, "approval");
+      await confirm(profile, done.payment, done.outcome);
+      return done.payment;
+    },
+
+    async followPayment({ profile, payment }) {
+      const result = await rails[payment.request.rail].query(payment);
+      if (result === null) return payment;
+      const at = clock().getTime();
+      const followed = settle(payment, result, at);
+      if (followed === payment) return payment;
+      await effects.record(profile, followed);
+      await confirm(profile, followed, { result, at });
+      return followed;
+    },
+
+    provisionOrganization: (input) => provisionOrganization(db, input, clock()),
+  };
+}

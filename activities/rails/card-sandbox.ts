@@ -1,0 +1,111 @@
+import type { Collection, Db, Document } from "mongodb";
+import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import { BulkWriter } from "../bulk-writer.ts";
+import { COLLECTIONS } from "../documents.ts";
+import type { Clock, RailPort } from "../ports.ts";
+
+/** Merchants at which the sandbox processor behaves specially (decisions.md section 6). */
+export const SANDBOX_MERCHANTS = {
+  decline: "sandbox-decline",
+  reverse: "sandbox-reverse",
+  slow: "sandbox-slow",
+  flaky: "sandbox-flaky",
+} as const;
+
+export const SLOW_SETTLEMENT_SECONDS = 3;
+export const REVERSAL_AFTER_SECONDS = 1;
+
+/** One effect on the processor's books; the id makes each effect of a transaction happen once. */
+export interface CardLedgerDocument extends Document {
+  _id: string;
+  organizationId: string;
+  transactionId: string;
+  merchant: string;
+  amountCents: number;
+  status: "captured" | "reversed";
+  createdAt: Date;
+  /** Until then the capture is not final. */
+  settlesAt: Date | null;
+  reversesAt: Date | null;
+}
+
+/** The processor took the call, and the line broke before it answered. */
+export class ProcessorConnectionLost extends Error {
+  override readonly name = "ProcessorConnectionLost";
+}
+
+const captureId = (transactionId: string): string => `capture/${transactionId}`;
+const reversalId = (transactionId: string): string => `reversal/${transactionId}`;
+
+/**
+ * The sandbox's card processor: a real counterpart with books of its own in MongoDB. A charge is idempotent by
+ * transaction id: its entry's id is made of it, and the journaled insert is the effect. A decline makes no entry.
+ */
+export class CardSandbox implements RailPort {
+  readonly #ledger: Collection<CardLedgerDocument>;
+  readonly #writes: BulkWriter<CardLedgerDocument>;
+  readonly #clock: Clock;
+
+  constructor(db: Db, clock: Clock) {
+    this.#ledger = db.collection<CardLedgerDocument>(COLLECTIONS.sandboxCardLedger);
+    this.#writes = new BulkWriter(this.#ledger);
+    this.#clock = clock;
+  }
+
+  async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const { transactionId, recipient: merchant } = payment.request;
+    if (merchant === SANDBOX_MERCHANTS.decline) {
+      return { status: "failed", code: "CARD_DECLINED", reason: "The card issuer declined the payment." };
+    }
+    const entry = this.#capture(profile, payment);
+    const first = (await this.#writes.write({ insertOne: { document: entry } })) === "written";
+    if (!first) return (await this.query(payment)) ?? unreachable(transactionId);
+    if (merchant === SANDBOX_MERCHANTS.flaky) throw new ProcessorConnectionLost(transactionId);
+    return this.#outcome(entry);
+  }
+
+  async query(payment: Payment): Promise<RailOutcome | null> {
+    const { transactionId, amountCents } = payment.request;
+    const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    if (entry === null) return null;
+    if (entry.amountCents !== amountCents) throw new Error(`another amount under ${transactionId}`);
+    if (entry.reversesAt !== null && entry.reversesAt <= this.#clock()) {
+      await this.#reverse(entry, entry.reversesAt);
+      return { status: "reversed" };
+    }
+    return this.#outcome(entry);
+  }
+
+  #capture(profile: AgentProfile, payment: Payment): CardLedgerDocument {
+    const { transactionId, recipient: merchant, amountCents } = payment.request;
+    const now = this.#clock();
+    const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000);
+    return {
+      _id: captureId(transactionId),
+      organizationId: profile.organizationId,
+      transactionId,
+      merchant,
+      amountCents,
+      status: "captured",
+      createdAt: now,
+      settlesAt: merchant === SANDBOX_MERCHANTS.slow ? after(SLOW_SETTLEMENT_SECONDS) : null,
+      reversesAt: merchant === SANDBOX_MERCHANTS.reverse ? after(REVERSAL_AFTER_SECONDS) : null,
+    };
+  }
+
+  #outcome(entry: CardLedgerDocument): RailOutcome {
+    if (entry.settlesAt !== null && entry.settlesAt > this.#clock()) return { status: "pending" };
+    return { status: "settled", final: entry.reversesAt === null };
+  }
+
+  async #reverse(entry: CardLedgerDocument, createdAt: Date): Promise<void> {
+    const _id = reversalId(entry.transactionId);
+    const reversal: CardLedgerDocument = { ...entry, _id, status: "reversed", createdAt };
+    await this.#writes.write({ insertOne: { document: reversal } });
+  }
+}
+
+function unreachable(transactionId: string): never {
+  throw new Error(`the ledger has lost its entry of ${transactionId}`);
+}

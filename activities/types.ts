@@ -1,0 +1,20 @@
+import type { Payment } from "../src/domain/agent/payment.ts";
+import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { CarriedOut } from "../src/messages/agent.ts";
+import type { OrganizationInput } from "../src/messages/organization.ts";
+
+/** The activities as workflows see them. Each can be run any number of times with the same effect as once. */
+export interface Activities {
+  /** Carries out what a payment still asks for; the agent's actor itself records the result. */
+  carryOutPayment(input: { profile: AgentProfile; payment: Payment }): Promise<CarriedOut>;
+  /** Writes the agent's record as its actor has it. */
+  writeAgentSummary(input: { agentId: string; summary: AgentSummary }): Promise<void>;
+  /** Asks the agent's actor to expire a payment on hold; answers the payment as it is then, null if long over. */
+  expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<Payment | null>;
+  /** Calls the rail for an approved payment, writes it down and tells the agent's actor. */
+  executeApproved(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
+  /** Asks the rail what has become of a payment; writes down and tells the actor what is new. */
+  followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
+  /** Creates the organization's default project and team, and marks it ready. */
+  provisionOrganization(input: OrganizationInput): Promise<void>;
+}

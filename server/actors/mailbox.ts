@@ -1,0 +1,210 @@
+import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
+import type { AgentSummary } from "../../src/domain/agent/state.ts";
+import type { SubmitResult } from "../../src/messages/agent.ts";
+import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
+
+/** Commands that may wait for one agent in this process. */
+const WAITING_COMMANDS_MAX = 1_000;
+
+/** How far behind its actor an agent's record may be when nobody on this server reads it. */
+const SUMMARY_AFTER_MS = 500;
+
+/** The actor, or the engine beneath it, did not answer in time: the commands may or may not have been decided. */
+export class ActorUnavailable extends Error {
+  override readonly name = "ActorUnavailable";
+}
+
+export interface MailboxDependencies {
+  /** Sends one update to the agent's actor and waits for its result, to a bound. */
+  readonly submit: (agentId: string, commands: readonly AgentCommand[]) => Promise<SubmitResult>;
+  readonly writeSummary: (agentId: string, summary: AgentSummary) => Promise<void>;
+  /** How long a confirmation waits for an update to ride along with. Well under the actor's own sweep. */
+  readonly confirmAfterMs: number;
+  readonly onError: (message: string, error: unknown) => void;
+}
+
+/** What this process last heard of an actor's table of idempotency keys. */
+export interface KeyHorizon {
+  readonly forgottenThrough: number;
+  readonly projectedThrough: number;
+}
+
+interface Waiting {
+  readonly command: AgentCommand;
+  readonly resolve: (reply: AgentReply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * One agent's mailbox in this process. At most one update is in flight; what arrives meanwhile goes together in the
+ * next, so that a hot agent costs one workflow task per batch and the engine's bound on updates in flight is never
+ * met. Confirmations ride along, or go by themselves after a short while; losing them costs the actor a sweep.
+ */
+class Mailbox {
+  readonly #agentId: string;
+  readonly #dependencies: MailboxDependencies;
+  readonly #retire: () => void;
+  #waiting: Waiting[] = [];
+  #confirmations: AgentCommand[] = [];
+  #inFlight: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  /** The newest summary that is not written yet, and the revision that was written but not confirmed. */
+  #summary: AgentSummary | null = null;
+  #summaryTimer: NodeJS.Timeout | null = null;
+  #summaryWrite: Promise<void> = Promise.resolve();
+  #writtenSummaryRevision = 0;
+  horizon: KeyHorizon | null = null;
+
+  constructor(agentId: string, dependencies: MailboxDependencies, retire: () => void) {
+    this.#agentId = agentId;
+    this.#dependencies = dependencies;
+    this.#retire = retire;
+  }
+
+  submit(command: AgentCommand): Promise<AgentReply> {
+    if (this.#waiting.length >= WAITING_COMMANDS_MAX) {
+      return Promise.reject(new ActorUnavailable("too many requests wait for this agent"));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ command, resolve, reject });
+      this.#pump();
+    });
+  }
+
+  confirmLater(command: AgentCommand): void {
+    this.#confirmations.push(command);
+    if (this.#inFlight !== null) return;
+    this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
+  }
+
+  /** Sends what waits, confirmations too, and waits until the agent's record shows it. */
+  async flush(): Promise<void> {
+    while (this.#inFlight !== null || this.#waiting.length > 0 || this.#confirmations.length > 0) {
+      this.#confirmNow();
+      await this.#inFlight;
+    }
+    this.#writeSummary();
+    await this.#summaryWrite;
+  }
+
+  #confirmNow(): void {
+    this.#clearTimer();
+    if (this.#inFlight === null && this.#confirmations.length > 0) this.#send();
+  }
+
+  #pump(): void {
+    if (this.#inFlight === null && this.#waiting.length > 0) this.#send();
+  }
+
+  #send(): void {
+    this.#clearTimer();
+    this.#inFlight = this.#exchange().finally(() => {
+      this.#inFlight = null;
+      this.#pump();
+      if (this.#inFlight !== null) return;
+      if (this.#confirmations.length === 0) this.#retireIfIdle();
+      else this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
+    });
+  }
+
+  #retireIfIdle(): void {
+    const busy = this.#inFlight !== null || this.#waiting.length > 0 || this.#confirmations.length > 0;
+    if (!busy && this.#summary === null && this.#summaryTimer === null) this.#retire();
+  }
+
+  async #exchange(): Promise<void> {
+    const confirmations = this.#confirmations.splice(0, SUBMIT_BATCH_MAX);
+    const batch = this.#waiting.splice(0, Math.max(1, SUBMIT_BATCH_MAX - confirmations.length));
+    const told: AgentCommand[] =
+      this.#writtenSummaryRevision > 0
+        ? [{ kind: "confirm_summary", revision: this.#writtenSummaryRevision }]
+        : [];
+    const commands = [...told, ...confirmations, ...batch.map((waiting) => waiting.command)];
+    try {
+      const result = await this.#dependencies.submit(this.#agentId, commands);
+      if (told.length > 0) this.#writtenSummaryRevision = 0;
+      this.#learn(result);
+      const replies = result.replies.slice(told.length + confirmations.length);
+      batch.forEach((waiting, index) => {
+        const reply = replies[index];
+        if (reply === undefined) waiting.reject(new Error("the actor answered fewer commands than it got"));
+        else waiting.resolve(reply);
+      });
+    } catch (error) {
+      if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the actor sweeps", error);
+      for (const waiting of batch) waiting.reject(error);
+    }
+  }
+
+  #learn(result: SubmitResult): void {
+    const { forgottenThrough, projectedThrough, summary } = result;
+    this.horizon = { forgottenThrough, projectedThrough };
+    this.#summary = summary;
+    this.#summaryTimer ??= setTimeout(() => this.#writeSummary(), SUMMARY_AFTER_MS);
+  }
+
+  /** The agent's record follows its actor a little behind, many changes in one write; a flush writes at once. */
+  #writeSummary(): void {
+    if (this.#summaryTimer !== null) clearTimeout(this.#summaryTimer);
+    const summary = this.#summary;
+    if (summary === null) return;
+    this.#summary = null;
+    this.#summaryWrite = this.#dependencies
+      .writeSummary(this.#agentId, summary)
+      .then(() => {
+        this.#writtenSummaryRevision = Math.max(this.#writtenSummaryRevision, summary.revision);
+      })
+      .catch((error: unknown) => this.#dependencies.onError("the agent's record was not written", error))
+      .finally(() => {
+        this.#summaryTimer = null;
+        this.#retireIfIdle();
+      });
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+}
+
+/** The mailboxes of this process, one for each agent that has something under way. */
+export class AgentMailboxes {
+  readonly #mailboxes = new Map<string, Mailbox>();
+  readonly #dependencies: MailboxDependencies;
+
+  constructor(dependencies: MailboxDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Puts one command to an agent's actor. Throws `ActorUnavailable` when no answer came in time. */
+  submit(agentId: string, command: AgentCommand): Promise<AgentReply> {
+    return this.#of(agentId).submit(command);
+  }
+
+  /** Tells the actor what was carried out, with its next update or shortly after. */
+  confirmLater(agentId: string, command: AgentCommand): void {
+    this.#of(agentId).confirmLater(command);
+  }
+
+  /** What is known of the actor's remembered keys; null when this process has not spoken to it lately. */
+  horizonOf(agentId: string): KeyHorizon | null {
+    return this.#mailboxes.get(agentId)?.horizon ?? null;
+  }
+
+  /** After this, actor and record show everything that this process has carried out for the agent. */
+  async flush(agentId: string): Promise<void> {
+    await this.#mailboxes.get(agentId)?.flush();
+  }
+
+  async flushAll(): Promise<void> {
+    await Promise.all([...this.#mailboxes.values()].map((mailbox) => mailbox.flush()));
+  }
+
+  #of(agentId: string): Mailbox {
+    const existing = this.#mailboxes.get(agentId);
+    if (existing !== undefined) return existing;
+    const mailbox = new Mailbox(agentId, this.#dependencies, () => this.#mailboxes.delete(agentId));
+    this.#mailboxes.set(agentId, mailbox);
+    return mailbox;
+  }
+}

@@ -1,0 +1,146 @@
+import type { Client } from "@temporalio/client";
+import { WorkflowExecutionAlreadyStartedError, WorkflowIdReusePolicy } from "@temporalio/client";
+import type { PaymentWorkflows } from "../../activities/ports.ts";
+import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import type { AgentInput, BudgetQueryInput, BudgetView, SubmitResult } from "../../src/messages/agent.ts";
+import {
+  AGENT_SETTINGS,
+  AGENT_WORKFLOW,
+  agentWorkflowId,
+  BUDGET_QUERY,
+  SUBMIT_UPDATE,
+} from "../../src/messages/agent.ts";
+import type { ApprovalInput, ApprovalResult } from "../../src/messages/approval.ts";
+import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
+import { TASK_QUEUE } from "../../src/messages/common.ts";
+import { agentSearchAttributes, paymentSearchAttributes } from "../../src/messages/search-attributes.ts";
+import type { SettlementInput } from "../../src/messages/settlement.ts";
+import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
+import { ActorUnavailable } from "./mailbox.ts";
+
+/** How long one call to the engine may take: a client is answered within 5 s, whatever is down. */
+const CALL_DEADLINE_MS = 4_000;
+
+const once = { taskQueue: TASK_QUEUE, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE } as const;
+
+/** Everything this service says to Temporal, each call bounded in time. */
+export class TemporalActors implements PaymentWorkflows {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
+    const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
+    return this.#bounded(() =>
+      handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
+    );
+  }
+
+  budget(agentId: string, query: BudgetQueryInput): Promise<BudgetView> {
+    const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
+    return this.#bounded(() => handle.query<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY, query));
+  }
+
+  /** Starts an agent's actor; once, however often it is called with the same agent id. */
+  startAgent(profile: AgentProfile, policy: BudgetPolicy): Promise<void> {
+    const input: AgentInput = { start: { kind: "create", profile, policy }, settings: AGENT_SETTINGS };
+    return this.#startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
+      typedSearchAttributes: agentSearchAttributes(profile, "active"),
+      staticSummary: "An agent: its policy, its counters, its reservations",
+    });
+  }
+
+  startApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+    const input = approvalInput(profile, payment);
+    if (input === null) return Promise.resolve();
+    const id = approvalWorkflowId(input.approvalId);
+    return this.#startOnce(APPROVAL_WORKFLOW, id, [input], approvalOptions(profile, payment));
+  }
+
+  /** Tells the approval's workflow; one that never came to run is started with it, one that has ended knows. */
+  async tellApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+    const input = approvalInput(profile, payment);
+    if (input === null) return;
+    await this.#ignoringEnded(() =>
+      this.#client.workflow.signalWithStart(APPROVAL_WORKFLOW, {
+        ...once,
+        ...approvalOptions(profile, payment),
+        workflowId: approvalWorkflowId(input.approvalId),
+        args: [input],
+        signal: RESOLVED_SIGNAL,
+        signalArgs: [payment],
+      }),
+    );
+  }
+
+  startSettlement(profile: AgentProfile, payment: Payment): Promise<void> {
+    const { transactionId } = payment.request;
+    const input: SettlementInput = { profile, payment, asked: 0 };
+    return this.#startOnce(SETTLEMENT_WORKFLOW, settlementWorkflowId(transactionId), [input], {
+      typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
+      staticSummary: `Follows ${transactionId} on the ${payment.request.rail} rail`,
+    });
+  }
+
+  /** The payment once its approval is carried out; null when that takes longer than the bound. */
+  async approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
+    type Approval = (input: ApprovalInput) => Promise<ApprovalResult | null>;
+    const handle = this.#client.workflow.getHandle<Approval>(approvalWorkflowId(approvalId));
+    try {
+      return await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
+    } catch {
+      return null;
+    }
+  }
+
+  async #startOnce(
+    type: string,
+    workflowId: string,
+    args: unknown[],
+    options: { typedSearchAttributes: ReturnType<typeof agentSearchAttributes>; staticSummary: string },
+  ): Promise<void> {
+    await this.#ignoringEnded(() =>
+      this.#client.workflow.start(type, { ...once, ...options, workflowId, args }),
+    );
+  }
+
+  async #ignoringEnded(call: () => Promise<unknown>): Promise<void> {
+    try {
+      await this.#bounded(call);
+    } catch (error) {
+      if (error instanceof ActorUnavailable && error.cause instanceof WorkflowExecutionAlreadyStartedError) return;
+      throw error;
+    }
+  }
+
+  async #bounded<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#client.withDeadline(Date.now() + CALL_DEADLINE_MS, call);
+    } catch (error) {
+      throw new ActorUnavailable("the actor did not answer", { cause: error });
+    }
+  }
+}
+
+function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput | null {
+  const { approval, request } = payment;
+  if (approval === null) return null;
+  return {
+    profile,
+    approvalId: approval.id,
+    transactionId: request.transactionId,
+    amountCents: request.amountCents,
+    flaggedByRuleTypes: approval.flaggedByRuleTypes,
+    expiresAt: approval.expiresAt,
+  };
+}
+
+const approvalOptions = (profile: AgentProfile, payment: Payment) => ({
+  typedSearchAttributes: paymentSearchAttributes(profile, payment.request.transactionId, "pending"),
+  staticSummary: `Waits for a person's decision on ${payment.request.transactionId}`,
+});

@@ -1,0 +1,35 @@
+import { z } from "zod";
+import type { ObjectSchema, Operation } from "./types.ts";
+
+export const noParams = z.strictObject({});
+export const noQuery = z.strictObject({});
+/** For operations without a body: nothing, or an empty object. */
+export const noBody = z.strictObject({}).optional();
+
+type None = typeof noParams;
+
+interface Definition<P extends ObjectSchema, Q extends ObjectSchema, B extends z.ZodType, O extends z.ZodType>
+  extends Omit<Operation<P, Q, B, O>, "params" | "query" | "body" | "tool" | "http"> {
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly http?: Operation["http"];
+  readonly tool?: Operation["tool"];
+}
+
+/** Completes an operation's definition; checked when it is constructed, so a wrong one stops the start. */
+export function define<
+  O extends z.ZodType,
+  P extends ObjectSchema = None,
+  Q extends ObjectSchema = None,
+  B extends z.ZodType = typeof noBody,
+>(definition: Definition<P, Q, B, O>): Operation<P, Q, B, O>;
+export function define(definition: Definition<ObjectSchema, ObjectSchema, z.ZodType, z.ZodType>): Operation {
+  const { params = noParams, query = noQuery, body = noBody, http = null, tool = null, ...rest } = definition;
+  if (http === null && tool === null) throw new Error(`"${rest.summary}" is reachable by nothing`);
+  const named = [...(http?.path.matchAll(/:(\w+)/g) ?? [])].map((match) => match[1]);
+  if (http !== null && named.sort().join() !== Object.keys(params.shape).sort().join()) {
+    throw new Error(`"${rest.summary}": the path and its parameters differ`);
+  }
+  return { ...rest, params, query, body, http, tool };
+}

@@ -1,0 +1,139 @@
+import { z } from "zod";
+import { AGENT_TOOLS } from "../agent-tools.ts";
+import { define } from "../define.ts";
+import { cents, description, idempotencyKey, name, paging, uuid } from "../primitives.ts";
+import { agent, budgetPolicy, listOf, policyFields } from "../records.ts";
+import type { Access } from "../types.ts";
+
+const params = z.strictObject({ id: uuid });
+const answer = z.strictObject({ agent });
+
+/** What the agents' operations need of a key is the same but for the scope; people need no step-up here. */
+const access = (organizationKey: "agents:read" | "agents:write", role: "member" | "admin"): Access => ({
+  kind: "management",
+  organizationKey,
+  role,
+  stepUp: false,
+});
+
+export const createAgentBody = z.strictObject({
+  name,
+  teamId: uuid,
+  budgetCents: cents,
+  description: description.nullable().optional(),
+  autoApprovalThresholdCents: cents.nullable().optional(),
+  scopes: z
+    .array(z.enum(AGENT_TOOLS))
+    .min(1)
+    .refine((tools) => new Set(tools).size === tools.length, "must not name a tool twice")
+    .optional(),
+  idempotencyKey: idempotencyKey.optional(),
+});
+
+/** `mcpConfigBlock`: what an MCP client is configured with (decisions.md section 3). */
+export const mcpConfigBlock = z.strictObject({
+  mcpServers: z.strictObject({
+    "agent-spending-control": z.strictObject({
+      type: z.literal("http"),
+      url: z.string(),
+      headers: z.strictObject({ Authorization: z.string() }),
+    }),
+  }),
+});
+
+export const createAgent = define({
+  summary: "Create an agent",
+  description:
+    "Creates an agent with its policy and first API key, which is shown once. Replaying the same idempotencyKey with " +
+    "the same payload answers 200 with the same agent and never creates another; another payload is 422. " +
+    "Specification 2.1, 3.1, 4.1.",
+  tag: "Agents",
+  access: access("agents:write", "admin"),
+  http: { method: "post", path: "/v1/agents", successStatus: 201 },
+  body: createAgentBody,
+  output: z.strictObject({
+    agent,
+    apiKey: z.string().nullable(),
+    mcpConfigBlock: mcpConfigBlock.nullable(),
+    keyDelivery: z.enum(["expired"]).optional(),
+  }),
+  errors: ["NOT_FOUND", "ORG_NOT_READY", "CONTAINER_ARCHIVED", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS"],
+});
+
+export const listAgents = define({
+  summary: "List agents",
+  description:
+    "The organization's agents, newest first, archived ones too. An unknown project or team as a filter gives an empty list. Specification 4.1.",
+  tag: "Agents",
+  access: access("agents:read", "member"),
+  http: { method: "get", path: "/v1/agents", successStatus: 200 },
+  query: z.strictObject({
+    ...paging,
+    projectId: uuid.optional(),
+    teamId: uuid.optional(),
+    state: z.enum(["active", "paused", "archived"]).optional(),
+  }),
+  output: listOf("agents", agent),
+  errors: ["BAD_CURSOR"],
+});
+
+export const getAgent = define({
+  summary: "Read an agent",
+  description: "One agent's record. Specification 2.1.",
+  tag: "Agents",
+  access: access("agents:read", "member"),
+  http: { method: "get", path: "/v1/agents/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+export const getAgentBudgetPolicy = define({
+  summary: "Read an agent's budget policy",
+  description:
+    "The policy as its actor has it now, with usage and the `version` that a change must name. Specification 2.1, 4.1.",
+  tag: "Agents",
+  access: access("agents:write", "member"),
+  http: { method: "get", path: "/v1/agents/:id/budget-policy", successStatus: 200 },
+  params,
+  output: budgetPolicy,
+  errors: ["NOT_FOUND"],
+});
+
+export const updateAgentBudgetPolicy = define({
+  summary: "Change an agent's budget policy",
+  description:
+    "A partial change: a field left out stays, null clears a ceiling. A stale `version` is 409. A limit may be lowered " +
+    "below what is used: it then stops the next payment. Specification 2.1, 4.1, 5.4.",
+  tag: "Agents",
+  access: { kind: "management", organizationKey: "agents:write", role: "admin", stepUp: true },
+  http: { method: "patch", path: "/v1/agents/:id/budget-policy", successStatus: 200 },
+  params,
+  body: z.strictObject({ ...z.strictObject(policyFields).partial().shape, version: z.int() }),
+  output: budgetPolicy,
+  errors: ["NOT_FOUND", "VERSION_CONFLICT", "AGENT_ARCHIVED"],
+});
+
+export const pauseAgent = define({
+  summary: "Pause an agent",
+  description:
+    "At once: every request of its key is refused from now on. Key and configuration are kept, what is on hold stays. " +
+    "Pausing a paused agent is 200. Specification 3.1.",
+  tag: "Agents",
+  access: access("agents:write", "member"),
+  http: { method: "post", path: "/v1/agents/:id/pause", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
+});
+
+export const resumeAgent = define({
+  summary: "Resume a paused agent",
+  description: "The agent may pay again. Resuming an active agent is 200. Specification 3.1.",
+  tag: "Agents",
+  access: access("agents:write", "member"),
+  http: { method: "post", path: "/v1/agents/:id/resume", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
+});

@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { define } from "../define.ts";
+import { approvalId, paging, text, uuid } from "../primitives.ts";
+import { approval, listOf } from "../records.ts";
+import type { Access } from "../types.ts";
+
+const params = z.strictObject({ id: approvalId });
+const query = z.strictObject({
+  ...paging,
+  agent_id: uuid.optional(),
+  projectId: uuid.optional(),
+  teamId: uuid.optional(),
+});
+const answer = z.strictObject({ approval });
+
+const reads: Access = { kind: "management", organizationKey: "agents:read", role: "member", stepUp: false };
+const decides: Access = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
+
+export const listPendingApprovals = define({
+  summary: "List pending approvals",
+  description: "What waits for a person's decision, newest first. Specification 4.4.",
+  tag: "Approvals",
+  access: reads,
+  http: { method: "get", path: "/v1/approvals/pending", successStatus: 200 },
+  query,
+  output: listOf("approvals", approval),
+  errors: ["BAD_CURSOR"],
+});
+
+export const listCompletedApprovals = define({
+  summary: "List completed approvals",
+  description: "What was resolved, with its resolution, newest first. Specification 4.4.",
+  tag: "Approvals",
+  access: reads,
+  http: { method: "get", path: "/v1/approvals/completed", successStatus: 200 },
+  query,
+  output: listOf("approvals", approval),
+  errors: ["BAD_CURSOR"],
+});
+
+export const approveApproval = define({
+  summary: "Approve a payment on hold",
+  description:
+    "The payment is checked against the hard limits again and carried out. The answer waits a few seconds for it: " +
+    "resolution `approved`, still `executing`, or `failed` with the transaction's denialCode. Specification 3.4, 4.4.",
+  tag: "Approvals",
+  access: decides,
+  http: { method: "post", path: "/v1/approvals/:id/approve", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND", "APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED"],
+});
+
+export const denyApproval = define({
+  summary: "Deny a payment on hold",
+  description:
+    "The amount is released, and the agent reads the feedback with get_denial_feedback. Specification 3.4, 4.4.",
+  tag: "Approvals",
+  access: decides,
+  http: { method: "post", path: "/v1/approvals/:id/deny", successStatus: 200 },
+  params,
+  body: z.strictObject({ feedback: text(1, 1_000) }),
+  output: answer,
+  errors: ["NOT_FOUND", "APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED"],
+});

@@ -1,0 +1,189 @@
+import { z } from "zod";
+import { define } from "../define.ts";
+import { cents, idempotencyKey, paging, paymentCents, text, timestamp, transactionId } from "../primitives.ts";
+import {
+  budgetPolicy,
+  denialCode,
+  denialDetails,
+  listOf,
+  payment,
+  transaction,
+  transactionStatus,
+} from "../records.ts";
+import type { ToolBinding } from "../types.ts";
+
+const params = z.strictObject({ id: transactionId });
+const readOnly = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const;
+const pays = { readOnly: false, destructive: true, idempotent: true, openWorld: true } as const;
+
+const tool = (
+  name: ToolBinding["name"],
+  title: string,
+  hints: ToolBinding["hints"] = readOnly,
+  idName: ToolBinding["idName"] = null,
+): ToolBinding => ({ name, title, hints, idName });
+
+const purpose = text(1, 500).meta({ description: "Why the agent pays; people who decide approvals read it." });
+const shared = {
+  amountCents: paymentCents,
+  currency: z.literal("USD").default("USD"),
+  merchantCategory: z.string().regex(/^\d{4}$/).optional().meta({ description: "Merchant category code." }),
+};
+const card = { merchant: text(1, 200) };
+const wallet = {
+  recipient: z
+    .string()
+    .regex(/^0x([0-9a-f]{40}|[0-9a-fA-F]{40})$/, "must be an address")
+    .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address"),
+};
+
+const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
+
+export const createPayment = define({
+  summary: "Make a payment",
+  description:
+    "Decides the payment by the agent's policy, reserves its amount and carries it out, or holds it for a person's " +
+    "approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
+    "twice: a replay answers 200 with the same transaction as it is now. Decisions 5.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"] },
+  http: { method: "post", path: "/v1/payments", successStatus: 201 },
+  body: z.discriminatedUnion("rail", [
+    z.strictObject({ rail: z.literal("card"), ...card, ...shared, purpose, idempotencyKey }),
+    z.strictObject({ rail: z.literal("wallet"), ...wallet, ...shared, purpose, idempotencyKey }),
+  ]),
+  output: payment,
+  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "TOOL_NOT_ALLOWED", "AGENT_PAUSED"],
+});
+
+export const createCardPayment = define({
+  summary: "Pay by card",
+  description:
+    "Pays a merchant by card within the agent's policy. status `approved`: paid; `pending`: waits for a person's " +
+    "approval or for the card network, ask get_payment later; `denied` or `failed`: not paid, see denialCode and " +
+    "denialReason. Repeat with the same idempotencyKey after any doubt: it never pays twice.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["create_card_payment"] },
+  tool: tool("create_card_payment", "Pay by card", pays),
+  body: cardPayment,
+  output: payment,
+  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED"],
+});
+
+export const checkPayment = define({
+  summary: "Check a payment without making it",
+  description:
+    "The decision that a payment would get now, with no effect: `approved`, `held` (a person must approve) or " +
+    "`denied`, and the budget. A later payment may be decided differently.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["check_payment"] },
+  tool: tool("check_payment", "Check a payment"),
+  // One flat object, since tools take no unions; which of the two recipients it needs follows from the rail.
+  body: z
+    .strictObject({
+      rail: z.enum(["card", "wallet"]),
+      merchant: card.merchant.optional(),
+      recipient: wallet.recipient.optional(),
+      ...shared,
+      purpose: purpose.optional(),
+      idempotencyKey: idempotencyKey.optional(),
+    })
+    .superRefine((value, context) => {
+      const [needed, other] =
+        value.rail === "card" ? (["merchant", "recipient"] as const) : (["recipient", "merchant"] as const);
+      if (value[needed] === undefined) {
+        context.addIssue({ code: "custom", path: [needed], message: `is required for a ${value.rail} payment` });
+      }
+      if (value[other] !== undefined) {
+        context.addIssue({ code: "custom", path: [other], message: `does not go with a ${value.rail} payment` });
+      }
+    }),
+  output: z.strictObject({
+    decision: z.enum(["approved", "held", "denied"]),
+    denialCode: denialCode.nullable(),
+    denialReason: z.string().nullable(),
+    denialDetails: denialDetails.nullable(),
+    flaggedByRuleTypes: z.array(z.string()),
+    budget: budgetPolicy,
+  }),
+  errors: [],
+});
+
+export const getPayment = define({
+  summary: "Read a payment",
+  description: "One of the agent's own payments as it is now, with its approval request if it was held. Decisions 5.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["get_payment"] },
+  http: { method: "get", path: "/v1/payments/:id", successStatus: 200 },
+  tool: tool("get_payment", "Read a payment", readOnly, "transactionId"),
+  params,
+  output: payment,
+  errors: ["NOT_FOUND"],
+});
+
+export const listPayments = define({
+  summary: "List payments",
+  description: "The agent's own payments, newest first. Decisions 5.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["list_payments"] },
+  http: { method: "get", path: "/v1/payments", successStatus: 200 },
+  tool: tool("list_payments", "List payments"),
+  query: z.strictObject({ ...paging }),
+  output: listOf("payments", transaction),
+  errors: ["BAD_CURSOR"],
+});
+
+export const cancelPayment = define({
+  summary: "Cancel a payment on hold",
+  description:
+    "Takes back a payment that waits for approval: its amount is released. Any other is 409 PAYMENT_NOT_CANCELLABLE. Decisions 5.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["cancel_payment"] },
+  http: { method: "post", path: "/v1/payments/:id/cancel", successStatus: 200 },
+  tool: tool(
+    "cancel_payment",
+    "Cancel a payment on hold",
+    { readOnly: false, destructive: true, idempotent: false, openWorld: false },
+    "transactionId",
+  ),
+  params,
+  output: payment,
+  errors: ["NOT_FOUND", "PAYMENT_NOT_CANCELLABLE"],
+});
+
+export const getDenialFeedback = define({
+  summary: "Why payments were not made",
+  description:
+    "What policy, rail or a person said about a payment that was denied, failed or expired: of one payment, or of the " +
+    "last 20, newest first. Specification 4.4.",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["get_denial_feedback"] },
+  tool: tool("get_denial_feedback", "Why payments were not made"),
+  body: z.strictObject({ transactionId: transactionId.optional() }).optional(),
+  output: z.strictObject({
+    denials: z.array(
+      z.strictObject({
+        transactionId: z.string(),
+        status: transactionStatus,
+        denialCode,
+        denialReason: z.string(),
+        feedback: z.string().nullable(),
+        deniedAt: timestamp,
+      }),
+    ),
+  }),
+  errors: ["NOT_FOUND"],
+});
+
+const headroom = z.strictObject({ remainingCents: cents.nullable() });
+
+export const getBudget = define({
+  summary: "Read the budget",
+  description:
+    "The agent's own policy with its usage, and what is left of its team's and project's caps (null: no cap).",
+  tag: "Payments",
+  access: { kind: "agent", tools: ["get_budget"] },
+  tool: tool("get_budget", "Read the budget"),
+  output: z.strictObject({ ...budgetPolicy.shape, team: headroom, project: headroom }),
+  errors: [],
+});

@@ -1,0 +1,23 @@
+import { z } from "zod";
+import { define } from "../define.ts";
+import { paging, uuid } from "../primitives.ts";
+import { listOf, transaction } from "../records.ts";
+
+export const listTransactions = define({
+  summary: "List transactions",
+  description:
+    "The organization's transactions, newest first. An unknown agent as a filter gives an empty list. Specification 4.3.",
+  tag: "Transactions",
+  access: { kind: "management", organizationKey: "agents:read", role: "member", stepUp: false },
+  http: { method: "get", path: "/v1/transactions", successStatus: 200 },
+  query: z.strictObject({
+    ...paging,
+    agent_id: uuid.optional(),
+    type: z.enum(["card", "wallet"]).optional(),
+    range: z.enum(["7d", "30d", "90d", "all"]).optional(),
+    projectId: uuid.optional(),
+    teamId: uuid.optional(),
+  }),
+  output: listOf("transactions", transaction),
+  errors: ["BAD_CURSOR"],
+});

@@ -1,0 +1,43 @@
+import { z } from "zod";
+import { MAX_CENTS } from "../domain/money.ts";
+
+/** Building blocks of the contract's schemas (decisions.md section 1). */
+
+/** Text of `min` to `max` characters (code points), not blank, without NUL and without broken surrogates. */
+export const text = (min: number, max: number) =>
+  z
+    .string()
+    .refine((value) => value.isWellFormed() && !value.includes("\u0000"), "must not hold NUL or broken characters")
+    .refine((value) => {
+      const length = [...value].length;
+      return length >= min && length <= max && (min === 0 || value.trim() !== "");
+    }, `must be ${min} to ${max} characters, not blank`)
+    .meta({ minLength: min, maxLength: max });
+
+export const name = text(1, 100);
+export const description = text(0, 500);
+
+/** An amount in cents, 0 or more. */
+export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer cents." });
+
+/** What is paid: at least one cent. */
+export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "Integer cents, at least 1." });
+
+/** A limit in payments. */
+export const paymentCount = z.int().min(0).max(1_000_000_000);
+
+export const uuid = z.uuid();
+export const timestamp = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
+export const idempotencyKey = text(1, 255).meta({
+  description: "Generated and kept by the caller before the call; high-entropy and stable.",
+});
+
+export const transactionId = z.string().regex(/^txn_[0-9A-HJKMNP-TV-Z]{26}$/);
+export const approvalId = z.string().regex(/^apr_[0-9A-HJKMNP-TV-Z]{26}$/);
+
+/** Paging of every list: newest first, an opaque cursor bound to the list and its filters. */
+export const paging = {
+  limit: z.int().min(1).max(200).default(50),
+  cursor: z.string().max(1_000).optional().meta({ description: "`nextCursor` of the previous page." }),
+};
+export const nextCursor = z.string().nullable().meta({ description: "Null on the last page." });

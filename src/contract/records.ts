@@ -1,0 +1,155 @@
+import { z } from "zod";
+import { ERRORS } from "../domain/errors.ts";
+import { AGENT_TOOLS } from "./agent-tools.ts";
+import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
+
+/** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
+
+export const errorBody = z
+  .object({
+    error: z.enum(Object.keys(ERRORS) as [keyof typeof ERRORS, ...(keyof typeof ERRORS)[]]),
+    message: z.string(),
+    issues: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
+    requiredScope: z.string().optional(),
+    retry_after_seconds: z.int().optional(),
+  })
+  .meta({ id: "Error" });
+
+/** What a policy may set (section 2.1): spend ceilings are cleared by null, never by omission. */
+export const policyFields = {
+  budgetCents: cents,
+  autoApprovalThresholdCents: cents.nullable().meta({
+    description: "0: every payment needs approval; n: above n; null: automatic within the budget.",
+  }),
+  perTransactionLimitCents: cents.nullable(),
+  dailySpendLimitCents: cents.nullable(),
+  hourlyVelocityLimit: paymentCount.nullable(),
+  dailyVelocityLimit: paymentCount.nullable(),
+};
+
+export const usage = z.strictObject({
+  spentCents: cents,
+  reservedCents: cents,
+  remainingCents: cents,
+  todayCents: cents,
+  lastHourCount: paymentCount,
+  todayCount: paymentCount,
+});
+
+export const budgetPolicy = z
+  .strictObject({ ...policyFields, version: z.int(), usage })
+  .meta({ id: "BudgetPolicy" });
+
+export const keySummary = z.strictObject({
+  id: z.string(),
+  last4: z.string(),
+  status: z.enum(["active", "revoked"]),
+  createdAt: timestamp,
+  lastUsedAt: timestamp.nullable(),
+});
+
+export const agent = z
+  .strictObject({
+    id: uuid,
+    name: z.string(),
+    description: z.string().nullable(),
+    state: z.enum(["active", "paused", "archived"]),
+    projectId: uuid,
+    teamId: uuid,
+    scopes: z.array(z.enum(AGENT_TOOLS)).nullable(),
+    budgetCents: cents,
+    spentCents: cents,
+    reservedCents: cents,
+    autoApprovalThresholdCents: cents.nullable(),
+    appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable(),
+    wallet: z.strictObject({ address: z.string(), chainCaip2: z.string() }).nullable(),
+    key: keySummary.nullable(),
+    createdBy: z.strictObject({ type: z.enum(["user", "organization_key"]), id: z.string() }),
+    version: z.int(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+    archivedAt: timestamp.nullable(),
+  })
+  .meta({ id: "Agent" });
+
+export const denialDetails = z.strictObject({
+  limit: z.int(),
+  remaining: z.int(),
+  resetsAt: timestamp.nullable(),
+});
+
+export const denialCode = z.enum([
+  "AGENT_PAUSED",
+  "PER_TRANSACTION_LIMIT_EXCEEDED",
+  "BUDGET_EXCEEDED",
+  "DAILY_SPEND_LIMIT_EXCEEDED",
+  "HOURLY_VELOCITY_EXCEEDED",
+  "DAILY_VELOCITY_EXCEEDED",
+  "APPROVAL_DENIED",
+  "APPROVAL_EXPIRED",
+  "CANCELLED_BY_AGENT",
+  "AGENT_ARCHIVED",
+  "CARD_DECLINED",
+  "INSUFFICIENT_FUNDS",
+  "RAIL_UNAVAILABLE",
+]);
+
+export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
+export const rail = z.enum(["card", "wallet"]);
+
+export const transaction = z
+  .strictObject({
+    id: z.string(),
+    createdAt: timestamp,
+    agentId: uuid,
+    agentName: z.string(),
+    merchant: z.string(),
+    amountCents: cents,
+    currency: z.string(),
+    direction: z.enum(["debit"]),
+    rail,
+    status: transactionStatus,
+    purpose: z.string(),
+    denialReason: z.string().nullable(),
+    denialCode: denialCode.nullable(),
+    denialDetails: denialDetails.nullable(),
+    onChainTxHash: z.string().nullable(),
+    chainCaip2: z.string().nullable(),
+  })
+  .meta({ id: "Transaction" });
+
+export const approval = z
+  .strictObject({
+    id: z.string(),
+    transactionId: z.string(),
+    agentId: uuid,
+    agentName: z.string(),
+    teamId: uuid,
+    projectId: uuid,
+    amountCents: cents,
+    currency: z.string(),
+    rail,
+    recipient: z.string(),
+    purpose: z.string(),
+    budgetContext: z.strictObject({
+      budgetCents: cents,
+      spentCents: cents,
+      reservedCents: cents,
+      remainingCents: cents,
+    }),
+    flaggedByRuleTypes: z.array(z.string()),
+    createdAt: timestamp,
+    expiresAt: timestamp,
+    resolution: z.enum(["approved", "executing", "denied", "failed", "expired"]).optional(),
+    resolvedAt: timestamp.optional(),
+    resolvedBy: z.strictObject({ userId: uuid, name: z.string() }).nullable().optional(),
+    feedback: z.string().nullable().optional(),
+  })
+  .meta({ id: "Approval" });
+
+export const payment = z.strictObject({ transaction, approval: approval.nullable() });
+
+export const listOf = <K extends string, T extends z.ZodType>(plural: K, item: T) =>
+  z.strictObject({ [plural]: z.array(item), nextCursor } as { [Key in K]: z.ZodArray<T> } & {
+    nextCursor: typeof nextCursor;
+  });

@@ -1,0 +1,90 @@
+import type { z } from "zod";
+import type { ErrorCode } from "../domain/errors.ts";
+import type { AgentTool } from "./agent-tools.ts";
+
+/** Names of organization key scopes (decisions.md section 2). */
+export type OrganizationScope =
+  | "agents:read"
+  | "agents:write"
+  | "projects:read"
+  | "projects:write"
+  | "teams:read"
+  | "teams:write";
+
+export type Role = "owner" | "admin" | "member";
+
+/**
+ * Who may call an operation. The pipeline enforces it and nothing else does, so an operation cannot be reached in
+ * any other way; one without it does not compile.
+ */
+export type Access =
+  /** No credential at all. */
+  | { readonly kind: "public" }
+  /** An agent's key that is scoped to one of these tools. */
+  | { readonly kind: "agent"; readonly tools: readonly [AgentTool, ...AgentTool[]] }
+  | {
+      /** A person's session or an organization's key. */
+      readonly kind: "management";
+      /** The scope an organization key needs; `never`: only people may do this. */
+      readonly organizationKey: OrganizationScope | "never";
+      /** The least role a person needs. */
+      readonly role: Role;
+      /** Whether a person must have verified a second factor within the last 5 minutes. */
+      readonly stepUp: boolean;
+    };
+
+export type Method = "get" | "post" | "put" | "patch" | "delete";
+
+export interface HttpBinding {
+  readonly method: Method;
+  /** Express notation: `/v1/agents/:id`. */
+  readonly path: `/v1/${string}`;
+  /** Answered unless the handler says otherwise (a replay is 200). */
+  readonly successStatus: 200 | 201 | 204;
+}
+
+export interface ToolBinding {
+  readonly name: AgentTool;
+  readonly title: string;
+  /** What the path's `:id` is called as an argument (decisions.md section 8). */
+  readonly idName: "agentId" | "projectId" | "teamId" | "transactionId" | null;
+  readonly hints: {
+    readonly readOnly: boolean;
+    readonly destructive: boolean;
+    readonly idempotent: boolean;
+    readonly openWorld: boolean;
+  };
+}
+
+/** An object schema that refuses fields it does not know. */
+export type ObjectSchema = z.ZodObject<z.core.$ZodShape, z.core.$strict>;
+
+/** One operation of the service, as data: REST, MCP and OpenAPI derive from it. */
+export interface Operation<
+  P extends ObjectSchema = ObjectSchema,
+  Q extends ObjectSchema = ObjectSchema,
+  B extends z.ZodType = z.ZodType,
+  O extends z.ZodType = z.ZodType,
+> {
+  readonly summary: string;
+  /** What it guarantees, and the section of the specification it comes from. Agents read this too. */
+  readonly description: string;
+  readonly tag: "Agents" | "Approvals" | "Authentication" | "Payments" | "Transactions";
+  readonly access: Access;
+  readonly http: HttpBinding | null;
+  readonly tool: ToolBinding | null;
+  readonly params: P;
+  readonly query: Q;
+  /** Undefined schema (`noBody`) where the operation takes none. */
+  readonly body: B;
+  readonly output: O;
+  /** Codes it can answer besides those that any operation can. */
+  readonly errors: readonly ErrorCode[];
+}
+
+export type InputOf<T> =
+  T extends Operation<infer P, infer Q, infer B>
+    ? { readonly params: z.output<P>; readonly query: z.output<Q>; readonly body: z.output<B> }
+    : never;
+
+export type OutputOf<T> = T extends Operation<ObjectSchema, ObjectSchema, z.ZodType, infer O> ? z.input<O> : never;

@@ -1,0 +1,86 @@
+import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
+import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
+import type { AgentLifecycle } from "./state.ts";
+
+/** What can be asked of an agent's actor. Several go together in one update; each has its own reply. */
+export type AgentCommand =
+  | {
+      readonly kind: "pay";
+      readonly request: PaymentRequest;
+      readonly approvalWindowSeconds: number;
+      /** Highest sequence known to be in the projection before the caller looked the key up there; 0: no look-up. */
+      readonly lookedUpThrough: number;
+    }
+  | {
+      readonly kind: "confirm";
+      readonly transactionId: string;
+      /** Everything this revision asks for has been done. */
+      readonly revision: number;
+      /** What the rail said on the way, if it was called, and when. */
+      readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
+    }
+  | { readonly kind: "confirm_summary"; readonly revision: number }
+  | { readonly kind: "approve"; readonly transactionId: string; readonly by: Resolver }
+  | {
+      readonly kind: "deny";
+      readonly transactionId: string;
+      readonly by: Resolver;
+      readonly feedback: string;
+    }
+  | { readonly kind: "expire"; readonly transactionId: string }
+  | { readonly kind: "cancel"; readonly transactionId: string }
+  | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
+  | { readonly kind: "pause" }
+  | { readonly kind: "resume" };
+
+/** The part of a decided payment that the caller does not have already. */
+export interface PaymentDecision {
+  readonly sequence: number;
+  readonly createdAt: number;
+  readonly day: string;
+  readonly denial: Denial | null;
+  readonly approval: Approval | null;
+}
+
+export type AgentReply =
+  | { readonly kind: "decided"; readonly decision: PaymentDecision }
+  /** The key was seen before. `payment` while something of it is still open, else look it up by its id. */
+  | {
+      readonly kind: "replayed";
+      readonly transactionId: string;
+      readonly samePayload: boolean;
+      readonly payment: Payment | null;
+    }
+  /** The key may be older than the actor remembers: look it up in the projection, then ask again. */
+  | { readonly kind: "look_up"; readonly projectedThrough: number }
+  | { readonly kind: "too_many_open" }
+  /** The payment as it is after the command, and whether this command changed it. */
+  | { readonly kind: "payment"; readonly changed: boolean; readonly payment: Payment }
+  /** Nothing of that payment is open here: what became of it is in the projection. */
+  | { readonly kind: "not_open" }
+  | { readonly kind: "policy"; readonly policy: BudgetPolicy; readonly policyVersion: number }
+  | { readonly kind: "version_conflict"; readonly policyVersion: number }
+  | { readonly kind: "lifecycle"; readonly lifecycle: AgentLifecycle; readonly changed: boolean }
+  | { readonly kind: "archived" }
+  | { readonly kind: "confirmed" };
+
+/** The payment as the actor has it, put together from the request that was sent and the decision that came back. */
+export function decidedPayment(request: PaymentRequest, decision: PaymentDecision): Payment {
+  const denied = decision.denial !== null;
+  const held = decision.approval !== null;
+  return {
+    request,
+    sequence: decision.sequence,
+    createdAt: decision.createdAt,
+    day: decision.day,
+    status: denied ? "denied" : "pending",
+    phase: denied ? "done" : held ? "held" : "sending",
+    executor: held ? "approval" : "server",
+    denial: decision.denial,
+    deniedAt: denied ? decision.createdAt : null,
+    approval: decision.approval,
+    onChainTxHash: null,
+    chainCaip2: null,
+    revision: 1,
+  };
+}

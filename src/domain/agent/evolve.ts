@@ -1,0 +1,106 @@
+import type { Payment } from "./payment.ts";
+import { moneyOf } from "./payment.ts";
+import type { BudgetPolicy } from "./policy.ts";
+import type { AgentLifecycle, AgentState } from "./state.ts";
+import { REMEMBERED_KEYS_MAX } from "./state.ts";
+import { countPayment, rollDay } from "./usage.ts";
+
+/** What a decision does to the state. */
+export type AgentEvent =
+  | { readonly type: "payment_decided"; readonly payment: Payment }
+  | { readonly type: "payment_changed"; readonly payment: Payment }
+  | { readonly type: "payment_confirmed"; readonly transactionId: string; readonly revision: number }
+  | { readonly type: "summary_confirmed"; readonly revision: number }
+  | { readonly type: "policy_changed"; readonly policy: BudgetPolicy }
+  | { readonly type: "lifecycle_changed"; readonly lifecycle: AgentLifecycle };
+
+/**
+ * Applies one event, in place: the state holds a table of 2,000 keys, and its actor is its only owner. Afterwards
+ * `reservedCents` and `spentCents` are what the payments' statuses say, by construction: they change only by the
+ * difference between a payment before and after.
+ */
+export function evolve(state: AgentState, event: AgentEvent, now: number): void {
+  switch (event.type) {
+    case "payment_decided":
+      return addPayment(state, event.payment, now);
+    case "payment_changed":
+      return changePayment(state, event.payment, now);
+    case "payment_confirmed":
+      return confirmPayment(state, event.transactionId, event.revision);
+    case "summary_confirmed":
+      state.confirmedRevision = Math.max(state.confirmedRevision, Math.min(event.revision, state.revision));
+      return;
+    case "policy_changed":
+      state.policy = event.policy;
+      state.policyVersion += 1;
+      return touch(state, now);
+    case "lifecycle_changed":
+      state.lifecycle = event.lifecycle;
+      return touch(state, now);
+  }
+}
+
+function addPayment(state: AgentState, payment: Payment, now: number): void {
+  state.sequence = payment.sequence;
+  state.open[payment.request.transactionId] = { payment, changedAt: now, confirmedRevision: 0 };
+  remember(state, payment);
+  if (payment.denial !== null) return;
+  countPayment(state.usage, now);
+  move(state, payment, "none", moneyOf(payment));
+  touch(state, now);
+}
+
+function changePayment(state: AgentState, payment: Payment, now: number): void {
+  const open = state.open[payment.request.transactionId];
+  if (open === undefined) throw new Error("a payment changed that is not open");
+  const before = open.payment;
+  if (payment.revision <= before.revision) throw new Error("a payment changed without a new revision");
+  rollDay(state.usage, now);
+  move(state, before, moneyOf(before), "none");
+  move(state, payment, "none", moneyOf(payment));
+  open.payment = payment;
+  open.changedAt = now;
+  if (moneyOf(before) !== moneyOf(payment)) touch(state, now);
+}
+
+function confirmPayment(state: AgentState, transactionId: string, revision: number): void {
+  const open = state.open[transactionId];
+  if (open === undefined) return;
+  open.confirmedRevision = Math.max(open.confirmedRevision, Math.min(revision, open.payment.revision));
+  if (open.payment.phase === "done" && open.confirmedRevision === open.payment.revision) {
+    delete state.open[transactionId];
+  }
+}
+
+type Money = ReturnType<typeof moneyOf>;
+
+/** Moves a payment's amount between the pools of every level; today's spend follows only on the day it counts. */
+function move(state: AgentState, payment: Payment, from: Money, to: Money): void {
+  const amount = payment.request.amountCents;
+  const usage = state.usage;
+  if (from === "reserved") usage.reservedCents -= amount;
+  if (from === "spent") usage.spentCents -= amount;
+  if (to === "reserved") usage.reservedCents += amount;
+  if (to === "spent") usage.spentCents += amount;
+  if (payment.day !== usage.day.date) return;
+  if (from !== "none") usage.day.amountCents -= amount;
+  if (to !== "none") usage.day.amountCents += amount;
+}
+
+function remember(state: AgentState, payment: Payment): void {
+  const { keyHash, payloadHash, transactionId } = payment.request;
+  state.keys[keyHash] = [payloadHash, transactionId, payment.sequence];
+  state.keyOrder.push(keyHash);
+  while (state.keyOrder.length > REMEMBERED_KEYS_MAX) {
+    const oldest = state.keyOrder.shift();
+    const forgotten = oldest === undefined ? undefined : state.keys[oldest];
+    if (oldest === undefined || forgotten === undefined) continue;
+    state.forgottenThrough = Math.max(state.forgottenThrough, forgotten[2]);
+    delete state.keys[oldest];
+  }
+}
+
+function touch(state: AgentState, now: number): void {
+  state.revision += 1;
+  state.updatedAt = now;
+}

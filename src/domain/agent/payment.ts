@@ -1,0 +1,139 @@
+import type { Denial } from "./policy.ts";
+
+export type Rail = "card" | "wallet";
+
+export type TransactionStatus = "approved" | "pending" | "denied" | "failed" | "reversed" | "expired";
+export type ApprovalResolution = "approved" | "executing" | "denied" | "failed" | "expired";
+
+/** The facts of a payment as the server took them in. Ids are made by the server: a workflow's would repeat. */
+export interface PaymentRequest {
+  readonly transactionId: string;
+  /** Used only if the payment is held. */
+  readonly approvalId: string;
+  /** Hash of the idempotency key, and of the payload it came with. */
+  readonly keyHash: string;
+  readonly payloadHash: string;
+  readonly rail: Rail;
+  readonly amountCents: number;
+  readonly currency: "USD";
+  /** The merchant of a card payment, the address of a wallet payment. */
+  readonly recipient: string;
+  readonly merchantCategory: string | null;
+  readonly purpose: string;
+}
+
+/** The agent's budget at the moment its payment was put on hold, that payment's reservation included. */
+export interface BudgetContext {
+  readonly budgetCents: number;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+  readonly remainingCents: number;
+}
+
+export interface Resolver {
+  readonly userId: string;
+  readonly name: string;
+}
+
+export interface Approval {
+  readonly id: string;
+  readonly flaggedByRuleTypes: readonly string[];
+  readonly budgetContext: BudgetContext;
+  readonly expiresAt: number;
+  readonly resolution: ApprovalResolution | null;
+  readonly resolvedAt: number | null;
+  readonly resolvedBy: Resolver | null;
+  readonly feedback: string | null;
+}
+
+/**
+ * Where a payment stands between decision and end:
+ * `held` waits for a person; `sending` is decided, its rail is to be called; `following` was sent and may still
+ * change on its rail; `done` changes no more.
+ */
+export type PaymentPhase = "held" | "sending" | "following" | "done";
+
+export interface Payment {
+  readonly request: PaymentRequest;
+  /** Position among the agent's payments, from 1. */
+  readonly sequence: number;
+  readonly createdAt: number;
+  /** UTC date on which its amount is counted. */
+  readonly day: string;
+  readonly status: TransactionStatus;
+  readonly phase: PaymentPhase;
+  /** Who calls the rail: the server at once (and the actor's sweep), or the approval workflow. */
+  readonly executor: "server" | "approval";
+  readonly denial: Denial | null;
+  readonly deniedAt: number | null;
+  readonly approval: Approval | null;
+  readonly onChainTxHash: string | null;
+  readonly chainCaip2: string | null;
+  /** Raised by every change; a projection never replaces a higher revision by a lower one. */
+  readonly revision: number;
+}
+
+/** What a rail says has become of a payment (decisions.md section 6). */
+export type RailOutcome =
+  | { readonly status: "settled"; readonly final: boolean }
+  | { readonly status: "pending" }
+  | {
+      readonly status: "failed";
+      readonly code: "CARD_DECLINED" | "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE";
+      readonly reason: string;
+    }
+  | { readonly status: "reversed" };
+
+/** Where a payment's money is: every level's totals follow from this and from nothing else. */
+export function moneyOf(payment: Payment): "reserved" | "spent" | "none" {
+  if (payment.status === "pending") return "reserved";
+  return payment.status === "approved" ? "spent" : "none";
+}
+
+/**
+ * The payment after its rail has answered. Pure and idempotent: an outcome that says nothing new, or that comes too
+ * late, gives the same object back. A terminal status never changes, but `approved` to `reversed`.
+ */
+export function settle(payment: Payment, outcome: RailOutcome, now: number): Payment {
+  if (payment.phase !== "sending" && payment.phase !== "following") return payment;
+  switch (outcome.status) {
+    case "pending":
+      return payment.phase === "sending" ? next(payment, { phase: "following" }) : payment;
+    case "settled":
+      return settled(payment, outcome.final);
+    case "failed":
+      return payment.status === "pending" ? failed(payment, outcome, now) : payment;
+    case "reversed":
+      return next(payment, { status: "reversed", phase: "done", approval: resolve(payment, "approved") });
+  }
+}
+
+function settled(payment: Payment, final: boolean): Payment {
+  const phase = final ? "done" : "following";
+  if (payment.status === "approved" && payment.phase === phase) return payment;
+  return next(payment, { status: "approved", phase, approval: resolve(payment, "approved") });
+}
+
+function failed(
+  payment: Payment,
+  outcome: Extract<RailOutcome, { status: "failed" }>,
+  now: number,
+): Payment {
+  return next(payment, {
+    status: "failed",
+    phase: "done",
+    denial: { code: outcome.code, reason: outcome.reason, details: null },
+    deniedAt: now,
+    approval: resolve(payment, "failed"),
+  });
+}
+
+const resolve = (payment: Payment, resolution: ApprovalResolution): Approval | null =>
+  payment.approval === null ? null : { ...payment.approval, resolution };
+
+/** The same payment, changed, one revision on. */
+export const next = (payment: Payment, change: Partial<Payment>): Payment => ({
+  ...payment,
+  ...change,
+  revision: payment.revision + 1,
+});

@@ -1,0 +1,168 @@
+import { remainingOf } from "../money.ts";
+import type { Usage } from "./usage.ts";
+import { countToday, countWithinHour, nextUtcMidnight, slotFreeAt, spentToday } from "./usage.ts";
+
+/** An agent's budget policy (management-api.md section 2.1, decisions.md section 3). `null`: no such limit. */
+export interface BudgetPolicy {
+  readonly budgetCents: number;
+  /** 0: every payment needs approval; n: approval above n; null: automatic within the budget. */
+  readonly autoApprovalThresholdCents: number | null;
+  readonly perTransactionLimitCents: number | null;
+  readonly dailySpendLimitCents: number | null;
+  readonly hourlyVelocityLimit: number | null;
+  readonly dailyVelocityLimit: number | null;
+}
+
+/** A partial policy: a field left out stays, `null` clears. */
+export type BudgetPolicyPatch = { readonly [K in keyof BudgetPolicy]?: BudgetPolicy[K] };
+
+export type LimitDenialCode =
+  | "PER_TRANSACTION_LIMIT_EXCEEDED"
+  | "BUDGET_EXCEEDED"
+  | "DAILY_SPEND_LIMIT_EXCEEDED"
+  | "HOURLY_VELOCITY_EXCEEDED"
+  | "DAILY_VELOCITY_EXCEEDED";
+
+/** Every reason a transaction can carry (decisions.md section 5). */
+export type DenialCode =
+  | LimitDenialCode
+  | "AGENT_PAUSED"
+  | "AGENT_ARCHIVED"
+  | "APPROVAL_DENIED"
+  | "APPROVAL_EXPIRED"
+  | "CANCELLED_BY_AGENT"
+  | "CARD_DECLINED"
+  | "INSUFFICIENT_FUNDS"
+  | "RAIL_UNAVAILABLE";
+
+export interface DenialDetails {
+  /** Cents, or a count for the velocity limits. */
+  readonly limit: number;
+  readonly remaining: number;
+  /** Epoch milliseconds, or null where nothing resets. */
+  readonly resetsAt: number | null;
+}
+
+export interface Denial {
+  readonly code: DenialCode;
+  readonly reason: string;
+  /** Null unless a limit denied or failed the payment. */
+  readonly details: DenialDetails | null;
+}
+
+/** What a payment that is checked again on approval already holds, so that it is not counted against itself. */
+export interface OwnReservation {
+  readonly amountCents: number;
+  /** UTC date the reservation is counted on. */
+  readonly day: string;
+  readonly createdAt: number;
+}
+
+const dollars = (cents: number): string => `${(cents / 100).toFixed(2)} USD`;
+
+const limitDenial = (
+  code: LimitDenialCode,
+  reason: string,
+  limit: number,
+  remaining: number,
+  resetsAt: number | null,
+): Denial => ({ code, reason, details: { limit, remaining, resetsAt } });
+
+/**
+ * The agent's hard limits in the order of decisions.md section 5; the first that fails names the denial. Null when
+ * all hold. `own` is the payment's own reservation when it is checked again on approval.
+ */
+export function checkLimits(
+  policy: BudgetPolicy,
+  usage: Usage,
+  amountCents: number,
+  now: number,
+  own: OwnReservation | null = null,
+): Denial | null {
+  return (
+    checkPerTransaction(policy, amountCents) ??
+    checkBudget(policy, usage, amountCents, own) ??
+    checkDailySpend(policy, usage, amountCents, now, own) ??
+    checkHourlyVelocity(policy, usage, now, own) ??
+    checkDailyVelocity(policy, usage, now, own)
+  );
+}
+
+function checkPerTransaction(policy: BudgetPolicy, amountCents: number): Denial | null {
+  const limit = policy.perTransactionLimitCents;
+  if (limit === null || amountCents <= limit) return null;
+  const reason = `The payment is above the limit of ${dollars(limit)} per transaction.`;
+  return limitDenial("PER_TRANSACTION_LIMIT_EXCEEDED", reason, limit, limit, null);
+}
+
+function checkBudget(
+  policy: BudgetPolicy,
+  usage: Usage,
+  amountCents: number,
+  own: OwnReservation | null,
+): Denial | null {
+  const used = usage.spentCents + usage.reservedCents - (own?.amountCents ?? 0);
+  if (used + amountCents <= policy.budgetCents) return null;
+  const remaining = remainingOf(policy.budgetCents, used);
+  const reason = `The payment is above what is left of the budget: ${dollars(remaining)} of ${dollars(policy.budgetCents)}.`;
+  return limitDenial("BUDGET_EXCEEDED", reason, policy.budgetCents, remaining, null);
+}
+
+function checkDailySpend(
+  policy: BudgetPolicy,
+  usage: Usage,
+  amountCents: number,
+  now: number,
+  own: OwnReservation | null,
+): Denial | null {
+  const limit = policy.dailySpendLimitCents;
+  if (limit === null) return null;
+  const today = spentToday(usage, now);
+  const ownToday = own !== null && own.day === today.date ? own.amountCents : 0;
+  const used = today.amountCents - ownToday;
+  if (used + amountCents <= limit) return null;
+  const remaining = remainingOf(limit, used);
+  const reason = `The payment is above what is left for today: ${dollars(remaining)} of ${dollars(limit)}.`;
+  return limitDenial("DAILY_SPEND_LIMIT_EXCEEDED", reason, limit, remaining, nextUtcMidnight(now));
+}
+
+function checkHourlyVelocity(
+  policy: BudgetPolicy,
+  usage: Usage,
+  now: number,
+  own: OwnReservation | null,
+): Denial | null {
+  const limit = policy.hourlyVelocityLimit;
+  if (limit === null) return null;
+  const used = countWithinHour(usage, now, own?.createdAt ?? null);
+  if (used < limit) return null;
+  const reason = `The agent has made its ${limit} payments of the last hour.`;
+  return limitDenial("HOURLY_VELOCITY_EXCEEDED", reason, limit, 0, slotFreeAt(usage, limit, now));
+}
+
+function checkDailyVelocity(
+  policy: BudgetPolicy,
+  usage: Usage,
+  now: number,
+  own: OwnReservation | null,
+): Denial | null {
+  const limit = policy.dailyVelocityLimit;
+  if (limit === null) return null;
+  const used = countToday(usage, now, own?.createdAt ?? null);
+  if (used < limit) return null;
+  const reason = `The agent has made its ${limit} payments of today.`;
+  return limitDenial("DAILY_VELOCITY_EXCEEDED", reason, limit, 0, nextUtcMidnight(now));
+}
+
+/** True when the payment is above the agent's own threshold and must wait for a person (section 2.1). */
+export function isAboveThreshold(policy: BudgetPolicy, amountCents: number): boolean {
+  const threshold = policy.autoApprovalThresholdCents;
+  if (threshold === null) return false;
+  return threshold === 0 || amountCents > threshold;
+}
+
+/** The policy after a patch. `exactOptionalPropertyTypes`: a field is there, possibly null, or it is absent. */
+export const patchPolicy = (policy: BudgetPolicy, patch: BudgetPolicyPatch): BudgetPolicy => ({
+  ...policy,
+  ...patch,
+});

@@ -1,0 +1,106 @@
+import type { Payment } from "./payment.ts";
+import type { BudgetPolicy } from "./policy.ts";
+import { emptyUsage, type Usage } from "./usage.ts";
+
+export type AgentLifecycle = "active" | "paused" | "archived";
+
+/** What the actor knows of the agent besides its money; copied into what it writes. */
+export interface AgentProfile {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly teamId: string;
+  readonly agentId: string;
+  readonly name: string;
+}
+
+/** One remembered idempotency key: payload hash, transaction id, sequence. A tuple, since 2,000 roll over. */
+export type RememberedKey = readonly [payloadHash: string, transactionId: string, sequence: number];
+
+/** A payment with something left to do, to be told, or to happen. */
+export interface OpenPayment {
+  payment: Payment;
+  /** When it last changed: what is not confirmed some time after, the actor carries out itself. */
+  changedAt: number;
+  /** The newest revision whose effects are known to be carried out; 0: none yet. */
+  confirmedRevision: number;
+}
+
+/**
+ * The whole state of an agent's actor: plain data, since it is carried over continue-as-new as JSON. Only `evolve`
+ * changes it.
+ */
+export interface AgentState {
+  schemaVersion: 1;
+  profile: AgentProfile;
+  lifecycle: AgentLifecycle;
+  policy: BudgetPolicy;
+  policyVersion: number;
+  usage: Usage;
+  /** Number of payments decided so far. */
+  sequence: number;
+  open: Record<string, OpenPayment>;
+  keys: Record<string, RememberedKey>;
+  /** Keys in the order they came, oldest first. */
+  keyOrder: string[];
+  /** The highest sequence whose key is no longer remembered; 0: none was forgotten. */
+  forgottenThrough: number;
+  /** Raised by every change of what the agent's own record shows. */
+  revision: number;
+  confirmedRevision: number;
+  updatedAt: number;
+}
+
+/** Idempotency keys remembered by the actor itself; older ones are looked up in the projection (design.md). */
+export const REMEMBERED_KEYS_MAX = 2_000;
+
+/** Payments that may be under way or on hold at once: what is open must fit through continue-as-new. */
+export const OPEN_PAYMENTS_MAX = 400;
+
+export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, now: number): AgentState {
+  return {
+    schemaVersion: 1,
+    profile,
+    lifecycle: "active",
+    policy,
+    policyVersion: 1,
+    usage: emptyUsage(),
+    sequence: 0,
+    open: {},
+    keys: {},
+    keyOrder: [],
+    forgottenThrough: 0,
+    revision: 1,
+    confirmedRevision: 0,
+    updatedAt: now,
+  };
+}
+
+/** What an agent's record shows of its actor; written to the projection under its revision. */
+export interface AgentSummary {
+  readonly lifecycle: AgentLifecycle;
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+  readonly revision: number;
+  readonly updatedAt: number;
+}
+
+export const summarize = (state: AgentState): AgentSummary => ({
+  lifecycle: state.lifecycle,
+  policy: state.policy,
+  policyVersion: state.policyVersion,
+  spentCents: state.usage.spentCents,
+  reservedCents: state.usage.reservedCents,
+  revision: state.revision,
+  updatedAt: state.updatedAt,
+});
+
+/** Every payment up to this sequence is in the projection: a look-up there finds its key. */
+export function projectedThrough(state: AgentState): number {
+  let through = state.sequence;
+  for (const open of Object.values(state.open)) {
+    if (open.confirmedRevision === 0) through = Math.min(through, open.payment.sequence - 1);
+  }
+  return through;
+}

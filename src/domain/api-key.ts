@@ -1,0 +1,89 @@
+/**
+ * The value of an API key (decisions.md section 2, "A key value is prefix + ..."; management-api.md 2.4, 2.5).
+ *
+ * `<prefix><40 random base62 characters><6 characters of checksum>`: a secret scanner can tell a real key from a
+ * look-alike, and a mistyped one is refused before any look-up. Pure: randomness is an argument.
+ */
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** An agent's key spends; an organization's key provisions and supervises. */
+export const API_KEY_PREFIXES = {
+  agent: "sk_svc_live_",
+  organization: "svc_org_live_",
+} as const satisfies Record<string, string>;
+
+export type ApiKeyKind = keyof typeof API_KEY_PREFIXES;
+
+const KINDS: readonly ApiKeyKind[] = ["agent", "organization"];
+
+/** 40 characters of 62 carry 238.2 bits. */
+const RANDOM_LENGTH_CHARACTERS = 40;
+const CHECKSUM_LENGTH_CHARACTERS = 6;
+const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_LENGTH_CHARACTERS + CHECKSUM_LENGTH_CHARACTERS}}$`);
+
+/** Bytes from here up would make the first letters of the alphabet likelier, so they are thrown away. */
+const UNBIASED_BYTE_LIMIT = 256 - (256 % ALPHABET.length);
+const DRAW_SIZE_BYTES = 64;
+/** 3 % of the bytes are thrown away: a source that needs a third draw is broken in all likelihood. */
+const MAX_DRAWS = 16;
+
+/** A source of random bytes, such as `randomBytes` of node:crypto. */
+export type RandomBytes = (sizeBytes: number) => Uint8Array;
+
+/** Makes a new key value of a kind from injected randomness. */
+export function formatApiKey(kind: ApiKeyKind, randomBytes: RandomBytes): string {
+  const payload = API_KEY_PREFIXES[kind] + randomBase62(RANDOM_LENGTH_CHARACTERS, randomBytes);
+  return payload + checksum(payload);
+}
+
+/** The kind of a well-formed key value, or null. Says nothing about whether the key was ever issued. */
+export function classifyApiKey(value: string): ApiKeyKind | null {
+  const kind = KINDS.find((each) => value.startsWith(API_KEY_PREFIXES[each]));
+  if (kind === undefined || !BODY.test(value.slice(API_KEY_PREFIXES[kind].length))) return null;
+  const payload = value.slice(0, -CHECKSUM_LENGTH_CHARACTERS);
+  return checksum(payload) === value.slice(-CHECKSUM_LENGTH_CHARACTERS) ? kind : null;
+}
+
+/** What a record may show of a key. */
+export const last4 = (value: string): string => value.slice(-4);
+
+function randomBase62(lengthCharacters: number, randomBytes: RandomBytes): string {
+  let text = "";
+  for (let draw = 0; draw < MAX_DRAWS; draw += 1) {
+    for (const byte of randomBytes(DRAW_SIZE_BYTES)) {
+      if (byte >= UNBIASED_BYTE_LIMIT) continue;
+      text += ALPHABET.charAt(byte % ALPHABET.length);
+      if (text.length === lengthCharacters) return text;
+    }
+  }
+  throw new Error("The source of random bytes does not look random.");
+}
+
+/** CRC-32 of the text in base 62; every key's text is ASCII, so a character is a byte. */
+function checksum(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  while (rest > 0) {
+    digits = ALPHABET.charAt(rest % ALPHABET.length) + digits;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return digits.padStart(CHECKSUM_LENGTH_CHARACTERS, "0");
+}
+
+const CRC_TABLE: readonly number[] = Array.from({ length: 256 }, (_, index) => {
+  let remainder = index;
+  for (let bit = 0; bit < 8; bit += 1) {
+    remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1;
+  }
+  return remainder >>> 0;
+});
+
+/** The IEEE polynomial, by table: node:zlib has it from Node 22 only, and the domain imports no builtin. */
+function crc32(text: string): number {
+  let remainder = 0xffffffff;
+  for (let index = 0; index < text.length; index += 1) {
+    remainder = (remainder >>> 8) ^ (CRC_TABLE[(remainder ^ text.charCodeAt(index)) & 0xff] ?? 0);
+  }
+  return (remainder ^ 0xffffffff) >>> 0;
+}

@@ -1,0 +1,78 @@
+import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
+import type { Assessment } from "../domain/agent/decide.ts";
+import type { Payment, RailOutcome } from "../domain/agent/payment.ts";
+import type { BudgetPolicy } from "../domain/agent/policy.ts";
+import type { AgentProfile, AgentState, AgentSummary } from "../domain/agent/state.ts";
+
+/** Names and payloads of what is said to an agent's actor; shared by the workflow and its callers. */
+
+export const AGENT_WORKFLOW = "agent";
+export const agentWorkflowId = (agentId: string): string => `agent/${agentId}`;
+
+/** How an agent's actor begins, or goes on after continue-as-new. */
+export interface AgentInput {
+  readonly start:
+    | { readonly kind: "create"; readonly profile: AgentProfile; readonly policy: BudgetPolicy }
+    | { readonly kind: "resume"; readonly state: AgentState };
+  readonly settings: AgentSettings;
+}
+
+export interface AgentSettings {
+  /** What is not confirmed after this long, the actor carries out itself. */
+  readonly sweepAfterSeconds: number;
+  /** Rolls over to a new run at this history length, or when the server suggests it. */
+  readonly rollOverAfterEvents: number;
+}
+
+export const AGENT_SETTINGS: AgentSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 4_000 };
+
+/** The one update of an agent's actor: a batch of commands, decided one after another in one workflow task. */
+export const SUBMIT_UPDATE = "submit";
+
+/** Commands that go in one update at the most. */
+export const SUBMIT_BATCH_MAX = 64;
+
+export interface SubmitResult {
+  /** One reply for each command, in order. */
+  readonly replies: readonly AgentReply[];
+  readonly summary: AgentSummary;
+  /** For idempotency keys the actor no longer remembers (see `decidePay`). */
+  readonly forgottenThrough: number;
+  readonly projectedThrough: number;
+}
+
+/** Operators' view in the Temporal UI: everything but the table of remembered keys. */
+export const STATE_QUERY = "state";
+export type AgentStateView = Omit<AgentState, "keys" | "keyOrder"> & { readonly rememberedKeyCount: number };
+
+/** The policy with its usage as of `now`; with `amountCents`, also what a payment of it would get. No effect. */
+export const BUDGET_QUERY = "budget";
+
+export interface BudgetQueryInput {
+  /** The caller's time: a query runs at the time of the actor's last task, which may be long ago. */
+  readonly now: number;
+  readonly amountCents: number | null;
+}
+
+export interface BudgetView {
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+  readonly remainingCents: number;
+  readonly todayCents: number;
+  readonly lastHourCount: number;
+  readonly todayCount: number;
+  readonly assessment: Assessment | null;
+}
+
+/** What one look after a payment has done: the effects of `revision`, and what the rail said on the way. */
+export interface CarriedOut {
+  readonly transactionId: string;
+  readonly revision: number;
+  readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
+  /** The payment as the rail has left it. */
+  readonly payment: Payment;
+}
+
+export type { AgentCommand };

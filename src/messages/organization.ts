@@ -1,0 +1,10 @@
+/** Names and payloads of the workflow that provisions an organization (decisions.md section 2). */
+
+export const ORGANIZATION_WORKFLOW = "organization";
+export const organizationWorkflowId = (organizationId: string): string => `organization/${organizationId}`;
+
+export interface OrganizationInput {
+  readonly organizationId: string;
+  readonly defaultProjectId: string;
+  readonly defaultTeamId: string;
+}

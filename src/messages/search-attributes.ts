@@ -1,0 +1,36 @@
+import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from "@temporalio/common";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import { SEARCH_ATTRIBUTES } from "./common.ts";
+
+const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
+
+export const agentStateKey = keyword(SEARCH_ATTRIBUTES.agentState);
+export const approvalStateKey = keyword(SEARCH_ATTRIBUTES.approvalState);
+const organizationIdKey = keyword(SEARCH_ATTRIBUTES.organizationId);
+const projectIdKey = keyword(SEARCH_ATTRIBUTES.projectId);
+const teamIdKey = keyword(SEARCH_ATTRIBUTES.teamId);
+const agentIdKey = keyword(SEARCH_ATTRIBUTES.agentId);
+const transactionIdKey = keyword(SEARCH_ATTRIBUTES.transactionId);
+
+const ofProfile = (profile: AgentProfile) => [
+  { key: organizationIdKey, value: profile.organizationId },
+  { key: projectIdKey, value: profile.projectId },
+  { key: teamIdKey, value: profile.teamId },
+  { key: agentIdKey, value: profile.agentId },
+];
+
+/** What an agent's workflow is found by. */
+export const agentSearchAttributes = (profile: AgentProfile, state: string): TypedSearchAttributes =>
+  new TypedSearchAttributes([...ofProfile(profile), { key: agentStateKey, value: state }]);
+
+/** What the workflow of one of an agent's payments is found by. */
+export const paymentSearchAttributes = (
+  profile: AgentProfile,
+  transactionId: string,
+  approvalState: string | null,
+): TypedSearchAttributes =>
+  new TypedSearchAttributes([
+    ...ofProfile(profile),
+    { key: transactionIdKey, value: transactionId },
+    ...(approvalState === null ? [] : [{ key: approvalStateKey, value: approvalState }]),
+  ]);

@@ -1,0 +1,17 @@
+import type { Payment } from "../domain/agent/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+
+/** Names and payloads of the workflow that follows a payment on its rail until nothing more can become of it. */
+
+export const SETTLEMENT_WORKFLOW = "settlement";
+export const settlementWorkflowId = (transactionId: string): string => `settlement/${transactionId}`;
+
+export interface SettlementInput {
+  readonly profile: AgentProfile;
+  readonly payment: Payment;
+  /** How often the rail was asked already; carried over continue-as-new, sets the pace. */
+  readonly asked: number;
+}
+
+/** Seconds between two questions to the rail, by how often it was asked; the last one repeats. */
+export const SETTLEMENT_PACE_SECONDS = [1, 1, 2, 2, 5, 10, 30, 60, 300, 900] as const;

@@ -1,0 +1,185 @@
+import {
+  condition,
+  continueAsNew,
+  defineQuery,
+  defineUpdate,
+  log,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from "@temporalio/workflow";
+import type { Activities } from "../activities/types.ts";
+import type { AgentCommand } from "../src/domain/agent/commands.ts";
+import { assess, handle } from "../src/domain/agent/decide.ts";
+import type { AgentState, OpenPayment } from "../src/domain/agent/state.ts";
+import { initialAgentState, projectedThrough, summarize } from "../src/domain/agent/state.ts";
+import { countToday, countWithinHour, spentToday } from "../src/domain/agent/usage.ts";
+import { remainingOf } from "../src/domain/money.ts";
+import type {
+  AgentInput,
+  AgentStateView,
+  BudgetQueryInput,
+  BudgetView,
+  SubmitResult,
+} from "../src/messages/agent.ts";
+import { BUDGET_QUERY, STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
+import { agentStateKey } from "../src/messages/search-attributes.ts";
+
+export const submit = defineUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE);
+export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
+export const budgetQuery = defineQuery<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY);
+
+/** Sweeps of one agent at the same time. */
+const SWEEPS_MAX = 20;
+
+const { carryOutPayment, writeAgentSummary } = proxyActivities<Activities>({
+  startToCloseTimeout: "20 seconds",
+  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+});
+
+/**
+ * An agent's actor: owns its policy, counters and reservations for the agent's whole life. It decides in synchronous
+ * updates, and what it decided it sees through: effects that no one confirms in time it carries out by activities.
+ */
+export async function agent(input: AgentInput): Promise<void> {
+  const actor = new AgentActor(input);
+  setHandler(submit, (commands) => actor.submit(commands));
+  setHandler(stateQuery, () => actor.view());
+  setHandler(budgetQuery, (query) => actor.budget(query));
+  actor.describe();
+  await actor.seeEffectsThrough();
+  // The task that ends this run has answered its updates already, so nobody is caught between two runs.
+  await continueAsNew<typeof agent>({
+    start: { kind: "resume", state: actor.state },
+    settings: input.settings,
+  });
+}
+
+class AgentActor {
+  readonly state: AgentState;
+  readonly #settings: AgentInput["settings"];
+  /** What is being swept in this run: transaction ids, and "" for the agent's own record. */
+  readonly #sweeping = new Set<string>();
+
+  constructor(input: AgentInput) {
+    this.#settings = input.settings;
+    this.state =
+      input.start.kind === "resume"
+        ? input.start.state
+        : initialAgentState(input.start.profile, input.start.policy, Date.now());
+  }
+
+  /** Decides a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
+  submit(commands: readonly AgentCommand[]): SubmitResult {
+    const before = this.state.lifecycle;
+    const replies = commands.map((command) => handle(this.state, command, Date.now()));
+    if (this.state.lifecycle !== before) {
+      upsertSearchAttributes([{ key: agentStateKey, value: this.state.lifecycle }]);
+      this.describe();
+    }
+    return {
+      replies,
+      summary: summarize(this.state),
+      forgottenThrough: this.state.forgottenThrough,
+      projectedThrough: projectedThrough(this.state),
+    };
+  }
+
+  view(): AgentStateView {
+    const { keys, keyOrder: _keyOrder, ...view } = this.state;
+    return { ...view, rememberedKeyCount: Object.keys(keys).length };
+  }
+
+  budget({ now, amountCents }: BudgetQueryInput): BudgetView {
+    const { policy, policyVersion, usage } = this.state;
+    const at = Math.max(now, Date.now());
+    return {
+      policy,
+      policyVersion,
+      spentCents: usage.spentCents,
+      reservedCents: usage.reservedCents,
+      remainingCents: remainingOf(policy.budgetCents, usage.spentCents + usage.reservedCents),
+      todayCents: spentToday(usage, at).amountCents,
+      lastHourCount: countWithinHour(usage, at),
+      todayCount: countToday(usage, at),
+      assessment: amountCents === null ? null : assess(this.state, amountCents, at),
+    };
+  }
+
+  /** What an operator reads in the Temporal UI. */
+  describe(): void {
+    const { profile, lifecycle } = this.state;
+    setCurrentDetails(
+      `Agent \`${profile.agentId}\` is **${lifecycle}**. The query \`${STATE_QUERY}\` shows its policy, totals and open payments.`,
+    );
+  }
+
+  /** Sweeps until this run should end. */
+  async seeEffectsThrough(): Promise<void> {
+    const rollOver = () => this.#rollOverDue();
+    while (!rollOver()) {
+      await condition(() => rollOver() || this.#unswept().length > 0 || this.#summaryUnswept());
+      if (rollOver()) return;
+      await condition(rollOver, Math.max(1, this.#nextDueAt() - Date.now()));
+      if (!rollOver()) this.#sweepDue(Date.now());
+    }
+  }
+
+  #rollOverDue(): boolean {
+    const info = workflowInfo();
+    return info.continueAsNewSuggested || info.historyLength >= this.#settings.rollOverAfterEvents;
+  }
+
+  #unswept(): OpenPayment[] {
+    return Object.values(this.state.open).filter(
+      (open) =>
+        open.confirmedRevision < open.payment.revision &&
+        !this.#sweeping.has(open.payment.request.transactionId),
+    );
+  }
+
+  #summaryUnswept(): boolean {
+    return this.state.confirmedRevision < this.state.revision && !this.#sweeping.has("");
+  }
+
+  /** When the oldest unconfirmed change is due: one timer for the whole actor, whatever the load. */
+  #nextDueAt(): number {
+    const changes = this.#unswept().map((open) => open.changedAt);
+    if (this.#summaryUnswept()) changes.push(this.state.updatedAt);
+    return Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
+  }
+
+  #sweepDue(now: number): void {
+    const dueBefore = now - this.#settings.sweepAfterSeconds * 1_000;
+    for (const open of this.#unswept()) {
+      if (this.#sweeping.size >= SWEEPS_MAX) return;
+      if (open.changedAt <= dueBefore) this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
+    }
+    if (this.#summaryUnswept() && this.state.updatedAt <= dueBefore) {
+      this.#sweep("", () => this.#writeSummary());
+    }
+  }
+
+  /** Sweeps run beside the loop, so that one rail that is down does not hold up the others or the roll-over. */
+  #sweep(id: string, work: () => Promise<void>): void {
+    this.#sweeping.add(id);
+    void work()
+      .catch((error: unknown) => log.warn("a sweep failed and will be repeated", { id, error }))
+      .finally(() => this.#sweeping.delete(id));
+  }
+
+  async #finish(open: OpenPayment): Promise<void> {
+    const { payment } = open;
+    const done = await carryOutPayment({ profile: this.state.profile, payment });
+    const { transactionId, revision, outcome } = done;
+    handle(this.state, { kind: "confirm", transactionId, revision, outcome }, Date.now());
+  }
+
+  async #writeSummary(): Promise<void> {
+    const summary = summarize(this.state);
+    await writeAgentSummary({ agentId: this.state.profile.agentId, summary });
+    handle(this.state, { kind: "confirm_summary", revision: summary.revision }, Date.now());
+  }
+}

@@ -1,0 +1,65 @@
+import {
+  condition,
+  defineQuery,
+  defineSignal,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+} from "@temporalio/workflow";
+import type { Activities } from "../activities/types.ts";
+import type { Payment } from "../src/domain/agent/payment.ts";
+import { STATE_QUERY } from "../src/messages/agent.ts";
+import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/messages/approval.ts";
+import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";
+import { approvalStateKey } from "../src/messages/search-attributes.ts";
+
+export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
+export const approvalStateQuery = defineQuery<ApprovalStateView>(STATE_QUERY);
+
+const { expireApproval, executeApproved } = proxyActivities<Activities>({
+  startToCloseTimeout: "20 seconds",
+  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+});
+
+/**
+ * Waits with a payment on hold: holds the timer for `expiresAt`, and carries out what a person has approved. The
+ * agent's actor alone decides which of approve, deny, cancel and expiry came first; this workflow is told.
+ */
+export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {
+  let payment: Payment | null = null;
+  let state: ApprovalStateView["state"] = "pending";
+  const show = (now: ApprovalStateView["state"]): void => {
+    state = now;
+    upsertSearchAttributes([{ key: approvalStateKey, value: now }]);
+    setCurrentDetails(describe(input, now));
+  };
+  setHandler(resolved, (told) => {
+    payment ??= told;
+  });
+  setHandler(approvalStateQuery, () => ({
+    state,
+    expiresAt: new Date(input.expiresAt).toISOString(),
+    transactionId: input.transactionId,
+  }));
+  setCurrentDetails(describe(input, state));
+
+  const { profile, transactionId } = input;
+  const told = await condition(() => payment !== null, Math.max(1, input.expiresAt - Date.now()));
+  if (!told) payment = (await expireApproval({ profile, transactionId })) ?? payment;
+  if (payment === null) return null;
+
+  if (payment.phase === "sending") {
+    show("executing");
+    payment = await executeApproved({ profile, payment });
+  }
+  show(payment.approval?.resolution ?? "pending");
+  return payment;
+}
+
+const describe = (input: ApprovalInput, state: string): string =>
+  [
+    `**${state}**: payment \`${input.transactionId}\` of ${(input.amountCents / 100).toFixed(2)} USD`,
+    `flagged by ${input.flaggedByRuleTypes.join(", ")}`,
+    `decision window until ${new Date(input.expiresAt).toISOString()}`,
+  ].join("\n\n");

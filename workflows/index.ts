@@ -1,0 +1,5 @@
+// The only entry of the workflow bundle: every workflow type, and nothing else.
+export { agent } from "./agent.ts";
+export { approval } from "./approval.ts";
+export { organization } from "./organization.ts";
+export { settlement } from "./settlement.ts";

@@ -1,0 +1,15 @@
+import { proxyActivities, setCurrentDetails } from "@temporalio/workflow";
+import type { Activities } from "../activities/types.ts";
+import type { OrganizationInput } from "../src/messages/organization.ts";
+
+const { provisionOrganization } = proxyActivities<Activities>({
+  startToCloseTimeout: "20 seconds",
+  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+});
+
+/** Provisions an organization (decisions.md section 2): until it has ended, creates answer `ORG_NOT_READY`. */
+export async function organization(input: OrganizationInput): Promise<void> {
+  setCurrentDetails(`Organization \`${input.organizationId}\` is being provisioned.`);
+  await provisionOrganization(input);
+  setCurrentDetails(`Organization \`${input.organizationId}\` is **ready**.`);
+}

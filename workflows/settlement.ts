@@ -1,0 +1,36 @@
+import { continueAsNew, proxyActivities, setCurrentDetails, sleep } from "@temporalio/workflow";
+import type { Activities } from "../activities/types.ts";
+import type { Payment } from "../src/domain/agent/payment.ts";
+import type { SettlementInput } from "../src/messages/settlement.ts";
+import { SETTLEMENT_PACE_SECONDS } from "../src/messages/settlement.ts";
+
+const { followPayment } = proxyActivities<Activities>({
+  startToCloseTimeout: "20 seconds",
+  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+});
+
+/** Questions to the rail in one run; then the workflow goes on as new, so that its history stays small. */
+const ASKS_PER_RUN_MAX = 200;
+
+/**
+ * Follows a payment that its rail has taken but not finished, until nothing more can become of it: asks at a slowing
+ * pace, and never sends again.
+ */
+export async function settlement(input: SettlementInput): Promise<Payment> {
+  const { profile } = input;
+  let payment = input.payment;
+  for (let asks = 0; asks < ASKS_PER_RUN_MAX; asks += 1) {
+    setCurrentDetails(
+      `Payment \`${payment.request.transactionId}\` is **${payment.status}**, ${payment.phase} on the ${payment.request.rail} rail.`,
+    );
+    if (payment.phase === "done") return payment;
+    await sleep(paceSeconds(input.asked + asks) * 1_000);
+    payment = await followPayment({ profile, payment });
+  }
+  return continueAsNew<typeof settlement>({ profile, payment, asked: input.asked + ASKS_PER_RUN_MAX });
+}
+
+function paceSeconds(asked: number): number {
+  const last = SETTLEMENT_PACE_SECONDS.length - 1;
+  return SETTLEMENT_PACE_SECONDS[Math.min(asked, last)] ?? SETTLEMENT_PACE_SECONDS[last] ?? 900;
+}
