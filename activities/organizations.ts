@@ -24,6 +24,6 @@ export async function provisionOrganization(db: Db, input: OrganizationInput, no
     { upsert: true },
   );
   await db
-    .collection<{ _id: string; status: string }>("organizations")
-    .updateOne({ _id: organizationId }, { $set: { status: "ready" } });
+    .collection<{ _id: string; status: string; readyAt: Date | null }>("organizations")
+    .updateOne({ _id: organizationId }, { $set: { status: "ready", readyAt: now } });
 }

@@ -35,7 +35,10 @@ export async function loadMasterKey(source: MasterKeySource): Promise<MasterKey>
     return MasterKey.parse(text, path);
   } catch (error) {
     if (error instanceof MasterKeyError) throw error;
-    throw new MasterKeyError("MASTER_KEY_UNREADABLE", `${path} can't be read or written (${errnoOf(error)}).`);
+    throw new MasterKeyError(
+      "MASTER_KEY_UNREADABLE",
+      `${path} can't be read or written (${errnoOf(error)}).`,
+    );
   }
 }
 

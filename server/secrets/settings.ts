@@ -1,21 +1,37 @@
-import type { Collection, OptionalUnlessRequiredId, WithId } from "mongodb";
-import { isDuplicateKey } from "./duplicate-key.ts";
+import { MongoServerError, type Db } from "mongodb";
+
+/** A value that is made once for the whole service and kept in MongoDB: never a secret, unless sealed. */
+export interface SettingDocument {
+  readonly _id: string;
+  readonly value: string;
+  readonly createdAt: Date;
+}
+
+const DUPLICATE_KEY = 11_000;
+
+export const isDuplicateKey = (error: unknown): boolean =>
+  error instanceof MongoServerError && error.code === DUPLICATE_KEY;
 
 /**
- * Writes a record that is made once for the whole service, or reads the one that is there. Of two servers that start
- * at once on an empty database, both get the record of whichever was first.
+ * Reads a setting, or writes it if it isn't there. Of two servers that start at once on an empty database, both get
+ * the one that was written first.
  */
-export async function insertOrRead<T extends { readonly _id: string }>(
-  collection: Collection<T>,
-  record: OptionalUnlessRequiredId<T> & T,
-): Promise<T | WithId<T>> {
+export async function readOrCreateSetting(
+  db: Db,
+  id: string,
+  create: () => Omit<SettingDocument, "_id">,
+): Promise<SettingDocument> {
+  const settings = db.collection<SettingDocument>("settings", { readPreference: "primary" });
+  const found = await settings.findOne({ _id: id });
+  if (found !== null) return found;
   try {
-    await collection.insertOne(record);
-    return record;
+    const created = { _id: id, ...create() };
+    await settings.insertOne(created, { writeConcern: { w: "majority" } });
+    return created;
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
   }
-  const stored = await collection.findOne({ _id: { $eq: record._id } } as never);
-  if (stored === null) throw new Error(`The setting ${record._id} disappeared while it was read.`);
-  return stored;
+  const first = await settings.findOne({ _id: id });
+  if (first === null) throw new Error(`The setting ${id} disappeared while it was read.`);
+  return first;
 }

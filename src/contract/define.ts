@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ObjectSchema, Operation } from "./types.ts";
+import type { Access, ObjectSchema, Operation } from "./types.ts";
 
 export const noParams = z.strictObject({});
 export const noQuery = z.strictObject({});
@@ -8,8 +8,13 @@ export const noBody = z.strictObject({}).optional();
 
 type None = typeof noParams;
 
-interface Definition<P extends ObjectSchema, Q extends ObjectSchema, B extends z.ZodType, O extends z.ZodType>
-  extends Omit<Operation<P, Q, B, O>, "params" | "query" | "body" | "tool" | "http"> {
+interface Definition<
+  P extends ObjectSchema,
+  Q extends ObjectSchema,
+  B extends z.ZodType,
+  O extends z.ZodType,
+  A extends Access,
+> extends Omit<Operation<P, Q, B, O, A>, "params" | "query" | "body" | "tool" | "http"> {
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
@@ -20,11 +25,14 @@ interface Definition<P extends ObjectSchema, Q extends ObjectSchema, B extends z
 /** Completes an operation's definition; checked when it is constructed, so a wrong one stops the start. */
 export function define<
   O extends z.ZodType,
+  A extends Access,
   P extends ObjectSchema = None,
   Q extends ObjectSchema = None,
   B extends z.ZodType = typeof noBody,
->(definition: Definition<P, Q, B, O>): Operation<P, Q, B, O>;
-export function define(definition: Definition<ObjectSchema, ObjectSchema, z.ZodType, z.ZodType>): Operation {
+>(definition: Definition<P, Q, B, O, A>): Operation<P, Q, B, O, A>;
+export function define(
+  definition: Definition<ObjectSchema, ObjectSchema, z.ZodType, z.ZodType, Access>,
+): Operation {
   const { params = noParams, query = noQuery, body = noBody, http = null, tool = null, ...rest } = definition;
   if (http === null && tool === null) throw new Error(`"${rest.summary}" is reachable by nothing`);
   const named = [...(http?.path.matchAll(/:(\w+)/g) ?? [])].map((match) => match[1]);

@@ -17,21 +17,29 @@ export type Role = "owner" | "admin" | "member";
  * Who may call an operation. The pipeline enforces it and nothing else does, so an operation cannot be reached in
  * any other way; one without it does not compile.
  */
-export type Access =
-  /** No credential at all. */
-  | { readonly kind: "public" }
-  /** An agent's key that is scoped to one of these tools. */
-  | { readonly kind: "agent"; readonly tools: readonly [AgentTool, ...AgentTool[]] }
-  | {
-      /** A person's session or an organization's key. */
-      readonly kind: "management";
-      /** The scope an organization key needs; `never`: only people may do this. */
-      readonly organizationKey: OrganizationScope | "never";
-      /** The least role a person needs. */
-      readonly role: Role;
-      /** Whether a person must have verified a second factor within the last 5 minutes. */
-      readonly stepUp: boolean;
-    };
+export type Access = PublicAccess | AgentAccess | ManagementAccess;
+
+/** No credential at all. */
+export interface PublicAccess {
+  readonly kind: "public";
+}
+
+/** An agent's key that is scoped to one of these tools. */
+export interface AgentAccess {
+  readonly kind: "agent";
+  readonly tools: readonly [AgentTool, ...AgentTool[]];
+}
+
+/** A person's session or an organization's key. */
+export interface ManagementAccess {
+  readonly kind: "management";
+  /** The scope an organization key needs; `never`: only people may do this. */
+  readonly organizationKey: OrganizationScope | "never";
+  /** The least role a person needs. */
+  readonly role: Role;
+  /** Whether a person must have verified a second factor within the last 5 minutes. */
+  readonly stepUp: boolean;
+}
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -65,12 +73,13 @@ export interface Operation<
   Q extends ObjectSchema = ObjectSchema,
   B extends z.ZodType = z.ZodType,
   O extends z.ZodType = z.ZodType,
+  A extends Access = Access,
 > {
   readonly summary: string;
   /** What it guarantees, and the section of the specification it comes from. Agents read this too. */
   readonly description: string;
   readonly tag: "Agents" | "Approvals" | "Authentication" | "Payments" | "Transactions";
-  readonly access: Access;
+  readonly access: A;
   readonly http: HttpBinding | null;
   readonly tool: ToolBinding | null;
   readonly params: P;
@@ -83,8 +92,8 @@ export interface Operation<
 }
 
 export type InputOf<T> =
-  T extends Operation<infer P, infer Q, infer B>
+  T extends Operation<infer P, infer Q, infer B, z.ZodType, Access>
     ? { readonly params: z.output<P>; readonly query: z.output<Q>; readonly body: z.output<B> }
     : never;
 
-export type OutputOf<T> = T extends Operation<ObjectSchema, ObjectSchema, z.ZodType, infer O> ? z.input<O> : never;
+export type OutputOf<T> = T extends { readonly output: infer O extends z.ZodType } ? z.input<O> : never;

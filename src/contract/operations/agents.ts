@@ -3,13 +3,13 @@ import { AGENT_TOOLS } from "../agent-tools.ts";
 import { define } from "../define.ts";
 import { cents, description, idempotencyKey, name, paging, uuid } from "../primitives.ts";
 import { agent, budgetPolicy, listOf, policyFields } from "../records.ts";
-import type { Access } from "../types.ts";
+import type { ManagementAccess } from "../types.ts";
 
 const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ agent });
 
 /** What the agents' operations need of a key is the same but for the scope; people need no step-up here. */
-const access = (organizationKey: "agents:read" | "agents:write", role: "member" | "admin"): Access => ({
+const access = (organizationKey: "agents:read" | "agents:write", role: "member" | "admin"): ManagementAccess => ({
   kind: "management",
   organizationKey,
   role,

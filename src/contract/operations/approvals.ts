@@ -2,7 +2,7 @@ import { z } from "zod";
 import { define } from "../define.ts";
 import { approvalId, paging, text, uuid } from "../primitives.ts";
 import { approval, listOf } from "../records.ts";
-import type { Access } from "../types.ts";
+import type { ManagementAccess } from "../types.ts";
 
 const params = z.strictObject({ id: approvalId });
 const query = z.strictObject({
@@ -13,8 +13,8 @@ const query = z.strictObject({
 });
 const answer = z.strictObject({ approval });
 
-const reads: Access = { kind: "management", organizationKey: "agents:read", role: "member", stepUp: false };
-const decides: Access = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
+const reads: ManagementAccess = { kind: "management", organizationKey: "agents:read", role: "member", stepUp: false };
+const decides: ManagementAccess = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
 
 export const listPendingApprovals = define({
   summary: "List pending approvals",

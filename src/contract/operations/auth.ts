@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { define } from "../define.ts";
 import { text, timestamp, uuid } from "../primitives.ts";
-import type { Access } from "../types.ts";
+import type { ManagementAccess } from "../types.ts";
 
-const self: Access = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
+const self: ManagementAccess = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
 const code = z.string().regex(/^\d{6}$/, "must be six digits");
 
 const user = z

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isAddress } from "../../domain/address.ts";
 import { define } from "../define.ts";
 import { cents, idempotencyKey, paging, paymentCents, text, timestamp, transactionId } from "../primitives.ts";
 import {
@@ -34,6 +35,7 @@ const wallet = {
   recipient: z
     .string()
     .regex(/^0x([0-9a-f]{40}|[0-9a-fA-F]{40})$/, "must be an address")
+    .refine(isAddress, "must be all lower case or carry its checksum")
     .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address"),
 };
 

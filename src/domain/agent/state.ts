@@ -69,8 +69,9 @@ export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, n
     keys: {},
     keyOrder: [],
     forgottenThrough: 0,
+    // Whoever creates the agent writes its first record.
     revision: 1,
-    confirmedRevision: 0,
+    confirmedRevision: 1,
     updatedAt: now,
   };
 }

@@ -1,0 +1,47 @@
+import { Command, InvalidArgumentError } from "commander";
+import { EngineError } from "../../src/engines/errors.ts";
+import { MasterKeyError } from "../secrets/master-key.ts";
+import { ConfigError } from "../config.ts";
+import { AdminError, createOrganization } from "./create-organization.ts";
+
+const positive = (value: string): number => {
+  if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError("must be a positive number");
+  return Number(value);
+};
+
+const program = new Command("admin").description(
+  "Administers a service. Run it beside `npm start` (same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
+);
+
+program
+  .command("create-organization")
+  .description("Creates an organization with its owner and waits until it is ready; prints its ids as JSON.")
+  .requiredOption("--name <name>", "the organization's name")
+  .requiredOption("--owner-email <email>", "the owner signs in with it")
+  .requiredOption("--owner-password <password>", "at least 12 characters")
+  .option("--plan <plan>", "free, pro or enterprise", "free")
+  .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
+  .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
+  .action(async (options: CreateOrganizationOptions) => {
+    const created = await createOrganization(process.env, options);
+    process.stdout.write(`${JSON.stringify(created)}\n`);
+  });
+
+interface CreateOrganizationOptions {
+  readonly name: string;
+  readonly ownerEmail: string;
+  readonly ownerPassword: string;
+  readonly plan: string;
+  readonly restPerMinute?: number;
+  readonly mcpPerMinute?: number;
+}
+
+try {
+  await program.parseAsync();
+  process.exit(0);
+} catch (error) {
+  const plain = [AdminError, ConfigError, EngineError, MasterKeyError].some((known) => error instanceof known);
+  const text = error instanceof Error ? (plain ? error.message : (error.stack ?? error.message)) : String(error);
+  process.stderr.write(`error: ${text}\n`);
+  process.exit(1);
+}

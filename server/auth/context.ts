@@ -1,0 +1,51 @@
+import { randomBytes } from "node:crypto";
+import type { Db } from "mongodb";
+import type { RandomBytes } from "../../src/domain/api-key.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
+import { Sealer } from "../secrets/sealer.ts";
+import { authCollections, type AuthCollections } from "./documents.ts";
+import { PasswordVerifier } from "./passwords.ts";
+import { RefreshTokens } from "./refresh-token.ts";
+import { SessionTokens } from "./session-token.ts";
+import { loadSigningKey } from "./signing-key.ts";
+
+export interface AuthDeps {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
+  /** The service's own address: issuer and audience of the session tokens. */
+  readonly baseUrl: string;
+  /** The name a code generator shows beside the account. */
+  readonly productName?: string;
+  readonly clock?: () => Date;
+  readonly randomBytes?: RandomBytes;
+}
+
+/** What the operations of this folder share. */
+export interface AuthContext {
+  readonly collections: AuthCollections;
+  readonly sealer: Sealer;
+  readonly passwords: PasswordVerifier;
+  readonly sessionTokens: SessionTokens;
+  readonly refreshTokens: RefreshTokens;
+  readonly productName: string;
+  readonly clock: () => Date;
+  readonly randomBytes: RandomBytes;
+}
+
+/** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
+export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
+  const clock = deps.clock ?? (() => new Date());
+  const random = deps.randomBytes ?? randomBytes;
+  const sealer = new Sealer(deps.masterKey, random);
+  const signingKey = await loadSigningKey(deps.db, sealer, clock);
+  return {
+    collections: authCollections(deps.db),
+    sealer,
+    passwords: await PasswordVerifier.create(),
+    sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
+    refreshTokens: new RefreshTokens(deps.masterKey, random),
+    productName: deps.productName ?? "Agent Spending Control",
+    clock,
+    randomBytes: random,
+  };
+}

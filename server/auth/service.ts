@@ -1,0 +1,60 @@
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { createAuthContext, type AuthContext, type AuthDeps } from "./context.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import { authenticateSession, refreshSession, revokeSession, type SignedIn } from "./sessions.ts";
+import { signIn, type SignInInput } from "./sign-in.ts";
+import { stepUp, type StepUpInput } from "./step-up.ts";
+import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
+import { organizationView, userView, type OrganizationView, type UserView } from "./views.ts";
+
+export interface Me {
+  readonly user: UserView;
+  readonly organization: OrganizationView;
+}
+
+/** Humans and their sessions (management-api.md section 5, decisions.md section 2), apart from HTTP. */
+export interface AuthService {
+  /** `now` is the clock's unless given. */
+  authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
+  signIn(input: SignInInput): Promise<Result<SignedIn>>;
+  signOut(principal: SessionPrincipal): Promise<Result<null>>;
+  refresh(input: { readonly refreshToken: string }): Promise<Result<SignedIn>>;
+  me(principal: SessionPrincipal): Promise<Result<Me>>;
+  enrollTotp(principal: SessionPrincipal): Promise<Result<TotpEnrolment>>;
+  confirmTotp(
+    principal: SessionPrincipal,
+    input: { readonly code: string },
+  ): Promise<Result<{ readonly user: UserView }>>;
+  stepUp(
+    principal: SessionPrincipal,
+    input: StepUpInput,
+  ): Promise<Result<{ readonly stepUpExpiresAt: string }>>;
+}
+
+/** Call `verifyMasterKey` and `ensureAuthIndexes` before it. */
+export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
+  const context = await createAuthContext(deps);
+  return {
+    authenticateSession: (token, now = context.clock()) => authenticateSession(context, token, now),
+    signIn: (input) => signIn(context, input),
+    signOut: async (principal) => {
+      await revokeSession(context, principal.sessionId, "sign_out", context.clock());
+      return ok(null);
+    },
+    refresh: ({ refreshToken }) => refreshSession(context, refreshToken, context.clock()),
+    me: (principal) => me(context, principal),
+    enrollTotp: (principal) => enrollTotp(context, principal),
+    confirmTotp: (principal, { code }) => confirmTotp(context, principal, code),
+    stepUp: (principal, input) => stepUp(context, principal, input),
+  };
+}
+
+async function me(context: AuthContext, principal: SessionPrincipal): Promise<Result<Me>> {
+  const [user, factors] = await Promise.all([
+    context.collections.users.findOne({ _id: principal.userId }),
+    context.collections.factors.find({ userId: principal.userId }).toArray(),
+  ]);
+  if (user === null) return refused(refusal("UNAUTHORIZED"));
+  return ok({ user: userView(user, factors), organization: organizationView(principal.organization) });
+}

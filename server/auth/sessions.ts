@@ -1,0 +1,186 @@
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { AuthContext } from "./context.ts";
+import type {
+  AuthenticationMethod,
+  OrganizationDocument,
+  SessionDocument,
+  UserDocument,
+} from "./documents.ts";
+import { newUuid } from "./ids.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import { organizationView, userView, type OrganizationView, type UserView } from "./views.ts";
+
+/** A session ends 30 days after the sign-in, however often it is refreshed. */
+const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
+
+/** What sign-in and refresh answer. */
+export interface SignedIn {
+  readonly token: string;
+  readonly refreshToken: string;
+  /** When `token` expires. */
+  readonly expiresAt: string;
+  readonly user: UserView;
+  readonly organization: OrganizationView;
+}
+
+interface Person {
+  readonly user: UserDocument;
+  readonly organization: OrganizationDocument;
+}
+
+interface LiveSession extends Person {
+  readonly session: SessionDocument;
+}
+
+const unauthorized = () => refused(refusal("UNAUTHORIZED"));
+
+/** Starts a session for a person who has proved who they are. It is not elevated. */
+export async function openSession(
+  context: AuthContext,
+  person: Person,
+  amr: readonly AuthenticationMethod[],
+  now: Date,
+): Promise<SignedIn> {
+  const sessionId = newUuid(now, context.randomBytes);
+  const refresh = context.refreshTokens.issue(sessionId);
+  const session: SessionDocument = {
+    _id: sessionId,
+    userId: person.user._id,
+    organizationId: person.organization._id,
+    amr,
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + SESSION_LIFETIME_MILLISECONDS),
+    refreshHash: refresh.hash,
+    refreshedAt: null,
+    revokedAt: null,
+    revokedBecause: null,
+    stepUpExpiresAt: null,
+  };
+  await context.collections.sessions.insertOne(session);
+  return await signedIn(context, { ...person, session }, refresh.token, now);
+}
+
+/**
+ * Who is behind a session token (decisions.md section 2): the token must be ours and fresh, its session alive, its user
+ * there. Role, plan and elevation are those of the database, so that a change or a sign-out binds at once.
+ */
+export async function authenticateSession(
+  context: AuthContext,
+  token: string,
+  now: Date,
+): Promise<Result<SessionPrincipal>> {
+  const subject = await context.sessionTokens.verify(token, now);
+  if (subject === null) return unauthorized();
+  const live = await readLiveSession(context, subject.sessionId, now);
+  if (live === null || live.user._id !== subject.userId) return unauthorized();
+  if (live.organization._id !== subject.organizationId) return unauthorized();
+  return ok(principalOf(live));
+}
+
+/**
+ * Exchanges a refresh token for new tokens, once (decisions.md section 2). Whoever comes with a used one, be it the
+ * person or a thief, ends the session for both. Of two at once with the same token, one is served.
+ */
+export async function refreshSession(
+  context: AuthContext,
+  refreshToken: string,
+  now: Date,
+): Promise<Result<SignedIn>> {
+  const presented = context.refreshTokens.read(refreshToken);
+  if (presented === null) return unauthorized();
+  const live = await readLiveSession(context, presented.sessionId, now);
+  if (live === null) return unauthorized();
+  const next = context.refreshTokens.issue(presented.sessionId);
+  const rotated = await context.collections.sessions.updateOne(
+    { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null },
+    { $set: { refreshHash: next.hash, refreshedAt: now } },
+  );
+  if (rotated.matchedCount === 1) return ok(await signedIn(context, live, next.token, now));
+  await revokeSession(context, presented.sessionId, "refresh_reuse", now);
+  return unauthorized();
+}
+
+/** Ends a session: its tokens are dead from the next request on. Again is free, and the first reason stays. */
+export async function revokeSession(
+  context: AuthContext,
+  sessionId: string,
+  because: NonNullable<SessionDocument["revokedBecause"]>,
+  now: Date,
+): Promise<void> {
+  await context.collections.sessions.updateOne(
+    { _id: sessionId, revokedAt: null },
+    { $set: { revokedAt: now, revokedBecause: because } },
+  );
+}
+
+/** Session, user and organization in one round trip; null unless all three are there, and in force. */
+async function readLiveSession(
+  { collections }: AuthContext,
+  sessionId: string,
+  now: Date,
+): Promise<LiveSession | null> {
+  const [joined] = await collections.sessions
+    .aggregate<SessionDocument & { users: UserDocument[]; organizations: OrganizationDocument[] }>([
+      { $match: { _id: sessionId, revokedAt: null, expiresAt: { $gt: now } } },
+      { $lookup: { from: "users", localField: "userId", foreignField: "_id", as: "users" } },
+      {
+        $lookup: {
+          from: "organizations",
+          localField: "organizationId",
+          foreignField: "_id",
+          as: "organizations",
+        },
+      },
+    ])
+    .toArray();
+  if (joined === undefined) return null;
+  const { users, organizations, ...session } = joined;
+  const [user] = users;
+  const [organization] = organizations;
+  if (user === undefined || organization === undefined) return null;
+  return user.organizationId === organization._id ? { session, user, organization } : null;
+}
+
+function principalOf({ session, user, organization }: LiveSession): SessionPrincipal {
+  return {
+    type: "session",
+    sessionId: session._id,
+    userId: user._id,
+    organizationId: organization._id,
+    email: user.email,
+    name: user.name,
+    role: user.role,
+    organization,
+    signedInAt: session.createdAt,
+    amr: session.amr,
+    stepUpExpiresAt: session.stepUpExpiresAt,
+  };
+}
+
+async function signedIn(
+  context: AuthContext,
+  { session, user, organization }: LiveSession,
+  refreshToken: string,
+  now: Date,
+): Promise<SignedIn> {
+  const subject = {
+    sessionId: session._id,
+    userId: user._id,
+    organizationId: organization._id,
+    role: user.role,
+    signedInAt: session.createdAt,
+    amr: session.amr,
+  };
+  const [{ token, expiresAt }, factors] = await Promise.all([
+    context.sessionTokens.sign(subject, now),
+    context.collections.factors.find({ userId: user._id }).toArray(),
+  ]);
+  return {
+    token,
+    refreshToken,
+    expiresAt: expiresAt.toISOString(),
+    user: userView(user, factors),
+    organization: organizationView(organization),
+  };
+}

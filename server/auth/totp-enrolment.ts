@@ -1,0 +1,99 @@
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { AuthContext } from "./context.ts";
+import { isDuplicateKey } from "../secrets/settings.ts";
+import type { TotpFactorDocument } from "./documents.ts";
+import { newUuid } from "./ids.ts";
+import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
+import { sealTotpSecret, spendTotpCode, totpFactorId, type OnAccepted } from "./totp-factor.ts";
+import { confirmedFactorKinds, userView, type UserView } from "./views.ts";
+
+export interface TotpEnrolment {
+  /** Base32, for typing in. */
+  readonly secret: string;
+  /** The same for scanning. */
+  readonly otpauthUrl: string;
+}
+
+const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
+
+/**
+ * Begins the enrolment of TOTP (decisions.md section 2). Nothing changes until it is confirmed; then it takes the place
+ * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up.
+ */
+export async function enrollTotp(
+  context: AuthContext,
+  principal: SessionPrincipal,
+): Promise<Result<TotpEnrolment>> {
+  const now = context.clock();
+  const { userId } = principal;
+  const steppedUp = isSteppedUp(principal, now);
+  if (!steppedUp && (await hasConfirmedFactor(context, userId))) return stepUpRequired();
+  await ensureRecord(context, userId);
+  const secret = newTotpSecret(context.randomBytes);
+  const id = newUuid(now, context.randomBytes);
+  const pending = {
+    id,
+    sealedSecret: sealTotpSecret(context, userId, id, secret),
+    createdAt: now,
+    lastUsedStep: -1,
+    wrongCodes: 0,
+    lockedUntil: null,
+    steppedUp,
+  };
+  // The condition is asked again where it counts: another session may have confirmed a factor since.
+  const written = await context.collections.factors.updateOne(
+    { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) },
+    { $set: { pending } },
+  );
+  if (written.matchedCount === 0) return stepUpRequired();
+  return ok({ secret, otpauthUrl: otpauthUrl(context.productName, principal.email, secret) });
+}
+
+/** Puts the enrolled TOTP in force with its first code, which is used up by it. Elevates nothing. */
+export async function confirmTotp(
+  context: AuthContext,
+  principal: SessionPrincipal,
+  code: string,
+): Promise<Result<{ readonly user: UserView }>> {
+  const now = context.clock();
+  const { userId } = principal;
+  const factor = await context.collections.factors.findOne({ _id: totpFactorId(userId) });
+  // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
+  if (factor?.pending?.steppedUp === false && (await hasConfirmedFactor(context, userId))) {
+    if (!isSteppedUp(principal, now)) return stepUpRequired();
+  }
+  const spent = await spendTotpCode(context, { userId, slot: "pending", code, now }, promotePending);
+  if (!spent.ok) return spent;
+  const [user, factors] = await Promise.all([
+    context.collections.users.findOne({ _id: userId }),
+    context.collections.factors.find({ userId }).toArray(),
+  ]);
+  return user === null ? refused(refusal("UNAUTHORIZED")) : ok({ user: userView(user, factors) });
+}
+
+const promotePending: OnAccepted = ({ id, sealedSecret, createdAt }, step) => ({
+  $set: {
+    confirmed: { id, sealedSecret, createdAt, lastUsedStep: step, wrongCodes: 0, lockedUntil: null },
+    pending: null,
+  },
+});
+
+const hasConfirmedFactor = async (context: AuthContext, userId: string): Promise<boolean> =>
+  confirmedFactorKinds(await context.collections.factors.find({ userId }).toArray()).length > 0;
+
+async function ensureRecord(context: AuthContext, userId: string): Promise<void> {
+  const empty: TotpFactorDocument = {
+    _id: totpFactorId(userId),
+    userId,
+    kind: "totp",
+    confirmed: null,
+    pending: null,
+  };
+  try {
+    await context.collections.factors.insertOne(empty);
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+  }
+}

@@ -1,0 +1,52 @@
+import type { Collection } from "mongodb";
+import { MongoError } from "mongodb";
+import type { AgentDocument } from "../activities/documents.ts";
+import { classifyApiKey } from "../src/domain/api-key.ts";
+import { refusal } from "../src/domain/errors.ts";
+import type { Result } from "../src/domain/result.ts";
+import { ok, refused } from "../src/domain/result.ts";
+import type { SessionPrincipal } from "./auth/principal.ts";
+import type { Principal } from "./principals.ts";
+
+export interface AuthenticatorDependencies {
+  readonly agents: Collection<AgentDocument>;
+  readonly hashApiKey: (value: string) => string;
+  readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
+  /** Told of every request that an agent's key made. */
+  readonly onAgentKeyUsed: (agent: AgentDocument) => void;
+}
+
+const unauthorized = () => refused(refusal("UNAUTHORIZED"));
+
+/**
+ * Verifies the bearer credential of a request against the database, every time: a revoked key or session is dead on
+ * the next request (management-api.md section 5). A mistyped key is refused by its checksum, without a look-up.
+ */
+export class Authenticator {
+  readonly #dependencies: AuthenticatorDependencies;
+
+  constructor(dependencies: AuthenticatorDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async authenticate(header: string | undefined): Promise<Result<Principal>> {
+    const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
+    if (token === undefined) return unauthorized();
+    try {
+      if (classifyApiKey(token) === "agent") return await this.#agent(token);
+      return await this.#dependencies.authenticateSession(token);
+    } catch (error) {
+      if (!(error instanceof MongoError)) throw error;
+      return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+    }
+  }
+
+  async #agent(key: string): Promise<Result<Principal>> {
+    const { agents, hashApiKey, onAgentKeyUsed } = this.#dependencies;
+    const agent = await agents.findOne({ "key.hash": hashApiKey(key) });
+    if (agent === null || agent.lifecycle === "archived") return unauthorized();
+    onAgentKeyUsed(agent);
+    if (agent.lifecycle === "paused") return refused(refusal("AGENT_PAUSED"));
+    return ok({ type: "agent", agent });
+  }
+}

@@ -1,0 +1,55 @@
+import { Client, Connection } from "@temporalio/client";
+import { NativeConnection } from "@temporalio/worker";
+import { type Db, MongoClient } from "mongodb";
+
+/** Where the engines are. */
+export interface Addresses {
+  readonly mongodbUri: string;
+  readonly temporalAddress: string;
+  readonly temporalNamespace: string;
+}
+
+export interface Connections {
+  readonly db: Db;
+  readonly mongo: MongoClient;
+  readonly temporal: Client;
+  close(): Promise<void>;
+}
+
+const DATABASE = "agent-spending-control";
+
+/** Bounds on one operation, so that a client is answered within 5 s whatever is down. */
+const MONGODB_TIMEOUT_MS = 3_000;
+
+/** Connects to MongoDB. What is acknowledged is in the journal of a majority. */
+export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db }> {
+  const mongo = new MongoClient(uri, {
+    serverSelectionTimeoutMS: MONGODB_TIMEOUT_MS,
+    connectTimeoutMS: MONGODB_TIMEOUT_MS,
+    socketTimeoutMS: MONGODB_TIMEOUT_MS,
+    waitQueueTimeoutMS: MONGODB_TIMEOUT_MS,
+    writeConcern: { w: "majority", journal: true },
+    ignoreUndefined: false,
+  });
+  await mongo.connect();
+  const named = new URL(uri.replace(/^mongodb(\+srv)?:/, "http:")).pathname.slice(1);
+  return { mongo, db: mongo.db(named === "" ? DATABASE : named) };
+}
+
+export async function connect(addresses: Addresses): Promise<Connections> {
+  const { mongo, db } = await connectMongo(addresses.mongodbUri);
+  const connection = await Connection.connect({ address: addresses.temporalAddress });
+  const temporal = new Client({ connection, namespace: addresses.temporalNamespace });
+  return {
+    db,
+    mongo,
+    temporal,
+    async close() {
+      await connection.close();
+      await mongo.close();
+    },
+  };
+}
+
+export const connectNative = (addresses: Addresses): Promise<NativeConnection> =>
+  NativeConnection.connect({ address: addresses.temporalAddress });

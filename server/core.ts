@@ -1,0 +1,50 @@
+import type { EffectDependencies, PaymentEffects } from "../activities/effects.ts";
+import { createPaymentEffects } from "../activities/effects.ts";
+import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
+import { CardSandbox } from "../activities/rails/card-sandbox.ts";
+import { unavailableRail } from "../activities/rails/unavailable.ts";
+import { AgentMailboxes } from "./actors/mailbox.ts";
+import { TemporalActors } from "./actors/temporal.ts";
+import { ensureAuthIndexes } from "./auth/documents.ts";
+import type { Connections } from "./connections.ts";
+import type { Logger } from "./logger.ts";
+
+/** What server and worker share: the way to the actors, and what is done with their decisions. */
+export interface Core {
+  readonly actors: TemporalActors;
+  readonly mailboxes: AgentMailboxes;
+  readonly effectDependencies: EffectDependencies;
+  readonly effects: PaymentEffects;
+}
+
+export interface CoreOptions {
+  readonly connections: Connections;
+  readonly logger: Logger;
+  readonly clock: () => Date;
+  /** Stands between the server and its effects; crash tests break them at a chosen point. */
+  readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+}
+
+/** How long a confirmation waits to ride along with another update; the actor sweeps only after 10 s. */
+const CONFIRM_AFTER_MS = 2_000;
+
+export async function createCore(options: CoreOptions): Promise<Core> {
+  const { clock, connections, logger, decorateEffects = (plain) => plain } = options;
+  const { db, temporal } = connections;
+  await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db)]);
+  const actors = new TemporalActors(temporal);
+  const projections = new MongoProjections(db);
+  const effectDependencies = decorateEffects({
+    rails: { card: new CardSandbox(db, clock), wallet: unavailableRail },
+    projections,
+    workflows: actors,
+    clock,
+  });
+  const mailboxes = new AgentMailboxes({
+    submit: (agentId, commands) => actors.submit(agentId, commands),
+    writeSummary: (agentId, summary) => projections.writeAgentSummary(agentId, summary),
+    confirmAfterMs: CONFIRM_AFTER_MS,
+    onError: (message, error) => logger.warn({ err: error }, message),
+  });
+  return { actors, mailboxes, effectDependencies, effects: createPaymentEffects(effectDependencies) };
+}

@@ -1,0 +1,91 @@
+import { enginePorts } from "../src/engines/ports.ts";
+import { removeRuntimeFile, writeRuntimeFile } from "../src/engines/runtime-file.ts";
+import { startEngines } from "../src/engines/start.ts";
+import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
+import { type Config, readAddresses } from "./config.ts";
+import type { Addresses } from "./connections.ts";
+import type { Logger } from "./logger.ts";
+
+export interface EnginesOptions {
+  readonly config: Config;
+  readonly env: NodeJS.ProcessEnv;
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+  readonly logger: Logger;
+  readonly onProgress: (line: string) => void;
+  /** An engine has failed for good. */
+  readonly onFailed: (error: Error) => void;
+}
+
+/** The engines a process works on, whoever runs them. */
+export interface EnginesInUse {
+  readonly addresses: Addresses;
+  readonly temporalUiUrl: string | null;
+  /** Whether MongoDB is this machine's own, so that the master key may lie beside it. */
+  readonly ownMongodb: boolean;
+  /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
+  announce(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** For the roles of their own: engines that are there. */
+export const enginesThere = (env: NodeJS.ProcessEnv): EnginesInUse => ({
+  addresses: readAddresses(env),
+  temporalUiUrl: null,
+  ownMongodb: false,
+  announce: () => Promise.resolve(),
+  stop: () => Promise.resolve(),
+});
+
+/** For the all-in-one: the embedded engines, or those that the environment names. */
+export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesInUse> {
+  const { baseUrl, config, env, logger, mcpUrl, onFailed, onProgress } = options;
+  const startedAt = new Date().toISOString();
+  let announced = false;
+  const engines = await startEngines({
+    dataDir: config.dataDir,
+    env,
+    ports: enginePorts(env, await loadTemporalDevConfig()),
+    onProgress,
+    onUnexpectedExit(engine, detail, fatal) {
+      logger.error({ engine, detail, fatal }, "an engine ended unexpectedly");
+      if (fatal) onFailed(new Error(`${engine} keeps ending: ${detail}`));
+    },
+    onRestarted(engine, pid) {
+      logger.warn({ engine, pid }, "an engine was started again");
+      if (announced) void announce();
+    },
+  });
+  const announce = async (): Promise<void> => {
+    announced = true;
+    const { mongodb, temporal } = engines;
+    await writeRuntimeFile(config.dataDir, {
+      pid: process.pid,
+      startedAt,
+      baseUrl,
+      mcpUrl,
+      mongodb: { uri: mongodb.uri, pid: mongodb.pid },
+      temporal: {
+        address: temporal.address,
+        namespace: temporal.namespace,
+        uiUrl: temporal.uiUrl,
+        pid: temporal.pid,
+      },
+    });
+  };
+  return {
+    addresses: {
+      mongodbUri: engines.mongodb.uri,
+      temporalAddress: engines.temporal.address,
+      temporalNamespace: engines.temporal.namespace,
+    },
+    temporalUiUrl: engines.temporal.uiUrl,
+    ownMongodb: engines.mongodb.pid !== null,
+    announce,
+    async stop() {
+      announced = false;
+      await removeRuntimeFile(config.dataDir);
+      await engines.stop();
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import type { Filter } from "mongodb";
+import type { ApprovalDocument } from "../../activities/documents.ts";
+import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import type { Refusal } from "../../src/domain/errors.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { Payments } from "../payments.ts";
+import type { ManagementPrincipal } from "../principals.ts";
+import { approvalView } from "../views.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+type ApprovalHandlers = Pick<
+  Handlers,
+  "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
+>;
+
+/** How long approving waits for the payment's end before it answers `executing`. */
+const FINALITY_WAIT_MS = 5_000;
+
+interface ListQuery {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+  readonly agent_id?: string | undefined;
+  readonly projectId?: string | undefined;
+  readonly teamId?: string | undefined;
+}
+
+/** The approvals queue (management-api.md section 4.4). */
+export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
+  const { actors, collections, lists, mailboxes } = dependencies;
+  const payments = new Payments(dependencies);
+
+  async function list(state: ApprovalDocument["state"], principal: ManagementPrincipal, query: ListQuery) {
+    const filter: Filter<ApprovalDocument> = {
+      organizationId: principal.organizationId,
+      state,
+      ...(query.agent_id === undefined ? {} : { agentId: query.agent_id }),
+      ...(query.projectId === undefined ? {} : { projectId: query.projectId }),
+      ...(query.teamId === undefined ? {} : { teamId: query.teamId }),
+    };
+    const { limit, cursor } = query;
+    const page = await lists.page({
+      collection: collections.approvals,
+      list: "approvals",
+      filter,
+      limit,
+      cursor,
+    });
+    if (!page.ok) return page;
+    const { items, nextCursor } = page.value;
+    return ok({ body: { approvals: items.map(approvalView), nextCursor } });
+  }
+
+  const find = (id: string, principal: ManagementPrincipal) =>
+    collections.approvals.findOne({ _id: id, organizationId: principal.organizationId });
+
+  /** Puts a person's decision to the agent's actor, which alone says whether it came in time. */
+  async function resolve(
+    id: string,
+    principal: ManagementPrincipal,
+    commandFor: (transactionId: string) => AgentCommand,
+  ): Promise<Result<ApprovalDocument>> {
+    const approval = await find(id, principal);
+    if (approval === null) return refused(refusal("NOT_FOUND"));
+    if (approval.state === "completed") return refused(tooLate(approval));
+    const profile = profileOfApproval(approval);
+    const reply = await mailboxes.submit(approval.agentId, commandFor(approval.transactionId));
+    if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
+    const { changed, payment } = reply;
+    if (changed || payment.status === "expired") await payments.carryOutResolution(profile, payment);
+    if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
+    if (payment.phase === "sending") await actors.approvalResult(id, FINALITY_WAIT_MS);
+    const resolved = await find(id, principal);
+    return resolved === null ? refused(refusal("NOT_FOUND")) : ok(resolved);
+  }
+
+  return {
+    listPendingApprovals: ({ query }, { principal }) => list("pending", principal, query),
+    listCompletedApprovals: ({ query }, { principal }) => list("completed", principal, query),
+
+    async approveApproval({ params }, { principal }) {
+      const by = { userId: principal.userId, name: principal.name };
+      const resolved = await resolve(params.id, principal, (transactionId) => ({
+        kind: "approve",
+        transactionId,
+        by,
+      }));
+      return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
+    },
+
+    async denyApproval({ params, body }, { principal }) {
+      const by = { userId: principal.userId, name: principal.name };
+      const resolved = await resolve(params.id, principal, (transactionId) => ({
+        kind: "deny",
+        transactionId,
+        by,
+        feedback: body.feedback,
+      }));
+      return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
+    },
+  };
+}
+
+const tooLate = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
+  refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
+
+const profileOfApproval = (approval: ApprovalDocument): AgentProfile => ({
+  organizationId: approval.organizationId,
+  projectId: approval.projectId,
+  teamId: approval.teamId,
+  agentId: approval.agentId,
+  name: approval.agentName,
+});

@@ -1,0 +1,34 @@
+import type { PaymentEffects } from "../../activities/effects.ts";
+import type { AgentDocument } from "../../activities/documents.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import type { AgentMailboxes } from "../actors/mailbox.ts";
+import type { TemporalActors } from "../actors/temporal.ts";
+import type { AuthService } from "../auth/service.ts";
+import type { Collections } from "../collections.ts";
+import type { Lists } from "../lists.ts";
+import type { Logger } from "../logger.ts";
+
+/** What handlers work with; put together once, in the composition root. */
+export interface HandlerDependencies {
+  readonly collections: Collections;
+  readonly actors: TemporalActors;
+  readonly mailboxes: AgentMailboxes;
+  readonly effects: PaymentEffects;
+  readonly lists: Lists;
+  readonly auth: AuthService;
+  readonly hashApiKey: (value: string) => string;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+  /** Where agents reach the MCP server, without `/mcp`. */
+  readonly mcpUrl: string;
+  readonly approvalWindowSeconds: number;
+}
+
+/** The actor's view of an agent, from its record. */
+export const profileOf = (agent: AgentDocument): AgentProfile => ({
+  organizationId: agent.organizationId,
+  projectId: agent.projectId,
+  teamId: agent.teamId,
+  agentId: agent._id,
+  name: agent.name,
+});

@@ -1,0 +1,159 @@
+import type { AgentDocument } from "../../activities/documents.ts";
+import type { Denial } from "../../src/domain/agent/policy.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { mayUse } from "../authorize.ts";
+import type { PaymentOrder, RecordedPayment } from "../payments.ts";
+import { Payments } from "../payments.ts";
+import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import { profileOf } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+type PaymentHandlers = Pick<
+  Handlers,
+  | "createPayment"
+  | "createCardPayment"
+  | "checkPayment"
+  | "getPayment"
+  | "listPayments"
+  | "cancelPayment"
+  | "getDenialFeedback"
+  | "getBudget"
+>;
+
+/** Denials that `get_denial_feedback` answers when it is not asked for one. */
+const DENIALS_MAX = 20;
+
+/** The agent band, and its REST twins (decisions.md sections 5 and 8). */
+export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
+  const { collections, lists, mailboxes } = dependencies;
+  const payments = new Payments(dependencies);
+
+  async function pay(agent: AgentDocument, order: PaymentOrder) {
+    const paid = await payments.pay(profileOf(agent), order);
+    if (!paid.ok) return paid;
+    return ok({ body: paymentView(paid.value), ...(paid.value.replayed ? { status: 200 as const } : {}) });
+  }
+
+  async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
+    const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
+    if (transaction === null) return null;
+    const { approvalId } = transaction;
+    const approval = approvalId === null ? null : await collections.approvals.findOne({ _id: approvalId });
+    return { transaction, approval, replayed: false };
+  }
+
+  async function budgetOf(agent: AgentDocument, amountCents: number | null) {
+    await mailboxes.flush(agent._id);
+    return dependencies.actors.budget(agent._id, { now: dependencies.clock().getTime(), amountCents });
+  }
+
+  return {
+    async createPayment({ body }, { principal }) {
+      const tool = body.rail === "card" ? "create_card_payment" : "create_wallet_payment";
+      if (!mayUse(principal, tool)) return refused(refusal("TOOL_NOT_ALLOWED"));
+      if (body.rail === "wallet") return pay(principal.agent, body);
+      const { merchant, ...order } = body;
+      return pay(principal.agent, { ...order, recipient: merchant });
+    },
+
+    createCardPayment({ body: { merchant, ...order } }, { principal }) {
+      return pay(principal.agent, { ...order, rail: "card", recipient: merchant });
+    },
+
+    async checkPayment({ body }, { principal }) {
+      const budget = await budgetOf(principal.agent, body.amountCents);
+      const { assessment } = budget;
+      if (assessment === null) throw new Error("an assessment was asked for and none was given");
+      const { denial, flaggedByRuleTypes } = assessment;
+      const held = flaggedByRuleTypes.length > 0;
+      return ok({
+        body: {
+          decision: denial !== null ? "denied" : held ? "held" : "approved",
+          denialCode: denial?.code ?? null,
+          denialReason: denial?.reason ?? null,
+          denialDetails: denialDetailsView(detailsOf(denial)),
+          flaggedByRuleTypes: [...flaggedByRuleTypes],
+          budget: budgetPolicyView(budget),
+        },
+      });
+    },
+
+    async getPayment({ params }, { principal }) {
+      const payment = await ownPayment(principal.agent, params.id);
+      return payment === null ? refused(refusal("NOT_FOUND")) : ok({ body: paymentView(payment) });
+    },
+
+    async listPayments({ query }, { principal }) {
+      const agentId = principal.agent._id;
+      const page = await lists.page({
+        collection: collections.transactions,
+        list: "payments",
+        filter: { agentId },
+        limit: query.limit,
+        cursor: query.cursor,
+      });
+      if (!page.ok) return page;
+      const { items, nextCursor } = page.value;
+      return ok({ body: { payments: items.map(transactionView), nextCursor } });
+    },
+
+    async cancelPayment({ params }, { principal }) {
+      const { agent } = principal;
+      const known = await ownPayment(agent, params.id);
+      if (known === null) return refused(refusal("NOT_FOUND"));
+      const reply = await mailboxes.submit(agent._id, { kind: "cancel", transactionId: params.id });
+      if (reply.kind !== "payment") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
+      if (reply.changed || reply.payment.status === "expired") {
+        const cancelled = await payments.carryOutResolution(profileOf(agent), reply.payment);
+        if (reply.changed) return ok({ body: paymentView(cancelled) });
+      }
+      return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
+    },
+
+    async getDenialFeedback({ body }, { principal }) {
+      const agentId = principal.agent._id;
+      const one = body?.transactionId;
+      const denied = await collections.transactions
+        .find({ agentId, deniedAt: { $type: "date" }, ...(one === undefined ? {} : { _id: one }) })
+        .sort({ deniedAt: -1, _id: -1 })
+        .limit(DENIALS_MAX)
+        .toArray();
+      if (one !== undefined && denied.length === 0) return refused(refusal("NOT_FOUND"));
+      const denials = denied.flatMap(({ _id, status, denialCode, denialReason, feedback, deniedAt }) =>
+        denialCode === null || deniedAt === null
+          ? []
+          : [
+              {
+                transactionId: _id,
+                status,
+                denialCode,
+                denialReason: denialReason ?? "",
+                feedback,
+                deniedAt: deniedAt.toISOString(),
+              },
+            ],
+      );
+      return ok({ body: { denials } });
+    },
+
+    async getBudget(_input, { principal }) {
+      const budget = budgetPolicyView(await budgetOf(principal.agent, null));
+      // Caps of team and project come with their budgets; until then there is none.
+      return ok({ body: { ...budget, team: { remainingCents: null }, project: { remainingCents: null } } });
+    },
+  };
+}
+
+const paymentView = ({ transaction, approval }: RecordedPayment) => ({
+  transaction: transactionView(transaction),
+  approval: approval === null ? null : approvalView(approval),
+});
+
+function detailsOf(denial: Denial | null) {
+  const details = denial?.details ?? null;
+  if (details === null) return null;
+  const { limit, remaining, resetsAt } = details;
+  return { limit, remaining, resetsAt: resetsAt === null ? null : new Date(resetsAt) };
+}

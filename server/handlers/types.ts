@@ -1,0 +1,32 @@
+import type { OperationId, Operations } from "../../src/contract/registry.ts";
+import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
+import type { Result } from "../../src/domain/result.ts";
+import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
+
+/** What a handler is given besides its input: who calls, as its operation's access promises. */
+export type ContextOf<A extends Access> = A extends AgentAccess
+  ? { readonly principal: AgentPrincipal }
+  : A extends ManagementAccess
+    ? { readonly principal: ManagementPrincipal }
+    : { readonly principal: null };
+
+/** Handlers answer views that nobody changes. */
+type DeepReadonly<T> = T extends readonly (infer I)[]
+  ? readonly DeepReadonly<I>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+export interface Reply<O> {
+  readonly body: DeepReadonly<O>;
+  /** Where it differs from the operation's success status. */
+  readonly status?: 200;
+}
+
+export type Handler<K extends OperationId> = (
+  input: InputOf<Operations[K]>,
+  context: ContextOf<Operations[K]["access"]>,
+) => Promise<Result<Reply<OutputOf<Operations[K]>>>>;
+
+/** A handler for each operation: a missing one does not compile. */
+export type Handlers = { readonly [K in OperationId]: Handler<K> };

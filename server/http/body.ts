@@ -1,0 +1,26 @@
+import express, { type Request, type Response } from "express";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+
+const BODY_BYTES_MAX = 256 * 1_024;
+
+const readJson = express.json({ limit: BODY_BYTES_MAX, strict: true });
+
+const hasBody = (request: Request): boolean =>
+  request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;
+
+/**
+ * Reads a JSON body, after the caller was let in: 413 over 256 KiB, 415 for what is not JSON, 400 for what is
+ * malformed. Undefined when there is none.
+ */
+export async function readBody(request: Request, response: Response): Promise<Result<unknown>> {
+  if (!hasBody(request)) return ok(undefined);
+  if (request.is("application/json") === false) return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
+  const error = await new Promise<unknown>((resolve) => readJson(request, response, resolve));
+  if (error === undefined) return ok(request.body);
+  const status = typeof error === "object" && error !== null && "status" in error ? error.status : 400;
+  if (status === 413) return refused(refusal("PAYLOAD_TOO_LARGE"));
+  if (status === 415) return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
+  return refused(refusal("VALIDATION_FAILED", "The body is not well-formed JSON.", { issues: [] }));
+}

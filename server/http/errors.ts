@@ -1,0 +1,24 @@
+import type { Response } from "express";
+import type { Refusal } from "../../src/domain/errors.ts";
+import { statusOf } from "../../src/domain/errors.ts";
+
+/** The flat error body (management-api.md section 7), the same over REST and MCP. */
+export function errorBodyOf(refusal: Refusal): Record<string, unknown> {
+  return {
+    error: refusal.code,
+    message: refusal.message,
+    ...(refusal.issues === undefined ? {} : { issues: refusal.issues }),
+    ...(refusal.requiredScope === undefined ? {} : { requiredScope: refusal.requiredScope }),
+    ...(refusal.retryAfterSeconds === undefined ? {} : { retry_after_seconds: refusal.retryAfterSeconds }),
+  };
+}
+
+/** Answers a refusal, with the headers that go with its status. */
+export function sendRefusal(response: Response, refusal: Refusal): void {
+  const status = statusOf(refusal);
+  if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
+  if (refusal.retryAfterSeconds !== undefined) {
+    response.setHeader("Retry-After", String(refusal.retryAfterSeconds));
+  }
+  response.status(status).json(errorBodyOf(refusal));
+}

@@ -1,0 +1,53 @@
+import type { Request, Response, Router } from "express";
+import express from "express";
+import { type OperationId, operationList } from "../../src/contract/registry.ts";
+import type { HttpBinding, Operation } from "../../src/contract/types.ts";
+import type { Authenticator } from "../authenticator.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Principal } from "../principals.ts";
+import { readBody } from "./body.ts";
+import { sendRefusal } from "./errors.ts";
+import { coerceQuery } from "./query.ts";
+
+export interface RestDependencies {
+  readonly authenticator: Authenticator;
+  readonly pipeline: Pipeline;
+}
+
+/** The REST routes of every operation that has one, derived from the contract. */
+export function restRouter(dependencies: RestDependencies): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  for (const [id, operation] of operationList) {
+    const { http } = operation;
+    if (http === null) continue;
+    router[http.method](http.path, (request, response) => serve(dependencies, id, operation, http, request, response));
+  }
+  return router;
+}
+
+async function serve(
+  { authenticator, pipeline }: RestDependencies,
+  id: OperationId,
+  operation: Operation,
+  http: HttpBinding,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  let principal: Principal | null = null;
+  if (operation.access.kind !== "public") {
+    const authenticated = await authenticator.authenticate(request.headers.authorization);
+    if (!authenticated.ok) return sendRefusal(response, authenticated.refusal);
+    principal = authenticated.value;
+  }
+  const denied = pipeline.authorize(id, principal);
+  if (denied !== null) return sendRefusal(response, denied);
+  const body = await readBody(request, response);
+  if (!body.ok) return sendRefusal(response, body.refusal);
+
+  const raw = { params: request.params, query: coerceQuery(operation.query, request.query), body: body.value };
+  const result = await pipeline.handle(id, raw, principal);
+  if (!result.ok) return sendRefusal(response, result.refusal);
+  const status = result.value.status ?? http.successStatus;
+  if (status === 204) response.status(204).end();
+  else response.status(status).json(result.value.body);
+}

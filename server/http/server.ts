@@ -1,0 +1,59 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** How long requests at hand may take once the service drains. */
+const DRAIN_MS = 10_000;
+
+/** The port is held from the start; requests are answered once there is an application. */
+export interface HttpServer {
+  readonly port: number;
+  serve(application: RequestListener): void;
+  /** Takes no new connections, lets requests at hand finish, to a bound. */
+  drain(): Promise<void>;
+}
+
+/** The address is taken or may not be used; the message is one line for a person. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+}
+
+export async function listen(host: string, port: number): Promise<HttpServer> {
+  let application: RequestListener = (_request, response) => {
+    response.writeHead(503, { "content-type": "application/json", "retry-after": "1" });
+    const body = { error: "SERVICE_UNAVAILABLE", message: "The service is starting.", retry_after_seconds: 1 };
+    response.end(JSON.stringify(body));
+  };
+  const server = createServer((request, response) => application(request, response));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: portOf(server),
+    serve(next) {
+      application = next;
+    },
+    drain: () => drain(server),
+  };
+}
+
+function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (error.code === "EADDRINUSE") {
+    return new ListenError(`Port ${port} on ${host} is taken; set PORT to another (0 = any free one).`);
+  }
+  return new ListenError(`Cannot listen on ${host}:${port} (${error.code ?? error.message}).`);
+}
+
+function portOf(server: Server): number {
+  const address: AddressInfo | string | null = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return address.port;
+}
+
+async function drain(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  await closed;
+  clearTimeout(timer);
+}

@@ -1,0 +1,25 @@
+import { createHash } from "node:crypto";
+import { monotonicFactory } from "ulid";
+import { v7 } from "uuid";
+
+const ulid = monotonicFactory();
+
+/** Ids of records that sort by time (decisions.md section 1). */
+export const newId = (prefix: "txn" | "apr" | "akey"): string => `${prefix}_${ulid()}`;
+
+export const newUuid = (): string => v7();
+
+/** 128 bits of a SHA-256, short enough to be remembered 2,000 times over. */
+export const shortHash = (value: string): string =>
+  createHash("sha256").update(value).digest().subarray(0, 16).toString("base64url");
+
+/** A hash of a parsed body, the same for the same content in any order of fields. */
+export const payloadHash = (payload: unknown): string => shortHash(canonicalJson(payload));
+
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  fields.sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join(",")}}`;
+}

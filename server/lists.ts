@@ -1,0 +1,105 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Collection, Document, Filter, WithId } from "mongodb";
+import { refusal } from "../src/domain/errors.ts";
+import type { Result } from "../src/domain/result.ts";
+import { ok, refused } from "../src/domain/result.ts";
+import { payloadHash } from "./ids.ts";
+
+interface Listed extends Document {
+  _id: string;
+  createdAt: Date;
+}
+
+export interface PageRequest<T extends Listed> {
+  readonly collection: Collection<T>;
+  /** The list and its filters: a cursor is good for exactly these. */
+  readonly list: string;
+  readonly filter: Filter<T>;
+  /** Only what was created from then on; not part of what a cursor is bound to, since it moves with the clock. */
+  readonly since?: Date | null;
+  readonly limit: number;
+  readonly cursor: string | undefined;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly nextCursor: string | null;
+}
+
+/** Pages of records, newest first, by cursors that are opaque, signed, and bound to list and filters. */
+export class Lists {
+  readonly #key: KeyObject;
+
+  constructor(cursorKey: KeyObject) {
+    this.#key = cursorKey;
+  }
+
+  async page<T extends Listed>(request: PageRequest<T>): Promise<Result<Page<T>>> {
+    const { collection, cursor, filter, limit, since = null } = request;
+    const bound = payloadHash([request.list, JSON.stringify(filter)]);
+    const after = cursor === undefined ? null : this.#open(cursor, bound);
+    if (after === undefined) return refused(refusal("BAD_CURSOR"));
+    const recent = since === null ? filter : both(filter, newerThan<T>(since));
+    const found = await collection
+      .find(after === null ? recent : both(recent, olderThan<T>(after)))
+      .sort({ createdAt: -1, _id: -1 })
+      .limit(limit + 1)
+      .toArray();
+    const items = stored<T>(found.slice(0, limit));
+    const last = items.at(-1);
+    const nextCursor = found.length > limit && last !== undefined ? this.#seal(last, bound) : null;
+    return ok({ items, nextCursor });
+  }
+
+  #seal(last: Listed, bound: string): string {
+    const position = JSON.stringify([last.createdAt.getTime(), last._id]);
+    return Buffer.from(JSON.stringify([position, this.#sign(position, bound)])).toString("base64url");
+  }
+
+  /** The position that a cursor names; undefined when it is malformed or was made for something else. */
+  #open(cursor: string, bound: string): Position | undefined {
+    try {
+      const [position, signature]: unknown[] = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
+      if (typeof position !== "string" || typeof signature !== "string") return undefined;
+      const expected = Buffer.from(this.#sign(position, bound));
+      const given = Buffer.from(signature);
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+      const [createdAt, id]: unknown[] = JSON.parse(position);
+      return typeof createdAt === "number" && typeof id === "string"
+        ? { createdAt: new Date(createdAt), id }
+        : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #sign(position: string, bound: string): string {
+    return createHmac("sha256", this.#key).update(`${bound}\n${position}`).digest("base64url").slice(0, 22);
+  }
+}
+
+interface Position {
+  readonly createdAt: Date;
+  readonly id: string;
+}
+
+function olderThan<T extends Listed>(position: Position): Filter<T>;
+function olderThan({ createdAt, id }: Position): Filter<Listed> {
+  return { $or: [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: id } }] };
+}
+
+function newerThan<T extends Listed>(since: Date): Filter<T>;
+function newerThan(since: Date): Filter<Listed> {
+  return { createdAt: { $gte: since } };
+}
+
+function both<T extends Listed>(first: Filter<T>, second: Filter<T>): Filter<T>;
+function both(first: Filter<Listed>, second: Filter<Listed>): Filter<Listed> {
+  return { $and: [first, second] };
+}
+
+/** The driver's `WithId<T>` of a `T` that has an `_id` already is that `T`. */
+function stored<T extends Listed>(documents: WithId<T>[]): T[];
+function stored(documents: Listed[]): Listed[] {
+  return documents;
+}

@@ -1,0 +1,94 @@
+import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import { z } from "zod";
+import { errorBody } from "../../src/contract/records.ts";
+import { type OperationId, operationList } from "../../src/contract/registry.ts";
+import type { Operation, ToolBinding } from "../../src/contract/types.ts";
+import type { RawInput } from "../pipeline.ts";
+
+/** A tool, derived from its operation. */
+export interface DerivedTool {
+  readonly operationId: OperationId;
+  readonly listing: Tool;
+  /** Sorts flat arguments into the parts of the operation's request; what is unknown is left for parsing to refuse. */
+  readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;
+}
+
+/** Every operation that is a tool, by the tool's name (decisions.md section 8). */
+export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
+  operationList.flatMap(([id, operation]) => {
+    const { tool } = operation;
+    return tool === null ? [] : [[tool.name, derive(id, operation, tool)] as const];
+  }),
+);
+
+function derive(operationId: OperationId, operation: Operation, tool: ToolBinding): DerivedTool {
+  const { hints, idName } = tool;
+  return {
+    operationId,
+    listing: {
+      name: tool.name,
+      title: tool.title,
+      description: operation.description,
+      inputSchema: inputSchema(operation, idName),
+      outputSchema: outputSchema(operation),
+      annotations: {
+        title: tool.title,
+        readOnlyHint: hints.readOnly,
+        destructiveHint: hints.destructive,
+        idempotentHint: hints.idempotent,
+        openWorldHint: hints.openWorld,
+      },
+    },
+    inputOf: (args) => sortArguments(operation, idName, args),
+  };
+}
+
+function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodType>> {
+  const body = operation.body instanceof z.ZodOptional ? operation.body.unwrap() : operation.body;
+  if (!(body instanceof z.ZodObject)) throw new Error(`"${operation.summary}": a tool takes a flat object`);
+  return body.shape;
+}
+
+function inputSchema(operation: Operation, idName: string | null): Tool["inputSchema"] {
+  const { id, ...params } = operation.params.shape;
+  const flat = z.strictObject({
+    ...params,
+    ...(id === undefined || idName === null ? {} : { [idName]: id }),
+    ...operation.query.shape,
+    ...bodyShape(operation),
+  });
+  return objectSchema(z.toJSONSchema(flat, { io: "input" }));
+}
+
+/** An object schema, since the protocol wants one, of the success and the error body. */
+function outputSchema(operation: Operation): Tool["outputSchema"] {
+  const success = z.toJSONSchema(operation.output, { io: "input" });
+  const failure = z.toJSONSchema(errorBody, { io: "input" });
+  delete success.$schema;
+  delete failure.$schema;
+  return { type: "object", anyOf: [success, failure] };
+}
+
+function objectSchema(schema: z.core.JSONSchema.BaseSchema): Tool["inputSchema"] {
+  const { $schema: _dialect, properties = {}, required = [], ...rest } = schema;
+  const objects = Object.fromEntries(
+    Object.entries(properties).flatMap(([key, value]) => (typeof value === "object" ? [[key, value]] : [])),
+  );
+  return { ...rest, type: "object", properties: objects, required };
+}
+
+function sortArguments(
+  operation: Operation,
+  idName: string | null,
+  args: Readonly<Record<string, unknown>>,
+): RawInput {
+  const params: Record<string, unknown> = {};
+  const query: Record<string, unknown> = {};
+  const body: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(args)) {
+    if (key === idName) params["id"] = value;
+    else if (key in operation.query.shape) query[key] = value;
+    else body[key] = value;
+  }
+  return { params, query, body };
+}

@@ -1,0 +1,163 @@
+import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
+import type { PaymentEffects } from "../activities/effects.ts";
+import { approvalDocument, transactionDocument } from "../activities/projections.ts";
+import type { AgentReply } from "../src/domain/agent/commands.ts";
+import { decidedPayment } from "../src/domain/agent/commands.ts";
+import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../src/domain/agent/state.ts";
+import { refusal } from "../src/domain/errors.ts";
+import type { Result } from "../src/domain/result.ts";
+import { ok, refused } from "../src/domain/result.ts";
+import type { AgentMailboxes } from "./actors/mailbox.ts";
+import { ActorUnavailable } from "./actors/mailbox.ts";
+import type { Collections } from "./collections.ts";
+import { newId, payloadHash, shortHash } from "./ids.ts";
+import type { Logger } from "./logger.ts";
+
+/** What a client asks to be paid, parsed. */
+export interface PaymentOrder {
+  readonly rail: "card" | "wallet";
+  readonly recipient: string;
+  readonly amountCents: number;
+  readonly currency: "USD";
+  readonly merchantCategory?: string | undefined;
+  readonly purpose: string;
+  readonly idempotencyKey: string;
+}
+
+/** A payment as its records stand. */
+export interface RecordedPayment {
+  readonly transaction: TransactionDocument;
+  readonly approval: ApprovalDocument | null;
+  readonly replayed: boolean;
+}
+
+export interface PaymentDependencies {
+  readonly collections: Pick<Collections, "transactions" | "approvals">;
+  readonly mailboxes: AgentMailboxes;
+  readonly effects: PaymentEffects;
+  readonly approvalWindowSeconds: number;
+  readonly logger: Logger;
+}
+
+/** Look-ups for one payment whose key the actor may have forgotten; each new one is due to 2,000 newer payments. */
+const LOOK_UPS_MAX = 3;
+
+/** Seconds to wait when as many payments of one agent are open as its actor holds. */
+const TOO_MANY_OPEN_RETRY_SECONDS = 30;
+
+/** Decide durably, then act, then record (design.md): how the server makes an agent's payments. */
+export class Payments {
+  readonly #dependencies: PaymentDependencies;
+
+  constructor(dependencies: PaymentDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). */
+  async pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
+    const request = requestOf(order);
+    const reply = await this.#decide(profile.agentId, request);
+    switch (reply.kind) {
+      case "decided":
+        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), false));
+      case "replayed":
+        if (!reply.samePayload) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
+        if (reply.payment !== null) return ok(await this.#carryOut(profile, reply.payment, true));
+        return ok(await this.#recorded(reply.transactionId));
+      case "too_many_open": {
+        const message = "Too many payments of this agent are under way or on hold.";
+        return refused(refusal("RATE_LIMITED", message, { retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS }));
+      }
+      default:
+        throw new Error(`an actor answered ${reply.kind} to a payment`);
+    }
+  }
+
+  /**
+   * Carries out what followed from a command on a payment that was held: told to its workflow, written down,
+   * confirmed to the actor.
+   */
+  async carryOutResolution(profile: AgentProfile, payment: Payment): Promise<RecordedPayment> {
+    return this.#carryOut(profile, payment, false);
+  }
+
+  /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
+  async #decide(agentId: string, request: PaymentRequest): Promise<AgentReply> {
+    const { approvalWindowSeconds, mailboxes } = this.#dependencies;
+    const horizon = mailboxes.horizonOf(agentId);
+    let lookedUpThrough = horizon === null || horizon.forgottenThrough === 0 ? 0 : horizon.projectedThrough;
+    for (let lookUps = 0; lookUps <= LOOK_UPS_MAX; lookUps += 1) {
+      if (lookedUpThrough > 0) {
+        const earlier = await this.#lookUp(agentId, request);
+        if (earlier !== null) return earlier;
+      }
+      const command = { kind: "pay", request, approvalWindowSeconds, lookedUpThrough } as const;
+      const reply = await mailboxes.submit(agentId, command);
+      if (reply.kind !== "look_up") return reply;
+      lookedUpThrough = reply.projectedThrough;
+    }
+    throw new ActorUnavailable("the projection does not keep up with the actor");
+  }
+
+  async #lookUp(agentId: string, request: PaymentRequest): Promise<AgentReply | null> {
+    const { transactions } = this.#dependencies.collections;
+    const earlier = await transactions.findOne({ agentId, keyHash: request.keyHash });
+    if (earlier === null) return null;
+    const samePayload = earlier.payloadHash === request.payloadHash;
+    return { kind: "replayed", transactionId: earlier._id, samePayload, payment: null };
+  }
+
+  async #carryOut(profile: AgentProfile, payment: Payment, replayed: boolean): Promise<RecordedPayment> {
+    const { mailboxes } = this.#dependencies;
+    const done = await this.#effectsOf(profile, payment);
+    if (done === null) return recorded(profile, payment, replayed);
+    const { transactionId, revision, outcome } = done;
+    mailboxes.confirmLater(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
+    return recorded(profile, done.payment, replayed);
+  }
+
+  /**
+   * The effects, or null when the rail gives no answer: then nobody knows, the payment is written down as it is, and
+   * the actor asks the rail again until it knows.
+   */
+  async #effectsOf(profile: AgentProfile, payment: Payment) {
+    const { effects, logger } = this.#dependencies;
+    try {
+      return await effects.carryOut(profile, payment, "server");
+    } catch (error) {
+      logger.warn({ err: error, transactionId: payment.request.transactionId }, "effects left to the actor");
+      await effects.record(profile, payment);
+      if (payment.phase !== "sending") throw error;
+      return null;
+    }
+  }
+
+  /** A replayed payment of which nothing is open: its record is complete. */
+  async #recorded(transactionId: string): Promise<RecordedPayment> {
+    const { approvals, transactions } = this.#dependencies.collections;
+    const transaction = await transactions.findOne({ _id: transactionId });
+    if (transaction === null) throw new Error(`transaction ${transactionId} has no record`);
+    const { approvalId } = transaction;
+    const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
+    return { transaction, approval, replayed: true };
+  }
+}
+
+const recorded = (profile: AgentProfile, payment: Payment, replayed: boolean): RecordedPayment => ({
+  transaction: transactionDocument(profile, payment),
+  approval: approvalDocument(profile, payment),
+  replayed,
+});
+
+function requestOf(order: PaymentOrder): PaymentRequest {
+  const { idempotencyKey, merchantCategory = null, ...rest } = order;
+  return {
+    ...rest,
+    merchantCategory,
+    transactionId: newId("txn"),
+    approvalId: newId("apr"),
+    keyHash: shortHash(idempotencyKey),
+    payloadHash: payloadHash({ ...rest, merchantCategory }),
+  };
+}

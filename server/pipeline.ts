@@ -1,0 +1,105 @@
+import { MongoError } from "mongodb";
+import type { z } from "zod";
+import type { OperationId } from "../src/contract/registry.ts";
+import { operations } from "../src/contract/registry.ts";
+import type { Operation } from "../src/contract/types.ts";
+import type { Refusal, ValidationIssue } from "../src/domain/errors.ts";
+import { refusal } from "../src/domain/errors.ts";
+import type { Result } from "../src/domain/result.ts";
+import { ok, refused } from "../src/domain/result.ts";
+import { ActorUnavailable } from "./actors/mailbox.ts";
+import { authorize } from "./authorize.ts";
+import type { Handlers, Reply } from "./handlers/types.ts";
+import type { Logger } from "./logger.ts";
+import type { Principal } from "./principals.ts";
+
+/** A request's parts before they are parsed. */
+export interface RawInput {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+export interface PipelineDependencies {
+  readonly handlers: Handlers;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+}
+
+/** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
+type AnyHandler = (input: unknown, context: { principal: Principal | null }) => Promise<Result<Reply<unknown>>>;
+
+/**
+ * The order of checks after the credential (decisions.md section 1), the same for REST and MCP: may the caller do
+ * this at all → shape → existence, state (by the handler). REST reads the body only in between.
+ */
+export class Pipeline {
+  readonly #dependencies: PipelineDependencies;
+
+  constructor(dependencies: PipelineDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  authorize(id: OperationId, principal: Principal | null): Refusal | null {
+    return authorize(operations[id].access, principal, this.#dependencies.clock());
+  }
+
+  /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
+  async handle(id: OperationId, raw: RawInput, principal: Principal | null): Promise<Result<Reply<unknown>>> {
+    const input = parseInput(operations[id], raw);
+    if (!input.ok) return input;
+    try {
+      return await this.#handlerOf(id)(input.value, { principal });
+    } catch (error) {
+      return refused(this.#refusalOf(id, error));
+    }
+  }
+
+  #handlerOf(id: OperationId): AnyHandler {
+    // `authorize` and `parseInput` have just established what this operation's handler is typed with.
+    return this.#dependencies.handlers[id] as AnyHandler;
+  }
+
+  #refusalOf(id: OperationId, error: unknown): Refusal {
+    const { logger } = this.#dependencies;
+    if (isUnavailable(error)) {
+      logger.warn({ operation: id, err: error }, "a part of the service is not reachable");
+      return refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
+    }
+    logger.error({ operation: id, err: error }, "an operation failed unexpectedly");
+    return refusal("INTERNAL");
+  }
+}
+
+export const isUnavailable = (error: unknown): boolean =>
+  error instanceof ActorUnavailable || error instanceof MongoError;
+
+function parseInput(operation: Operation, raw: RawInput): Result<RawInput> {
+  const params = operation.params.safeParse(raw.params);
+  if (!params.success) return refused(refusal("NOT_FOUND"));
+  const query = operation.query.safeParse(raw.query);
+  const body = operation.body.safeParse(raw.body);
+  if (query.success && body.success) {
+    return ok({ params: params.data, query: query.data, body: body.data });
+  }
+  if (lacksIdempotencyKey(operation, raw.body)) return refused(refusal("IDEMPOTENCY_KEY_REQUIRED"));
+  const issues = [...issuesOf(query.error), ...issuesOf(body.error)];
+  if (issues.every((issue) => issue.path === "cursor")) return refused(refusal("BAD_CURSOR"));
+  return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+}
+
+/** A missing key has a code of its own, whatever else is wrong: the caller must make and keep one first. */
+function lacksIdempotencyKey(operation: Operation, body: unknown): boolean {
+  if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED")) return false;
+  return typeof body === "object" && body !== null && !("idempotencyKey" in body);
+}
+
+/** Issues in a reported answer at the most. */
+const ISSUES_MAX = 20;
+
+function issuesOf(error: z.ZodError | undefined): ValidationIssue[] {
+  return (error?.issues ?? []).slice(0, ISSUES_MAX).map((issue) => ({
+    path: issue.path.map(String).join("."),
+    message: issue.message,
+  }));
+}

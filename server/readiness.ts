@@ -1,0 +1,37 @@
+import proto from "@temporalio/proto";
+import { TASK_QUEUE } from "../src/messages/common.ts";
+import type { Connections } from "./connections.ts";
+
+const CHECK_MS = 2_000;
+
+/** The parts that are not usable now: the database, the engine, a worker that polls (decisions.md section 10). */
+export async function missingParts(connections: Connections, namespace: string): Promise<string[]> {
+  const parts = await Promise.all([
+    check("MongoDB", () => connections.db.command({ ping: 1 })),
+    check("Temporal", () => pollers(connections, namespace)),
+    check("a worker", async () => {
+      if ((await pollers(connections, namespace)) === 0) throw new Error("nobody polls");
+    }),
+  ]);
+  return parts.filter((part) => part !== null);
+}
+
+async function check(part: string, probe: () => Promise<unknown>): Promise<string | null> {
+  try {
+    await probe();
+    return null;
+  } catch {
+    return part;
+  }
+}
+
+async function pollers({ temporal: client }: Connections, namespace: string): Promise<number> {
+  const described = await client.withDeadline(Date.now() + CHECK_MS, () =>
+    client.workflowService.describeTaskQueue({
+      namespace,
+      taskQueue: { name: TASK_QUEUE },
+      taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    }),
+  );
+  return described.pollers.length;
+}

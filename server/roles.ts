@@ -1,0 +1,100 @@
+import type { EffectDependencies } from "../activities/effects.ts";
+import type { Config } from "./config.ts";
+import { type Addresses, connect, connectNative, type Connections } from "./connections.ts";
+import { type Core, createCore } from "./core.ts";
+import type { HttpServer } from "./http/server.ts";
+import type { Logger } from "./logger.ts";
+import { loadMasterKey } from "./secrets/load-master-key.ts";
+import type { MasterKey } from "./secrets/master-key.ts";
+import { verifyMasterKey } from "./secrets/verify-master-key.ts";
+import { startService } from "./service.ts";
+import { startWorker } from "./worker.ts";
+
+/** What a process is to be: both, or one of them beside others of its kind (decisions.md section 10). */
+export interface Roles {
+  readonly server: boolean;
+  readonly worker: boolean;
+}
+
+export interface RoleOptions {
+  readonly roles: Roles;
+  readonly config: Config;
+  readonly addresses: Addresses;
+  /** Whether the databases are this machine's own, so that the master key may lie beside them. */
+  readonly embedded: boolean;
+  readonly http: HttpServer | null;
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+  readonly logger: Logger;
+  readonly clock: () => Date;
+  readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+}
+
+export interface RunningRoles {
+  readonly connections: Connections;
+  /** Rejects when a part has failed for good. */
+  readonly failed: Promise<never>;
+  /** Requests finish, the worker ends its tasks, connections close. */
+  stop(): Promise<void>;
+}
+
+/** Starts what this process is to be, on engines that run. */
+export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
+  const { addresses, clock, config, embedded, logger, roles } = options;
+  const masterKey = await loadMasterKey({
+    fromEnvironment: config.masterKey,
+    embeddedDataDir: embedded ? config.dataDir : null,
+  });
+  const connections = await connect(addresses);
+  await verifyMasterKey(connections.db, masterKey, clock());
+  const { decorateEffects } = options;
+  const core = await createCore({
+    connections,
+    logger,
+    clock,
+    ...(decorateEffects === undefined ? {} : { decorateEffects }),
+  });
+  const worker = roles.worker ? await runWorker(options, connections, core) : null;
+  const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  return {
+    connections,
+    failed: worker?.failed ?? new Promise<never>(() => undefined),
+    async stop() {
+      await service?.drain();
+      await worker?.stop();
+      await connections.close();
+    },
+  };
+}
+
+async function runWorker({ addresses, logger }: RoleOptions, connections: Connections, core: Core) {
+  const native = await connectNative(addresses);
+  const namespace = addresses.temporalNamespace;
+  const worker = await startWorker({ connections, native, namespace, core, logger });
+  return {
+    failed: worker.failed,
+    async stop() {
+      await worker.stop();
+      await core.mailboxes.flushAll();
+      await native.close();
+    },
+  };
+}
+
+function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
+  const { addresses, baseUrl, clock, config, http, logger, mcpUrl } = options;
+  if (http === null) throw new Error("a server needs its port");
+  const { approvalWindowSeconds } = config;
+  return startService({
+    http,
+    addresses,
+    connections,
+    core,
+    masterKey,
+    baseUrl,
+    mcpUrl,
+    approvalWindowSeconds,
+    clock,
+    logger,
+  });
+}

@@ -1,0 +1,159 @@
+import { join } from "node:path";
+import type { EffectDependencies } from "../activities/effects.ts";
+import { EngineError } from "../src/engines/errors.ts";
+import { type Config, ConfigError, readConfig } from "./config.ts";
+import { type EnginesInUse, enginesOfOurOwn, enginesThere } from "./engines.ts";
+import { type HttpServer, listen, ListenError } from "./http/server.ts";
+import { createLogger } from "./logger.ts";
+import { type Roles, type RunningRoles, startRoles } from "./roles.ts";
+import { MasterKeyError } from "./secrets/master-key.ts";
+import { installRuntime } from "./worker.ts";
+
+const ROLES: Readonly<Record<string, Roles>> = {
+  start: { server: true, worker: true },
+  server: { server: true, worker: false },
+  worker: { server: false, worker: true },
+};
+
+/** How long a drain may take before the process ends all the same. */
+const DRAIN_MS = 25_000;
+
+export interface RunOverrides {
+  readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/**
+ * Runs a role until it is told to stop. What keeps it from starting is one line on standard error and a non-zero
+ * exit; SIGTERM and SIGINT drain.
+ */
+export async function main(role: string, env: NodeJS.ProcessEnv, overrides: RunOverrides = {}): Promise<void> {
+  try {
+    const roles = ROLES[role];
+    if (roles === undefined) throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")}.`);
+    const embedded = role === "start";
+    const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
+    const running = await start({ role, roles, embedded, config, env, overrides });
+    await untilStopped(running);
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${explain(error)}\n`);
+    process.exit(1);
+  }
+}
+
+/** Errors that say what is wrong in a line; anything else is a defect and shows where. */
+function explain(error: unknown): string {
+  const plain = [ConfigError, EngineError, ListenError, MasterKeyError];
+  if (plain.some((known) => error instanceof known) && error instanceof Error) return `error: ${error.message}`;
+  return error instanceof Error ? `error: ${error.stack ?? error.message}` : `error: ${String(error)}`;
+}
+
+interface StartOptions {
+  readonly role: string;
+  readonly roles: Roles;
+  readonly embedded: boolean;
+  readonly config: Config;
+  readonly env: NodeJS.ProcessEnv;
+  readonly overrides: RunOverrides;
+}
+
+interface Running {
+  readonly failed: Promise<never>;
+  stop(): Promise<void>;
+}
+
+async function start(options: StartOptions): Promise<Running> {
+  const { config, embedded, env, overrides, role, roles } = options;
+  // The port first: nothing is started, fetched or built for a service that cannot be reached.
+  const http = roles.server ? await listen(config.host, config.port) : null;
+  const logger = createLogger({
+    level: config.logLevel,
+    file: embedded ? join(config.dataDir, "logs", "service.log") : null,
+  });
+  const urls = urlsOf(config, http);
+  let fail: (error: unknown) => void = () => undefined;
+  const failed = new Promise<never>((_resolve, reject) => (fail = reject));
+  failed.catch(() => undefined);
+
+  const engines = embedded
+    ? await enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail })
+    : enginesThere(env);
+  installRuntime(logger);
+  const running = await startRoles({
+    roles,
+    config,
+    addresses: engines.addresses,
+    embedded: engines.ownMongodb,
+    http,
+    ...urls,
+    logger,
+    clock: () => new Date(),
+    ...overrides,
+  }).catch(async (error: unknown) => {
+    await engines.stop();
+    throw error;
+  });
+  await engines.announce();
+  announce(role, config, urls, engines);
+  running.failed.catch(fail);
+  return { failed, stop: () => stop(running, engines) };
+}
+
+interface Urls {
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+}
+
+function urlsOf(config: Config, http: HttpServer | null): Urls {
+  const host = config.host === "0.0.0.0" ? "127.0.0.1" : config.host;
+  const baseUrl = config.baseUrl ?? `http://${host}:${http?.port ?? config.port}`;
+  return { baseUrl, mcpUrl: config.mcpUrl ?? baseUrl };
+}
+
+function announce(role: string, config: Config, { baseUrl, mcpUrl }: Urls, engines: EnginesInUse): void {
+  if (role === "worker") return say("The worker is running.");
+  const rows = [
+    ["REST", `${baseUrl}/v1`],
+    ["MCP", `${mcpUrl}/mcp`],
+    ["API docs", `${baseUrl}/docs`],
+    ["Temporal", engines.addresses.temporalAddress],
+    ["Temporal UI", engines.temporalUiUrl],
+    ["MongoDB", engines.ownMongodb ? engines.addresses.mongodbUri : "as configured"],
+    ["Data, logs", role === "start" ? config.dataDir : null],
+  ] as const;
+  say("\nAgent Spending Control is running.");
+  for (const [name, value] of rows) if (value !== null) say(`  ${name.padEnd(12)} ${value}`);
+  say("\nNew here? `npm run demo` plays a tour. Stop with Ctrl-C.");
+}
+
+/** Waits for a signal or a failure, then drains; a second signal ends the process at once. */
+async function untilStopped(running: Running): Promise<void> {
+  const signalled = new Promise<void>((resolve) => {
+    let signals = 0;
+    const onSignal = (): void => {
+      signals += 1;
+      if (signals > 1) process.exit(130);
+      resolve();
+    };
+    process.on("SIGTERM", onSignal);
+    process.on("SIGINT", onSignal);
+  });
+  const failure = await Promise.race([
+    signalled.then(() => null),
+    running.failed.then(
+      () => null,
+      (error: unknown) => ({ error }),
+    ),
+  ]);
+  if (failure === null) say("Stopping: requests finish, then the engines.");
+  setTimeout(() => process.exit(1), DRAIN_MS).unref();
+  await running.stop();
+  if (failure !== null) throw failure.error;
+}
+
+async function stop(running: RunningRoles, engines: EnginesInUse): Promise<void> {
+  await running.stop();
+  await engines.stop();
+}

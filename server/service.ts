@@ -1,0 +1,83 @@
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { Authenticator } from "./authenticator.ts";
+import { createAuthService } from "./auth/service.ts";
+import { collectionsOf } from "./collections.ts";
+import type { Addresses, Connections } from "./connections.ts";
+import type { Core } from "./core.ts";
+import { createHandlers } from "./handlers/index.ts";
+import { createApp } from "./http/app.ts";
+import type { HttpServer } from "./http/server.ts";
+import { KeyUse } from "./key-use.ts";
+import { Lists } from "./lists.ts";
+import type { Logger } from "./logger.ts";
+import { Pipeline } from "./pipeline.ts";
+import { missingParts } from "./readiness.ts";
+import { hashApiKey } from "./secrets/api-key-hash.ts";
+import type { MasterKey } from "./secrets/master-key.ts";
+
+export interface ServiceOptions {
+  readonly http: HttpServer;
+  readonly addresses: Addresses;
+  readonly connections: Connections;
+  readonly core: Core;
+  readonly masterKey: MasterKey;
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+  readonly approvalWindowSeconds: number;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+}
+
+export interface RunningService {
+  /** Requests finish; what was carried out is told to the actors. */
+  drain(): Promise<void>;
+}
+
+/** Puts REST and MCP together over the core and begins to answer. */
+export async function startService(options: ServiceOptions): Promise<RunningService> {
+  const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
+  const { db } = connections;
+  const collections = collectionsOf(db);
+  const auth = await createAuthService({ db, masterKey, baseUrl, clock });
+  const keyUse = new KeyUse(collections.agents, clock, (err) => logger.warn({ err }, "key use not written"));
+  const hash = (value: string) => hashApiKey(masterKey, value);
+  const authenticator = new Authenticator({
+    agents: collections.agents,
+    hashApiKey: hash,
+    authenticateSession: (token) => auth.authenticateSession(token),
+    onAgentKeyUsed: (agent) => keyUse.used(agent),
+  });
+  const handlers = createHandlers({
+    ...core,
+    collections,
+    lists: new Lists(masterKey.deriveKey("cursor-signing")),
+    auth,
+    hashApiKey: hash,
+    clock,
+    logger,
+    mcpUrl,
+    approvalWindowSeconds: options.approvalWindowSeconds,
+  });
+  const metrics = new Registry();
+  collectDefaultMetrics({ register: metrics });
+  let draining = false;
+  http.serve(
+    createApp({
+      authenticator,
+      pipeline: new Pipeline({ handlers, clock, logger }),
+      baseUrl,
+      logger,
+      metrics,
+      missing: () => missingParts(connections, options.addresses.temporalNamespace),
+      draining: () => draining,
+    }),
+  );
+  return {
+    async drain() {
+      draining = true;
+      await http.drain();
+      await core.mailboxes.flushAll();
+      await keyUse.flush();
+    },
+  };
+}

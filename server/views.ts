@@ -1,0 +1,110 @@
+import type { z } from "zod";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
+import { AGENT_TOOLS } from "../src/contract/agent-tools.ts";
+import type * as records from "../src/contract/records.ts";
+import type { BudgetView } from "../src/messages/agent.ts";
+
+type AgentView = z.input<typeof records.agent>;
+type TransactionView = z.input<typeof records.transaction>;
+type ApprovalView = z.input<typeof records.approval>;
+type BudgetPolicyView = z.input<typeof records.budgetPolicy>;
+
+/** Records as the contract shows them; nothing of a stored document leaves in any other way. */
+
+const iso = (date: Date): string => date.toISOString();
+const isoOrNull = (date: Date | null): string | null => date?.toISOString() ?? null;
+
+export function agentView(agent: AgentDocument): AgentView {
+  const key = agent.lifecycle === "archived" ? null : agent.key;
+  return {
+    id: agent._id,
+    name: agent.name,
+    description: agent.description,
+    state: agent.lifecycle,
+    projectId: agent.projectId,
+    teamId: agent.teamId,
+    scopes: agent.scopes === null ? null : AGENT_TOOLS.filter((tool) => agent.scopes?.includes(tool)),
+    budgetCents: agent.policy.budgetCents,
+    spentCents: agent.spentCents,
+    reservedCents: agent.reservedCents,
+    autoApprovalThresholdCents: agent.policy.autoApprovalThresholdCents,
+    appearance: null,
+    wallet: null,
+    key: key && {
+      id: key.id,
+      last4: key.last4,
+      status: "active",
+      createdAt: iso(key.createdAt),
+      lastUsedAt: isoOrNull(key.lastUsedAt),
+    },
+    createdBy: agent.createdBy,
+    version: agent.policyVersion,
+    createdAt: iso(agent.createdAt),
+    updatedAt: iso(agent.updatedAt),
+    archivedAt: isoOrNull(agent.archivedAt),
+  };
+}
+
+export function budgetPolicyView(view: BudgetView): BudgetPolicyView {
+  const { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount } = view;
+  return {
+    ...view.policy,
+    version: view.policyVersion,
+    usage: { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount },
+  };
+}
+
+export function transactionView(transaction: TransactionDocument): TransactionView {
+  return {
+    id: transaction._id,
+    createdAt: iso(transaction.createdAt),
+    agentId: transaction.agentId,
+    agentName: transaction.agentName,
+    merchant: transaction.merchant,
+    amountCents: transaction.amountCents,
+    currency: transaction.currency,
+    direction: "debit",
+    rail: transaction.rail,
+    status: transaction.status,
+    purpose: transaction.purpose,
+    denialReason: transaction.denialReason,
+    denialCode: transaction.denialCode,
+    denialDetails: denialDetailsView(transaction.denialDetails),
+    onChainTxHash: transaction.onChainTxHash,
+    chainCaip2: transaction.chainCaip2,
+  };
+}
+
+export function denialDetailsView(details: TransactionDocument["denialDetails"]) {
+  if (details === null) return null;
+  return { limit: details.limit, remaining: details.remaining, resetsAt: isoOrNull(details.resetsAt) };
+}
+
+export function approvalView(approval: ApprovalDocument): ApprovalView {
+  const { resolution } = approval;
+  return {
+    id: approval._id,
+    transactionId: approval.transactionId,
+    agentId: approval.agentId,
+    agentName: approval.agentName,
+    teamId: approval.teamId,
+    projectId: approval.projectId,
+    amountCents: approval.amountCents,
+    currency: approval.currency,
+    rail: approval.rail,
+    recipient: approval.recipient,
+    purpose: approval.purpose,
+    budgetContext: approval.budgetContext,
+    flaggedByRuleTypes: approval.flaggedByRuleTypes,
+    createdAt: iso(approval.createdAt),
+    expiresAt: iso(approval.expiresAt),
+    ...(resolution === null || approval.resolvedAt === null
+      ? {}
+      : {
+          resolution,
+          resolvedAt: iso(approval.resolvedAt),
+          resolvedBy: approval.resolvedBy,
+          feedback: approval.feedback,
+        }),
+  };
+}

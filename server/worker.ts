@@ -1,0 +1,70 @@
+import { fileURLToPath } from "node:url";
+import type { LogEntry } from "@temporalio/worker";
+import { bundleWorkflowCode, DefaultLogger, type NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import { createActivities } from "../activities/index.ts";
+import { TASK_QUEUE } from "../src/messages/common.ts";
+import type { Connections } from "./connections.ts";
+import type { Core } from "./core.ts";
+import type { Logger } from "./logger.ts";
+
+const WORKFLOWS = fileURLToPath(new URL("../workflows/index.ts", import.meta.url));
+
+/** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
+export function installRuntime(logger: Logger): void {
+  Runtime.install({
+    logger: new DefaultLogger("WARN", ({ level, message, meta }: LogEntry) => {
+      const line = { temporal: meta };
+      if (level === "ERROR") logger.error(line, message);
+      else logger.warn(line, message);
+    }),
+    // The service drains by itself; the SDK must not shut workers down beside it.
+    shutdownSignals: [],
+  });
+}
+
+/** Bundles the workflows; a Node builtin or zod in them fails here. */
+export const bundleWorkflows = (logger: Logger) =>
+  bundleWorkflowCode({
+    workflowsPath: WORKFLOWS,
+    logger: new DefaultLogger("WARN", ({ message }) => logger.warn({ part: "bundle" }, message)),
+  });
+
+export interface RunningWorker {
+  /** Ends after the tasks at hand; throws what made the worker fail. */
+  stop(): Promise<void>;
+  readonly failed: Promise<never>;
+}
+
+export interface WorkerOptions {
+  readonly connections: Connections;
+  readonly native: NativeConnection;
+  readonly namespace: string;
+  readonly core: Core;
+  readonly logger: Logger;
+}
+
+/** Runs a worker with all workflows and activities until it is stopped. */
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { connections, core, logger, namespace, native } = options;
+  const worker = await Worker.create({
+    connection: native,
+    namespace,
+    taskQueue: TASK_QUEUE,
+    workflowBundle: await bundleWorkflows(logger),
+    activities: createActivities({ ...core.effectDependencies, agents: core.mailboxes, db: connections.db }),
+    shutdownGraceTime: "5 seconds",
+  });
+  const run = worker.run();
+  const failed = run.then(
+    () => new Promise<never>(() => undefined),
+    (error: unknown) => Promise.reject(error),
+  );
+  failed.catch(() => undefined);
+  return {
+    failed,
+    async stop() {
+      if (worker.getState() === "RUNNING") worker.shutdown();
+      await run;
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import { z } from "zod";
+import { ERRORS, type ErrorCode } from "../domain/errors.ts";
+import { errorBody } from "./records.ts";
+import { type OperationId, operationList } from "./registry.ts";
+import type { Access, HttpBinding, ObjectSchema, Operation } from "./types.ts";
+
+/** The parts of an OpenAPI 3.1 document that this service fills; the rest is JSON. */
+export interface OpenApiDocument {
+  readonly openapi: "3.1.0";
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
+  readonly components: Readonly<Record<string, unknown>>;
+}
+
+export interface OpenApiOperation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly object[];
+  readonly requestBody?: object;
+  readonly responses: Readonly<Record<string, object>>;
+}
+
+/** Codes that any operation with a credential may answer. */
+const COMMON_ERRORS: readonly ErrorCode[] = ["VALIDATION_FAILED", "SERVICE_UNAVAILABLE", "INTERNAL"];
+
+/** The OpenAPI document of every REST operation, derived from the registry: it cannot disagree with the routes. */
+export function openApiDocument(baseUrl: string): OpenApiDocument {
+  const paths: Record<string, Record<string, OpenApiOperation>> = {};
+  for (const [id, operation] of operationList) {
+    if (operation.http === null) continue;
+    const path = operation.http.path.replaceAll(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [operation.http.method]: describe(id, operation, operation.http) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Agent Spending Control Service",
+      version: "1",
+      description:
+        "AI agents that spend real money, under control. Amounts are integer cents; timestamps ISO 8601 in UTC; lists " +
+        "are newest first, paged by an opaque cursor.",
+    },
+    servers: [{ url: baseUrl }],
+    paths,
+    components: {
+      schemas: { Error: schemaOf(errorBody) },
+      securitySchemes: {
+        session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A person's session." },
+        organizationKey: { type: "http", scheme: "bearer", description: "An organization's API key." },
+        agentKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
+      },
+    },
+  };
+}
+
+function describe(id: OperationId, operation: Operation, http: HttpBinding): OpenApiOperation {
+  const { summary, description, tag } = operation;
+  const parameters = [...parametersOf(operation.params, "path"), ...parametersOf(operation.query, "query")];
+  return {
+    operationId: id,
+    summary,
+    description,
+    tags: [tag],
+    security: securityOf(operation.access),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...requestBodyOf(operation),
+    responses: responsesOf(operation, http),
+  };
+}
+
+function schemaOf(schema: z.ZodType): object {
+  // What a caller sends is the input of a schema; answers have no defaults, so theirs is the same.
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
+  return rest;
+}
+
+function parametersOf(schema: ObjectSchema, place: "path" | "query"): object[] {
+  return Object.entries(schema.shape).map(([name, field]) => {
+    const type = field instanceof z.ZodType ? field : z.unknown();
+    return { name, in: place, required: place === "path" || !type.isOptional(), schema: schemaOf(type) };
+  });
+}
+
+function requestBodyOf(operation: Operation): { requestBody?: object } {
+  const schema = schemaOf(operation.body);
+  const takesNone = "properties" in schema && Object.keys(schema.properties ?? {}).length === 0;
+  if (takesNone) return {};
+  const required = !operation.body.isOptional();
+  return { requestBody: { required, content: { "application/json": { schema } } } };
+}
+
+function responsesOf(operation: Operation, http: HttpBinding): Record<string, object> {
+  const body = schemaOf(operation.output);
+  const success = http.successStatus;
+  const responses: Record<string, object> = {
+    [success]:
+      success === 204
+        ? { description: "Done." }
+        : { description: "Success.", content: { "application/json": { schema: body } } },
+  };
+  if (success === 201 && replays(operation)) {
+    responses["200"] = { description: "A replay.", content: { "application/json": { schema: body } } };
+  }
+  for (const [status, codes] of errorsByStatus(operation)) {
+    responses[status] = {
+      description: codes.join(", "),
+      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+    };
+  }
+  return responses;
+}
+
+const replays = (operation: Operation): boolean => operation.errors.includes("IDEMPOTENCY_KEY_REUSED");
+
+function errorsByStatus(operation: Operation): Map<string, ErrorCode[]> {
+  const byStatus = new Map<string, ErrorCode[]>();
+  for (const code of new Set([...accessErrors(operation.access), ...COMMON_ERRORS, ...operation.errors])) {
+    const status = String(ERRORS[code].status);
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  return byStatus;
+}
+
+function accessErrors(access: Access): ErrorCode[] {
+  if (access.kind === "public") return [];
+  if (access.kind === "agent") return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
+  return [
+    "UNAUTHORIZED",
+    "WRONG_CREDENTIAL",
+    ...(access.role === "member" ? [] : (["ROLE_REQUIRED"] as const)),
+    ...(access.stepUp ? (["STEP_UP_REQUIRED"] as const) : []),
+  ];
+}
+
+function securityOf(access: Access): OpenApiOperation["security"] {
+  if (access.kind === "public") return [];
+  if (access.kind === "agent") return [{ agentKey: [] }];
+  // Organization keys come with the next capability; a document names only what can be used.
+  return [{ session: [] }];
+}

@@ -1,0 +1,83 @@
+import { constants } from "node:fs";
+import { access, mkdir, realpath } from "node:fs/promises";
+import path from "node:path";
+import { EngineError, reasonOf } from "./errors.ts";
+import { LOOPBACK } from "./ports.ts";
+import { endProcess, listProcesses } from "./processes.ts";
+import { lockHolder, type ProcessLock, takeLock } from "./process-lock.ts";
+import type { OnProgress } from "./progress.ts";
+
+/** A service that was told to end may still be at it. */
+const LOCK_WAIT_MS = 1_000;
+/** A guardian ends its engine in less than 2 seconds after the service died. */
+const ORPHAN_GRACE_MS = 4_000;
+
+const lockFolder = (dataDir: string): string => path.join(dataDir, "lock");
+
+/** The pid of the live service that holds the DATA_DIR, or null. */
+export const dataDirHolder = (dataDir: string): Promise<number | null> => lockHolder(lockFolder(dataDir));
+
+export interface HeldDataDir {
+  /** Absolute, without symbolic links: the engines' command lines are recognized by it. */
+  readonly path: string;
+  release(): Promise<void>;
+}
+
+/**
+ * Makes the DATA_DIR ready and takes it for this process, until `release` or the process's death, kill -9 included.
+ * Throws EngineError DATA_DIR if it cannot be written or another live service holds it.
+ */
+export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
+  let folder: string;
+  try {
+    await mkdir(path.join(dataDir, "logs"), { recursive: true, mode: 0o700 });
+    folder = await realpath(dataDir);
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    await access(path.join(folder, "logs"), constants.W_OK);
+  } catch (error) {
+    const message = `DATA_DIR ${path.resolve(dataDir)} cannot be written: ${reasonOf(error)}`;
+    throw new EngineError("DATA_DIR", message, { cause: error });
+  }
+  const lock: ProcessLock = await takeLock(lockFolder(folder), {
+    waitMs: LOCK_WAIT_MS,
+    held: (pid) =>
+      new EngineError(
+        "DATA_DIR",
+        `DATA_DIR ${folder} is in use by a running service (process ${String(pid)}): stop it, or set DATA_DIR to another folder.`,
+      ),
+  });
+  return { path: folder, release: () => lock.release() };
+}
+
+/** What only our engines on this DATA_DIR have in their command lines. */
+export interface EngineTraces {
+  readonly mongodbFolder: string;
+  readonly temporalDatabase: string;
+}
+
+function engineOf(commandLine: string, traces: EngineTraces): string | null {
+  // The guardians carry the same arguments. They end with their engines.
+  if (commandLine.startsWith("/bin/sh -c ")) return null;
+  if (commandLine.includes(` --dbpath ${traces.mongodbFolder} --bind_ip ${LOOPBACK} `)) return "mongod";
+  if (commandLine.includes(` --db-filename ${traces.temporalDatabase} --namespace `)) return "temporal";
+  return null;
+}
+
+/**
+ * Ends the engines that a service that died left on this DATA_DIR, dying ones included, so that nothing else is at
+ * the files. Found by their command lines, not by recorded pids: a pid may be another's by now, and a service can die
+ * before it has recorded any. The caller holds the DATA_DIR, so no live service owns them.
+ *
+ * Throws EngineError DATA_DIR if one cannot be ended.
+ */
+export async function endOrphans(traces: EngineTraces, onProgress: OnProgress): Promise<void> {
+  await Promise.all(
+    (await listProcesses()).map(async ({ pid, commandLine }) => {
+      const name = engineOf(commandLine, traces);
+      if (name === null) return;
+      onProgress(`${name}: ending process ${String(pid)}, which an earlier run left behind`);
+      if (await endProcess(pid, ORPHAN_GRACE_MS)) return;
+      throw new EngineError("DATA_DIR", `${name} of an earlier run (process ${String(pid)}) does not end.`);
+    }),
+  );
+}

@@ -1,0 +1,53 @@
+/** What went wrong, for callers and tests; the person reads the message. */
+export type EngineErrorCode =
+  /** A setting or file of ours is malformed or incomplete. */
+  | "CONFIG"
+  /** DATA_DIR cannot be written, or another live service holds it. */
+  | "DATA_DIR"
+  /** Another program listens on the port. */
+  | "PORT_TAKEN"
+  /** A binary named in the environment is missing, not executable, too old or ends at once. */
+  | "BINARY_BROKEN"
+  /** No source of decisions.md section 10 gave a binary. */
+  | "NO_SOURCE"
+  /** A download or a build failed, or its SHA-256 is not the expected one. */
+  | "FETCH_FAILED"
+  /** The engine runs but did not become usable, or ended while starting. */
+  | "START_FAILED";
+
+const MESSAGE_CHARS_MAX = 2_000;
+
+/**
+ * Makes text from outside (a log line, a tool's output) fit for one line: control characters and line breaks become
+ * spaces, so that it can neither forge a log line nor steer a terminal.
+ */
+export function oneLine(text: string, charsMax: number = MESSAGE_CHARS_MAX): string {
+  const flat = text
+    // eslint-disable-next-line no-control-regex -- control characters are what is removed here
+    .replace(/\u001b\[[0-9;]*m|[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
+    .replace(/ {2,}/g, " ")
+    .trim();
+  return flat.length <= charsMax ? flat : `${flat.slice(0, charsMax - 1)}…`;
+}
+
+/** The one-line reason of whatever was thrown. */
+export const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return oneLine(String(error));
+  const cause = error.cause instanceof Error ? `: ${reasonOf(error.cause)}` : "";
+  return oneLine(`${error.message === "" ? error.name : error.message}${cause}`);
+};
+
+/** An expected failure around the embedded engines. Its message is one line, written for the person at the terminal. */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+  readonly code: EngineErrorCode;
+
+  constructor(code: EngineErrorCode, message: string, options?: ErrorOptions) {
+    super(oneLine(message), options);
+    this.code = code;
+  }
+}
+
+/** Whether a file system or network error carries this code (`ENOENT`, `EADDRINUSE`, ...). */
+export const hasErrorCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && "code" in error && error.code === code;

@@ -1,0 +1,22 @@
+/** Where lines about long work go. The engines never write to the console themselves. */
+export type OnProgress = (line: string) => void;
+
+const TICK_INTERVAL_MS = 10_000;
+
+/** Runs long work, and says every 10 seconds that it goes on, so that nobody takes it for a hang. */
+export async function withTicker<T>(
+  onProgress: OnProgress,
+  label: string,
+  work: () => Promise<T>,
+  tickIntervalMs: number = TICK_INTERVAL_MS,
+): Promise<T> {
+  const startedAt = Date.now();
+  const timer = setInterval(() => {
+    onProgress(`${label}, ${String(Math.round((Date.now() - startedAt) / 1_000))} s so far`);
+  }, tickIntervalMs);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}

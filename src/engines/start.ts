@@ -1,0 +1,199 @@
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
+import { EngineError, reasonOf } from "./errors.ts";
+import { MONGOD } from "./mongod-binary.ts";
+import { mongodbFolder, mongodbSpec, mongodbUri } from "./mongodb.ts";
+import { choosePorts, type EnginePorts, LOOPBACK } from "./ports.ts";
+import type { OnProgress } from "./progress.ts";
+import { resolveContext, resolveEngine, type Resolution } from "./resolver.ts";
+import { type EngineSpec, Supervisor } from "./supervisor.ts";
+import { TEMPORAL, type TemporalAddress } from "./temporal-binary.ts";
+import { loadTemporalDevConfig, type TemporalDevConfig } from "./temporal-config.ts";
+import { prepareTemporalDatabase, temporalDatabase, temporalSpec } from "./temporal.ts";
+
+/** A port chosen as free may be taken before the engine has it; then others are chosen. */
+const START_ATTEMPTS_MAX = 3;
+
+export interface EngineOptions {
+  /** DATA_DIR. Made if missing. */
+  readonly dataDir: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** 0: any free one. `enginePorts` reads them from the environment and temporal-dev.yaml. */
+  readonly ports: EnginePorts;
+  readonly onProgress: OnProgress;
+  /**
+   * An engine ended by itself, or could not be started again. Unless `fatal`, it is started again on the same port
+   * and data; if `fatal`, it failed too often and stays down.
+   */
+  onUnexpectedExit(engine: string, detail: string, fatal: boolean): void;
+  /** It is usable again, under another pid: the moment to write runtime.json anew. */
+  onRestarted?(engine: string, pid: number): void;
+}
+
+export interface RunningEngines {
+  /** `pid` is read anew each time: null for one that is not ours, and while it is down. */
+  readonly mongodb: { readonly uri: string; readonly pid: number | null };
+  readonly temporal: {
+    readonly address: string;
+    readonly namespace: string;
+    readonly uiUrl: string | null;
+    readonly pid: number | null;
+  };
+  /** Ends what was started, Temporal first, and lets go of the DATA_DIR. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+interface Startup extends EngineOptions {
+  readonly held: HeldDataDir;
+  readonly config: TemporalDevConfig;
+}
+
+type Started<T> = T & { readonly supervisor: Supervisor | null };
+
+async function supervise(startup: Startup, spec: EngineSpec): Promise<Supervisor> {
+  const supervisor = await Supervisor.start(spec, {
+    onUnexpectedExit: (detail, fatal) => {
+      startup.onUnexpectedExit(spec.name, detail, fatal);
+    },
+    onRestarted: (pid) => startup.onRestarted?.(spec.name, pid),
+  });
+  startup.onProgress(`${spec.name}: running (process ${String(supervisor.pid)})`);
+  return supervisor;
+}
+
+/** Tries again only when a port was snatched away between choosing and listening. */
+async function untilPortsHold<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const snatched = error instanceof EngineError && /address already in use/i.test(error.message);
+      if (!snatched || tries >= START_ATTEMPTS_MAX) throw error;
+    }
+  }
+}
+
+const logIn = (startup: Startup, name: string): string => path.join(startup.held.path, "logs", `${name}.log`);
+
+async function startMongodb(
+  startup: Startup,
+  from: Resolution<string>,
+): Promise<Started<{ readonly uri: string }>> {
+  if (from.kind === "address") return { uri: from.address, supervisor: null };
+  const dataDir = startup.held.path;
+  await mkdir(mongodbFolder(dataDir), { recursive: true, mode: 0o700 });
+  return untilPortsHold(async () => {
+    const { port } = await choosePorts({ port: { port: startup.ports.mongodb, variable: "MONGODB_PORT" } });
+    const logFile = logIn(startup, "mongod");
+    const spec = mongodbSpec({ binary: from.path, dataDir, port, logFile, env: startup.env });
+    return { uri: mongodbUri(port), supervisor: await supervise(startup, spec) };
+  });
+}
+
+type TemporalPlaceInfo = TemporalAddress & { readonly uiUrl: string | null };
+
+async function startTemporal(
+  startup: Startup,
+  from: Resolution<TemporalAddress>,
+): Promise<Started<TemporalPlaceInfo>> {
+  if (from.kind === "address") return { ...from.address, uiUrl: null, supervisor: null };
+  const { config, env, ports } = startup;
+  const database = temporalDatabase(startup.held.path, config);
+  await prepareTemporalDatabase(database);
+  return untilPortsHold(async () => {
+    const { port, uiPort } = await choosePorts({
+      port: { port: ports.temporal, variable: "TEMPORAL_PORT" },
+      uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
+    });
+    const logFile = logIn(startup, "temporal");
+    const spec = temporalSpec({ binary: from.path, database, port, uiPort, logFile, env, config });
+    return {
+      address: `${LOOPBACK}:${String(port)}`,
+      namespace: config.namespace.name,
+      uiUrl: `http://${LOOPBACK}:${String(uiPort)}`,
+      supervisor: await supervise(startup, spec),
+    };
+  });
+}
+
+/** Runs both; if one fails, waits for the other and undoes it, so that a failed start leaves nothing running. */
+async function bothOrNone<A, B>(
+  first: Promise<Started<A>>,
+  second: Promise<Started<B>>,
+): Promise<[Started<A>, Started<B>]> {
+  const [one, two] = await Promise.allSettled([first, second]);
+  if (one.status === "fulfilled" && two.status === "fulfilled") return [one.value, two.value];
+  if (one.status === "fulfilled") await one.value.supervisor?.stop();
+  if (two.status === "fulfilled") await two.value.supervisor?.stop();
+  throw one.status === "rejected" ? one.reason : two.status === "rejected" ? two.reason : new Error();
+}
+
+function assertSupported(resolutions: readonly Resolution<unknown>[]): void {
+  if (process.platform !== "win32" || resolutions.every(({ kind }) => kind === "address")) return;
+  throw new EngineError(
+    "CONFIG",
+    "The embedded engines run on Linux and macOS: on Windows set MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.",
+  );
+}
+
+async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<RunningEngines> {
+  const startup: Startup = { ...options, held, config: await loadTemporalDevConfig() };
+  const context = resolveContext(options.env, options.onProgress);
+  const database = temporalDatabase(held.path, startup.config);
+  await endOrphans(
+    { mongodbFolder: mongodbFolder(held.path), temporalDatabase: database },
+    options.onProgress,
+  );
+  const resolutions = await Promise.all([resolveEngine(MONGOD, context), resolveEngine(TEMPORAL, context)]);
+  assertSupported(resolutions);
+  const [mongodb, temporal] = await bothOrNone(
+    startMongodb(startup, resolutions[0]),
+    startTemporal(startup, resolutions[1]),
+  );
+  let stopped: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    await temporal.supervisor?.stop();
+    await mongodb.supervisor?.stop();
+    await held.release();
+  };
+  return {
+    mongodb: {
+      uri: mongodb.uri,
+      get pid() {
+        return mongodb.supervisor?.pid ?? null;
+      },
+    },
+    temporal: {
+      address: temporal.address,
+      namespace: temporal.namespace,
+      uiUrl: temporal.uiUrl,
+      get pid() {
+        return temporal.supervisor?.pid ?? null;
+      },
+    },
+    stop: () => (stopped ??= stop()),
+  };
+}
+
+/**
+ * Brings up mongod and the Temporal dev server of the embedded default, or takes those that the environment names
+ * (decisions.md section 10). When it resolves, mongod is a primary that takes majority writes and transactions, and
+ * the Temporal namespace answers with its search attributes. Both listen on 127.0.0.1 only, end with this process
+ * even if it is killed, and are started again when they end by themselves. The DATA_DIR is held until `stop`.
+ *
+ * Throws EngineError with one line for the person: a port that is taken, a binary that is broken or cannot be had, a
+ * DATA_DIR that cannot be written or is in use. Nothing is left running then.
+ */
+export async function startEngines(options: EngineOptions): Promise<RunningEngines> {
+  const held = await holdDataDir(options.dataDir);
+  try {
+    return await startHeld(options, held);
+  } catch (error) {
+    await held.release();
+    if (error instanceof EngineError) throw error;
+    throw new EngineError("START_FAILED", `The engines could not be started: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  }
+}

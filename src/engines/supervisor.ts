@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { EngineError, reasonOf } from "./errors.ts";
+import { type GuardedProcess, type Launch, startGuarded } from "./guardian.ts";
+import { endProcess, isAlive, startMarker } from "./processes.ts";
+
+const READY_TIMEOUT_MS = 60_000;
+/** An engine that ran this long was up: what comes next is a new failure, not one more of the same. */
+const STABLE_AFTER_MS = 10_000;
+export const FAST_FAILURES_MAX = 5;
+const BACKOFF_MIN_MS = 100;
+const BACKOFF_MAX_MS = 5_000;
+const LEFTOVER_GRACE_MS = 1_000;
+
+export interface EngineSpec extends Launch {
+  /** Resolves once the engine can be used; gives up when the signal aborts. Called after each start. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** How long it may take to end by itself before it is killed. */
+  readonly stopGraceMs: number;
+}
+
+export interface SupervisorHooks {
+  /** It ended by itself, or could not be started again. `fatal`: it is not tried any more. */
+  onUnexpectedExit(detail: string, fatal: boolean): void;
+  onRestarted(pid: number): void;
+}
+
+async function waitUntilReady(spec: EngineSpec, running: GuardedProcess): Promise<void> {
+  const timeout = AbortSignal.timeout(READY_TIMEOUT_MS);
+  const over = new AbortController();
+  const seconds = String(READY_TIMEOUT_MS / 1_000);
+  const died = running.ended.then((how) => {
+    const message = `${spec.name} (${spec.binary}) ended while it started: ${how}`;
+    throw new EngineError("START_FAILED", message);
+  });
+  try {
+    await Promise.race([spec.ready(AbortSignal.any([timeout, over.signal])), died]);
+  } catch (error) {
+    if (!timeout.aborted || error instanceof EngineError) throw error;
+    throw new EngineError("START_FAILED", `${spec.name} was not usable within ${seconds} s: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  } finally {
+    over.abort();
+  }
+}
+
+/**
+ * Keeps one engine running: starts it again, with growing pauses, whenever it ends by itself, on the same ports and
+ * data, so that the service recovers without a restart. After 5 fast failures in a row it gives up and says so.
+ */
+export class Supervisor {
+  readonly #spec: EngineSpec;
+  readonly #hooks: SupervisorHooks;
+  readonly #stopping = new AbortController();
+  #running: GuardedProcess | null = null;
+  #failures = 0;
+  #watching: Promise<void> = Promise.resolve();
+
+  private constructor(spec: EngineSpec, hooks: SupervisorHooks) {
+    this.#spec = spec;
+    this.#hooks = hooks;
+  }
+
+  /** Starts the engine and waits until it is usable. Throws EngineError START_FAILED; nothing is left running then. */
+  static async start(spec: EngineSpec, hooks: SupervisorHooks): Promise<Supervisor> {
+    const supervisor = new Supervisor(spec, hooks);
+    const running = await supervisor.#launch();
+    supervisor.#watching = supervisor.#watch(running);
+    return supervisor;
+  }
+
+  /** The engine's pid; null while it is down. */
+  get pid(): number | null {
+    return this.#running?.pid ?? null;
+  }
+
+  /** Ends the engine, by SIGKILL if it takes too long, and does not start it again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const running = this.#running;
+    if (running !== null) await this.#end(running, this.#spec.stopGraceMs);
+    await this.#watching;
+  }
+
+  async #launch(): Promise<GuardedProcess> {
+    const running = await startGuarded(this.#spec);
+    this.#running = running;
+    try {
+      if (this.#stopping.signal.aborted) throw new EngineError("START_FAILED", "stopped meanwhile");
+      await waitUntilReady(this.#spec, running);
+      return running;
+    } catch (error) {
+      await this.#end(running, LEFTOVER_GRACE_MS);
+      this.#running = null;
+      throw error;
+    }
+  }
+
+  async #end(running: GuardedProcess, graceMs: number): Promise<void> {
+    running.signal("SIGTERM");
+    const kill = setTimeout(() => {
+      running.signal("SIGKILL");
+    }, graceMs);
+    await running.ended;
+    clearTimeout(kill);
+  }
+
+  async #watch(first: GuardedProcess): Promise<void> {
+    let running = first;
+    for (;;) {
+      const marker = await startMarker(running.pid);
+      const startedAt = Date.now();
+      const how = await running.ended;
+      this.#running = null;
+      if (this.#stopping.signal.aborted) return;
+      if (Date.now() - startedAt >= STABLE_AFTER_MS) this.#failures = 0;
+      // Only if the guardian itself was killed can the engine still be there.
+      if (marker !== null && (await isAlive(running.pid)) && (await startMarker(running.pid)) === marker) {
+        await endProcess(running.pid, LEFTOVER_GRACE_MS);
+      }
+      const next = await this.#restart(`${this.#spec.name} ${how}`);
+      if (next === null) return;
+      running = next;
+    }
+  }
+
+  /** Starts it again until it works, is stopped, or has failed too often. */
+  async #restart(firstFailure: string): Promise<GuardedProcess | null> {
+    let failure = firstFailure;
+    while (!this.#stopping.signal.aborted) {
+      this.#failures += 1;
+      if (this.#failures >= FAST_FAILURES_MAX) {
+        const times = String(FAST_FAILURES_MAX);
+        this.#hooks.onUnexpectedExit(`${failure} (given up after ${times} failures in a row)`, true);
+        return null;
+      }
+      this.#hooks.onUnexpectedExit(failure, false);
+      const pause = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (this.#failures - 1));
+      try {
+        await sleep(pause, undefined, { signal: this.#stopping.signal });
+        const running = await this.#launch();
+        this.#hooks.onRestarted(running.pid);
+        return running;
+      } catch (error) {
+        failure = reasonOf(error);
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,80 @@
+import { mkdir, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { EngineError } from "./errors.ts";
+import { probeVersion } from "./probe.ts";
+import type { Engine, Fetcher } from "./resolver.ts";
+import { fetchTemporalArtifact } from "./temporal-download.ts";
+import { runTool } from "./tools.ts";
+
+const CLI_VERSION = "v1.5.1";
+/** The server inside the CLI, whatever the CLI calls itself (one built from source is 0.0.0). It has update-with-start. */
+const LEAST_SERVER_VERSION = [1, 27] as const;
+
+const officialDownload: Fetcher = {
+  id: `official-${CLI_VERSION}`,
+  label: "the official download",
+  pinned: {},
+  fetch: (folder, context) =>
+    fetchTemporalArtifact(
+      folder,
+      { artifact: "cli", version: CLI_VERSION, query: {}, executable: "temporal" },
+      context,
+    ),
+};
+
+const MODULE = "github.com/temporalio/cli";
+const REACH_TIMEOUT_MS = 20_000;
+const BUILD_TIMEOUT_MS = 1_800_000;
+
+const goInstall: Fetcher = {
+  id: `go-${CLI_VERSION}`,
+  label: "go install (a build of some minutes)",
+  pinned: {},
+  async fetch(folder, context) {
+    const bin = path.join(folder, "bin");
+    await mkdir(bin);
+    const env = { ...context.env, GOBIN: bin };
+    // A quick question first: a module proxy that cannot be reached shows here, not after minutes.
+    await runTool("go", ["list", "-m", `${MODULE}@${CLI_VERSION}`], {
+      env,
+      cwd: folder,
+      timeoutMs: REACH_TIMEOUT_MS,
+    });
+    await runTool("go", ["install", "-ldflags=-s -w", `${MODULE}/cmd/temporal@${CLI_VERSION}`], {
+      env,
+      cwd: folder,
+      timeoutMs: BUILD_TIMEOUT_MS,
+    });
+    await rename(path.join(bin, "temporal"), path.join(folder, "temporal"));
+    await rm(bin, { recursive: true });
+    return "temporal";
+  },
+};
+
+export interface TemporalAddress {
+  readonly address: string;
+  readonly namespace: string;
+}
+
+/** The Temporal CLI, which carries the dev server. Its address is TEMPORAL_ADDRESS with TEMPORAL_NAMESPACE. */
+export const TEMPORAL: Engine<TemporalAddress> = {
+  name: "temporal",
+  variable: "TEMPORAL_CLI",
+  remedy:
+    "Install the Temporal CLI 1.3 or newer so that temporal is on PATH, or set TEMPORAL_CLI to it, " +
+    "or TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE to a running Temporal.",
+  address(env) {
+    const address = env["TEMPORAL_ADDRESS"] ?? "";
+    const namespace = env["TEMPORAL_NAMESPACE"] ?? "";
+    if (address === "" && namespace === "") return null;
+    if (address === "" || namespace === "") {
+      throw new EngineError(
+        "CONFIG",
+        "Of TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE only one is set: set both to use a running Temporal, or none to start one.",
+      );
+    }
+    return { address, namespace };
+  },
+  probe: (file, env) => probeVersion(file, env, /Server (\d+)\.(\d+)/, LEAST_SERVER_VERSION),
+  fetchers: [officialDownload, goInstall],
+};

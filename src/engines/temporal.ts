@@ -1,0 +1,141 @@
+import { access, mkdir, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Connection } from "@temporalio/client";
+import proto from "@temporalio/proto";
+import { childEnvironment } from "./environment.ts";
+import { accepts, LOOPBACK } from "./ports.ts";
+import type { EngineSpec } from "./supervisor.ts";
+import { temporalArguments, type TemporalDevConfig } from "./temporal-config.ts";
+
+const STOP_GRACE_MS = 10_000;
+const POLL_INTERVAL_MS = 50;
+const CONNECT_TIMEOUT_MS = 2_000;
+const CALL_TIMEOUT_MS = 5_000;
+const SECONDS_PER_DAY = 86_400;
+
+/** The dev server's database, inside DATA_DIR. */
+export const temporalDatabase = (dataDir: string, config: TemporalDevConfig): string =>
+  path.join(dataDir, config.databaseFile);
+
+const firstStartMark = (database: string): string => `${database}.first-start`;
+
+const exists = async (file: string): Promise<boolean> => {
+  try {
+    await access(file);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/**
+ * Makes the database's folder ready. The dev server takes a database that exists for one that is complete, so one
+ * whose very first start was cut short would fail for ever. A mark stands beside it until it has been usable once;
+ * what is found with the mark, no workflow has seen, and it is made anew.
+ */
+export async function prepareTemporalDatabase(database: string): Promise<void> {
+  await mkdir(path.dirname(database), { recursive: true, mode: 0o700 });
+  const mark = firstStartMark(database);
+  if (await exists(mark)) {
+    const files = [database, `${database}-wal`, `${database}-shm`, `${database}-journal`];
+    await Promise.all(files.map((file) => rm(file, { force: true })));
+  } else if (!(await exists(database))) {
+    await writeFile(mark, "", { mode: 0o600 });
+  }
+}
+
+type SearchAttributes = TemporalDevConfig["searchAttributes"];
+
+/** The wire's number for each type a search attribute of ours may have. */
+const INDEXED_VALUE_TYPES: Readonly<
+  Record<SearchAttributes[string], proto.temporal.api.enums.v1.IndexedValueType>
+> = {
+  Text: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_TEXT,
+  Keyword: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+  Int: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_INT,
+  Double: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+  Bool: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_BOOL,
+  Datetime: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_DATETIME,
+  KeywordList: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
+};
+
+/** The dev server registers attributes only with a namespace it creates: those added to the file later come here. */
+async function addMissingAttributes(connection: Connection, config: TemporalDevConfig): Promise<void> {
+  const namespace = config.namespace.name;
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing = Object.entries(config.searchAttributes).filter(([name]) => !(name in customAttributes));
+  if (missing.length === 0) return;
+  const searchAttributes = Object.fromEntries(
+    missing.map(([name, type]) => [name, INDEXED_VALUE_TYPES[type]]),
+  );
+  await connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
+}
+
+async function setRetention(connection: Connection, config: TemporalDevConfig): Promise<void> {
+  const { name: namespace, retentionDays } = config.namespace;
+  const wanted = retentionDays * SECONDS_PER_DAY;
+  const described = await connection.workflowService.describeNamespace({ namespace });
+  if (described.config?.workflowExecutionRetentionTtl?.seconds?.toNumber() === wanted) return;
+  await connection.workflowService.updateNamespace({
+    namespace,
+    config: { workflowExecutionRetentionTtl: proto.google.protobuf.Duration.fromObject({ seconds: wanted }) },
+  });
+}
+
+async function settle(address: string, config: TemporalDevConfig): Promise<void> {
+  const connection = await Connection.connect({ address, connectTimeout: CONNECT_TIMEOUT_MS });
+  try {
+    await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
+      await setRetention(connection, config);
+      await addMissingAttributes(connection, config);
+    });
+  } finally {
+    await connection.close();
+  }
+}
+
+export interface TemporalPlace {
+  readonly binary: string;
+  readonly database: string;
+  readonly port: number;
+  readonly uiPort: number;
+  readonly logFile: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly config: TemporalDevConfig;
+}
+
+async function waitUntilUsable(place: TemporalPlace, signal: AbortSignal): Promise<void> {
+  let last: unknown = new Error("it never listened");
+  while (!signal.aborted) {
+    try {
+      if ((await accepts(place.port)) && (await accepts(place.uiPort))) {
+        await settle(`${LOOPBACK}:${String(place.port)}`, place.config);
+        await rm(firstStartMark(place.database), { force: true });
+        return;
+      }
+    } catch (error) {
+      last = error; // the frontend answers before history does: asked again
+    }
+    await sleep(POLL_INTERVAL_MS);
+  }
+  throw new Error("the Temporal dev server did not become usable", { cause: last });
+}
+
+/**
+ * The Temporal dev server with its UI on loopback, as temporal-dev.yaml has it; ready once its namespace answers with
+ * all search attributes and the retention of the file.
+ */
+export const temporalSpec = (place: TemporalPlace): EngineSpec => ({
+  name: "temporal",
+  binary: place.binary,
+  args: temporalArguments(place.config, {
+    port: place.port,
+    uiPort: place.uiPort,
+    databaseFile: place.database,
+  }),
+  env: childEnvironment(place.env),
+  logFile: place.logFile,
+  stopGraceMs: STOP_GRACE_MS,
+  ready: (signal) => waitUntilUsable(place, signal),
+});

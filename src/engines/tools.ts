@@ -1,0 +1,84 @@
+import { spawn } from "node:child_process";
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import path from "node:path";
+import { EngineError, hasErrorCode, oneLine } from "./errors.ts";
+
+const OUTPUT_CHARS_MAX = 20_000;
+
+/** Whether the path is a file that this process may execute. */
+export async function isExecutable(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return (await stat(file)).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The first executable of that name on PATH, or null. */
+export async function findOnPath(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
+  for (const folder of (env["PATH"] ?? "").split(path.delimiter)) {
+    if (folder === "") continue; // an empty entry means the working directory, which is nobody's tool folder
+    const candidate = path.join(folder, name);
+    if (await isExecutable(candidate)) return path.resolve(candidate);
+  }
+  return null;
+}
+
+export interface ToolOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly timeoutMs: number;
+  readonly cwd?: string;
+}
+
+/** The line of a tool's output that says most: the last one that speaks of an error, else the last one. */
+export function tellingLine(output: string): string {
+  const lines = output.split("\n").filter((line) => line.trim() !== "");
+  const telling = lines.findLast((line) => /error|fatal|panic|cannot|can't|failed/i.test(line));
+  return oneLine(telling ?? lines.at(-1) ?? "no output", 300);
+}
+
+/**
+ * Runs a tool to its end and returns what it wrote. Throws EngineError FETCH_FAILED, with the telling line of its
+ * output, if it is missing, fails, or does not end within the time.
+ */
+export async function runTool(
+  command: string,
+  args: readonly string[],
+  options: ToolOptions,
+): Promise<string> {
+  const name = path.basename(command);
+  const child = spawn(command, args, {
+    env: options.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
+  let output = "";
+  const collect = (chunk: Buffer): void => {
+    output = `${output}${chunk.toString("utf8")}`.slice(-OUTPUT_CHARS_MAX);
+  };
+  child.stdout.on("data", collect);
+  child.stderr.on("data", collect);
+  return new Promise((resolve, reject) => {
+    const fail = (detail: string): void => {
+      clearTimeout(timer);
+      reject(new EngineError("FETCH_FAILED", `${name} ${detail}`));
+    };
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      // its own children may hold the pipes open
+      child.stdout.destroy();
+      child.stderr.destroy();
+      fail(`did not end within ${String(Math.round(options.timeoutMs / 1_000))} s`);
+    }, options.timeoutMs);
+    child.once("error", (error) => {
+      fail(hasErrorCode(error, "ENOENT") ? "is not installed" : `could not be run: ${error.message}`);
+    });
+    child.once("close", (code, signal) => {
+      clearTimeout(timer);
+      if (code === 0) resolve(output);
+      else fail(`ended with ${signal ?? `code ${String(code)}`}: ${tellingLine(output)}`);
+    });
+  });
+}

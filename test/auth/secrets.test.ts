@@ -1,0 +1,179 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { expect } from "chai";
+import { loadMasterKey } from "../../server/secrets/load-master-key.ts";
+import { MasterKey, MasterKeyError } from "../../server/secrets/master-key.ts";
+import { Sealer, SealError } from "../../server/secrets/sealer.ts";
+import { verifyMasterKey } from "../../server/secrets/verify-master-key.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { atOnce, masterKeyOf } from "./support.ts";
+
+const RAW = "a-raw-master-key-that-nobody-may-see-0123456789";
+
+async function errorOf(run: Promise<unknown>): Promise<MasterKeyError> {
+  const error: unknown = await run.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof MasterKeyError)) throw new Error("There was no MasterKeyError.");
+  expect(error.message).not.to.include("\n");
+  expect(inspect(error)).not.to.include(RAW);
+  return error;
+}
+
+/** Whether two keys derive the same. */
+const derived = (key: MasterKey): string => key.deriveKey("sealing").export().toString("hex");
+
+describe("The master key", () => {
+  let directory = "";
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "master-key-"));
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it("comes from MASTER_KEY before anything else, and then leaves no file", async () => {
+    const key = await loadMasterKey({ fromEnvironment: RAW, embeddedDataDir: directory });
+    expect(key.source).to.equal("MASTER_KEY");
+    expect(await readdir(directory)).to.deep.equal([]);
+  });
+
+  it("is made on the first embedded start, readable by its owner alone, and the same on the next", async () => {
+    const source = { fromEnvironment: undefined, embeddedDataDir: join(directory, "new") };
+    const first = await loadMasterKey(source);
+    const path = join(directory, "new", "master.key");
+    expect((await stat(path)).mode & 0o777).to.equal(0o600);
+    expect(await readdir(join(directory, "new"))).to.deep.equal(["master.key"]);
+    expect(derived(await loadMasterKey(source))).to.equal(derived(first));
+    const text = await readFile(path, "utf8");
+    expect(derived(await loadMasterKey({ fromEnvironment: text, embeddedDataDir: null }))).to.equal(
+      derived(first),
+    );
+  });
+
+  it("is one key when ten starts make it at once", async () => {
+    const keys = await atOnce(10, () =>
+      loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory }),
+    );
+    expect(new Set(keys.map(derived)).size).to.equal(1);
+    expect(await readdir(directory)).to.deep.equal(["master.key"]);
+  });
+
+  it("is closed to others again when a restored file is open to them", async () => {
+    const path = join(directory, "master.key");
+    await writeFile(path, RAW);
+    await chmod(path, 0o644);
+    await loadMasterKey({ fromEnvironment: "", embeddedDataDir: directory });
+    expect((await stat(path)).mode & 0o777).to.equal(0o600);
+  });
+
+  it("is required, in one line, where nothing is embedded", async () => {
+    const error = await errorOf(loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: null }));
+    expect(error.code).to.equal("MASTER_KEY_MISSING");
+    expect(error.message).to.include("MASTER_KEY is not set");
+  });
+
+  it("is refused, without being repeated, when it is too short, too long or not plain text", async () => {
+    for (const bad of ["short-secret", `${RAW} ${RAW}`, `${RAW}é`, "x".repeat(1025)]) {
+      const error = await errorOf(loadMasterKey({ fromEnvironment: bad, embeddedDataDir: null }));
+      expect(error.code).to.equal("MASTER_KEY_MALFORMED");
+      expect(error.message).not.to.include(bad);
+    }
+    await writeFile(join(directory, "master.key"), "");
+    const error = await errorOf(loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory }));
+    expect(error.code).to.equal("MASTER_KEY_MALFORMED");
+  });
+
+  it("says in one line that its file can't be read", async () => {
+    await writeFile(join(directory, "file"), "");
+    const error = await errorOf(
+      loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: join(directory, "file") }),
+    );
+    expect(error.code).to.equal("MASTER_KEY_UNREADABLE");
+  });
+
+  it("shows nothing of itself when it, its sub-keys or a sealer are printed or serialized", () => {
+    const key = MasterKey.parse(RAW, "MASTER_KEY");
+    const holder = { key, sub: key.deriveKey("sealing"), sealer: new Sealer(key) };
+    const shown = [
+      `${key.toString()} ${JSON.stringify(holder)}`,
+      inspect(holder, { depth: 9, showHidden: true }),
+    ].join("\n");
+    expect(shown).not.to.include(RAW);
+    expect(shown).not.to.include(holder.sub.export().toString("hex").slice(0, 8));
+    expect(JSON.stringify({ key })).to.equal('{"key":"[master key]"}');
+  });
+
+  it("derives another key for each purpose", () => {
+    const key = masterKeyOf("k");
+    const purposes = ["api-key-pepper", "sealing", "cursor-signing", "refresh-token", "check-value"] as const;
+    const keys = purposes.map((purpose) => key.deriveKey(purpose).export().toString("hex"));
+    expect(new Set(keys).size).to.equal(purposes.length);
+    for (const each of keys) expect(each).to.have.length(64);
+  });
+});
+
+describe("The master key's check value", () => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await testDatabase();
+  });
+  afterEach(() => database.close());
+
+  it("lets the first key in, the same again, and refuses another with one clear line", async () => {
+    await verifyMasterKey(database.db, masterKeyOf("a"));
+    await verifyMasterKey(database.db, masterKeyOf("a"));
+    const error = await errorOf(verifyMasterKey(database.db, masterKeyOf("b")));
+    expect(error.code).to.equal("MASTER_KEY_MISMATCH");
+    expect(error.message).to.match(/^The master key from MASTER_KEY is not the one/);
+    await verifyMasterKey(database.db, masterKeyOf("a"));
+  });
+
+  it("lets one of two different keys win when both start first at once", async () => {
+    const results = await Promise.allSettled(
+      ["a", "b"].map((letter) => verifyMasterKey(database.db, masterKeyOf(letter))),
+    );
+    expect(results.filter(({ status }) => status === "fulfilled")).to.have.length(1);
+  });
+});
+
+describe("A sealed value", () => {
+  const sealer = new Sealer(masterKeyOf("a"));
+  const sealed = sealer.seal("totp-secret", "record-1", "the secret ünïcode");
+
+  it("opens for its own purpose and record", () => {
+    expect(sealed).to.match(/^v1\.[A-Za-z0-9_-]{16}\.[A-Za-z0-9_-]+$/);
+    expect(sealer.open("totp-secret", "record-1", sealed)).to.equal("the secret ünïcode");
+    expect(sealer.open("p", "r", sealer.seal("p", "r", ""))).to.equal("");
+  });
+
+  it("never looks the same twice", () => {
+    expect(sealer.seal("totp-secret", "record-1", "x")).not.to.equal(
+      sealer.seal("totp-secret", "record-1", "x"),
+    );
+  });
+
+  const altered = sealed.slice(0, 24) + (sealed.charAt(24) === "A" ? "B" : "A") + sealed.slice(25);
+  const attempts: readonly (readonly [why: string, open: () => string])[] = [
+    ["for another record", () => sealer.open("totp-secret", "record-2", sealed)],
+    ["for another purpose", () => sealer.open("signing-key", "record-1", sealed)],
+    ["with purpose and record shifted", () => sealer.open("totp-secretr", "ecord-1", sealed)],
+    ["with another master key", () => new Sealer(masterKeyOf("b")).open("totp-secret", "record-1", sealed)],
+    ["with one character altered", () => sealer.open("totp-secret", "record-1", altered)],
+    ["cut short", () => sealer.open("totp-secret", "record-1", sealed.slice(0, -4))],
+    ["of another version", () => sealer.open("totp-secret", "record-1", sealed.replace("v1", "v2"))],
+    ["that is no sealed value", () => sealer.open("totp-secret", "record-1", "the secret")],
+    [
+      "of random bytes",
+      () => sealer.open("p", "r", `v1.${randomBytes(12).toString("base64url")}.${"A".repeat(40)}`),
+    ],
+  ];
+  for (const [why, open] of attempts) {
+    it(`does not open ${why}, and the error says nothing of it`, () => {
+      expect(open).to.throw(SealError);
+      expect(open).not.to.throw(/the secret|record-1|v1\.[A-Za-z0-9]/);
+    });
+  }
+});

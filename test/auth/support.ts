@@ -1,0 +1,122 @@
+import { generate } from "otplib";
+import { createOrganizationWithOwner } from "../../server/auth/create-organization.ts";
+import { authCollections, ensureAuthIndexes, type AuthCollections } from "../../server/auth/documents.ts";
+import type { SessionPrincipal } from "../../server/auth/principal.ts";
+import { createAuthService, type AuthService } from "../../server/auth/service.ts";
+import type { SignedIn } from "../../server/auth/sessions.ts";
+import { MasterKey } from "../../server/secrets/master-key.ts";
+import type { ErrorCode, Refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+
+export const BASE_URL = "https://control.example.test";
+export const EMAIL = "Ada@Example.test";
+export const PASSWORD = "correct horse battery";
+export const MINUTE = 60_000;
+export const STEP = 30_000;
+
+export const masterKeyOf = (letter: string): MasterKey => MasterKey.parse(letter.repeat(43), "MASTER_KEY");
+
+/** A clock that stands still until it is told to move. */
+export interface TestClock {
+  readonly read: () => Date;
+  readonly advance: (milliseconds: number) => void;
+}
+
+export function testClock(): TestClock {
+  // On the start of a step, so that a test knows which code is in reach.
+  let now = Math.floor(Date.now() / STEP) * STEP;
+  return {
+    read: () => new Date(now),
+    advance: (milliseconds) => {
+      now += milliseconds;
+    },
+  };
+}
+
+export interface Fixture {
+  readonly database: TestDatabase;
+  readonly collections: AuthCollections;
+  readonly masterKey: MasterKey;
+  readonly clock: TestClock;
+  readonly auth: AuthService;
+  readonly organizationId: string;
+  readonly userId: string;
+  /** Signs the owner in, without or with a code. */
+  readonly signIn: (code?: string) => Promise<SignedIn>;
+  /** Signs the owner in and authenticates the token. */
+  readonly session: (code?: string) => Promise<SessionPrincipal>;
+}
+
+/** A database of its own with one organization, its owner, and the service on it. */
+export async function fixture(): Promise<Fixture> {
+  const database = await testDatabase();
+  await ensureAuthIndexes(database.db);
+  const clock = testClock();
+  const masterKey = masterKeyOf("k");
+  const { organizationId, userId } = valueOf(
+    await createOrganizationWithOwner(
+      database.db,
+      { name: "Analytical Engines", ownerEmail: EMAIL, ownerPassword: PASSWORD, plan: "pro" },
+      clock.read,
+    ),
+  );
+  const auth = await createAuthService({ db: database.db, masterKey, baseUrl: BASE_URL, clock: clock.read });
+  const signIn = async (code?: string): Promise<SignedIn> =>
+    valueOf(await auth.signIn({ email: EMAIL, password: PASSWORD, code }));
+  const session = async (code?: string): Promise<SessionPrincipal> =>
+    valueOf(await auth.authenticateSession((await signIn(code)).token));
+  const collections = authCollections(database.db);
+  return { database, collections, masterKey, clock, auth, organizationId, userId, signIn, session };
+}
+
+/** Enrols and confirms TOTP for the owner; the current step's code is used up by that. */
+export async function withTotp(the: Fixture): Promise<{ secret: string; principal: SessionPrincipal }> {
+  const principal = await the.session();
+  const { secret } = valueOf(await the.auth.enrollTotp(principal));
+  valueOf(await the.auth.confirmTotp(principal, { code: await codeAt(secret, the.clock.read()) }));
+  return { secret, principal };
+}
+
+/** The code that a generator shows at that time. */
+export const codeAt = (secret: string, time: Date): Promise<string> =>
+  generate({ secret, epoch: Math.floor(time.getTime() / 1000) });
+
+/** A code that is none of those in reach. */
+export async function wrongCode(secret: string, time: Date): Promise<string> {
+  const near = await Promise.all(
+    [-2, -1, 0, 1, 2].map((offset) => codeAt(secret, new Date(time.getTime() + offset * STEP))),
+  );
+  const wrong = ["000000", "111111", "222222", "333333", "444444", "555555"].find(
+    (code) => !near.includes(code),
+  );
+  if (wrong === undefined) throw new Error("Six codes can't all be among five.");
+  return wrong;
+}
+
+export function valueOf<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(`Refused with ${result.refusal.code}: ${result.refusal.message}`);
+  return result.value;
+}
+
+export function refusalOf(result: Result<unknown>): Refusal {
+  if (result.ok) throw new Error("It was not refused.");
+  return result.refusal;
+}
+
+/** The refusal's code, or null for success: what a table or a count of outcomes compares. */
+export const outcomeOf = (result: Result<unknown>): ErrorCode | null =>
+  result.ok ? null : result.refusal.code;
+
+export function countOutcomes(results: readonly Result<unknown>[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const result of results) {
+    const outcome = outcomeOf(result) ?? "ok";
+    counts[outcome] = (counts[outcome] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** The same thing so many times at once. */
+export const atOnce = <T>(times: number, run: (index: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: times }, (_, index) => run(index)));
