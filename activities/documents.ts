@@ -1,5 +1,11 @@
 import type { Document } from "mongodb";
-import type { ApprovalResolution, BudgetContext, Rail, Resolver, TransactionStatus } from "../src/domain/agent/payment.ts";
+import type {
+  ApprovalResolution,
+  BudgetContext,
+  Rail,
+  Resolver,
+  TransactionStatus,
+} from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy, DenialCode } from "../src/domain/agent/policy.ts";
 import type { AgentLifecycle } from "../src/domain/agent/state.ts";
 

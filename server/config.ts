@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import type { Addresses } from "./connections.ts";
 
 /** What the environment says (decisions.md section 10). */
@@ -38,7 +39,9 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
   const parsed = environment.safeParse(env);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw new ConfigError(`${issue?.path.join(".") ?? "The environment"}: ${issue?.message ?? "is not usable"}`);
+    throw new ConfigError(
+      `${issue?.path.join(".") ?? "The environment"}: ${issue?.message ?? "is not usable"}`,
+    );
   }
   const value = parsed.data;
   return {
@@ -59,6 +62,10 @@ const engineAddresses = z.object({
   TEMPORAL_NAMESPACE: z.string().min(1),
 });
 
+/** `TEMPORAL_TASK_QUEUE`, for services that share a namespace. */
+export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
+  env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
+
 /** Where the engines are that somebody else runs: a separate server or worker starts none. */
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const parsed = engineAddresses.safeParse(env);
@@ -71,5 +78,6 @@ export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
     mongodbUri: MONGODB_URI,
     temporalAddress: TEMPORAL_ADDRESS,
     temporalNamespace: TEMPORAL_NAMESPACE,
+    taskQueue: readTaskQueue(env),
   };
 }

@@ -7,12 +7,15 @@ export interface Addresses {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
   readonly temporalNamespace: string;
+  /** Services that share a namespace keep apart by it. */
+  readonly taskQueue: string;
 }
 
 export interface Connections {
   readonly db: Db;
   readonly mongo: MongoClient;
   readonly temporal: Client;
+  readonly addresses: Addresses;
   close(): Promise<void>;
 }
 
@@ -44,6 +47,7 @@ export async function connect(addresses: Addresses): Promise<Connections> {
     db,
     mongo,
     temporal,
+    addresses,
     async close() {
       await connection.close();
       await mongo.close();

@@ -32,7 +32,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const { clock, connections, logger, decorateEffects = (plain) => plain } = options;
   const { db, temporal } = connections;
   await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db)]);
-  const actors = new TemporalActors(temporal);
+  const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
   const projections = new MongoProjections(db);
   const effectDependencies = decorateEffects({
     rails: { card: new CardSandbox(db, clock), wallet: unavailableRail },

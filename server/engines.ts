@@ -2,7 +2,7 @@ import { enginePorts } from "../src/engines/ports.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "../src/engines/runtime-file.ts";
 import { startEngines } from "../src/engines/start.ts";
 import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
-import { type Config, readAddresses } from "./config.ts";
+import { type Config, readAddresses, readTaskQueue } from "./config.ts";
 import type { Addresses } from "./connections.ts";
 import type { Logger } from "./logger.ts";
 
@@ -78,6 +78,7 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       mongodbUri: engines.mongodb.uri,
       temporalAddress: engines.temporal.address,
       temporalNamespace: engines.temporal.namespace,
+      taskQueue: readTaskQueue(env),
     },
     temporalUiUrl: engines.temporal.uiUrl,
     ownMongodb: engines.mongodb.pid !== null,

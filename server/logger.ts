@@ -8,7 +8,15 @@ export const createLogger = (options: { level: string; file: string | null }): L
     {
       level: options.level,
       redact: {
-        paths: ["*.authorization", "*.password", "*.token", "*.refreshToken", "*.apiKey", "*.code", "*.secret"],
+        paths: [
+          "*.authorization",
+          "*.password",
+          "*.token",
+          "*.refreshToken",
+          "*.apiKey",
+          "*.code",
+          "*.secret",
+        ],
         censor: "[redacted]",
       },
     },

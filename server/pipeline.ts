@@ -27,7 +27,10 @@ export interface PipelineDependencies {
 }
 
 /** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
-type AnyHandler = (input: unknown, context: { principal: Principal | null }) => Promise<Result<Reply<unknown>>>;
+type AnyHandler = (
+  input: unknown,
+  context: { principal: Principal | null },
+) => Promise<Result<Reply<unknown>>>;
 
 /**
  * The order of checks after the credential (decisions.md section 1), the same for REST and MCP: may the caller do

@@ -1,16 +1,15 @@
 import proto from "@temporalio/proto";
-import { TASK_QUEUE } from "../src/messages/common.ts";
 import type { Connections } from "./connections.ts";
 
 const CHECK_MS = 2_000;
 
 /** The parts that are not usable now: the database, the engine, a worker that polls (decisions.md section 10). */
-export async function missingParts(connections: Connections, namespace: string): Promise<string[]> {
+export async function missingParts(connections: Connections): Promise<string[]> {
   const parts = await Promise.all([
     check("MongoDB", () => connections.db.command({ ping: 1 })),
-    check("Temporal", () => pollers(connections, namespace)),
+    check("Temporal", () => pollers(connections)),
     check("a worker", async () => {
-      if ((await pollers(connections, namespace)) === 0) throw new Error("nobody polls");
+      if ((await pollers(connections)) === 0) throw new Error("nobody polls");
     }),
   ]);
   return parts.filter((part) => part !== null);
@@ -25,11 +24,11 @@ async function check(part: string, probe: () => Promise<unknown>): Promise<strin
   }
 }
 
-async function pollers({ temporal: client }: Connections, namespace: string): Promise<number> {
+async function pollers({ addresses, temporal: client }: Connections): Promise<number> {
   const described = await client.withDeadline(Date.now() + CHECK_MS, () =>
     client.workflowService.describeTaskQueue({
-      namespace,
-      taskQueue: { name: TASK_QUEUE },
+      namespace: addresses.temporalNamespace,
+      taskQueue: { name: addresses.taskQueue },
       taskQueueType: proto.temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     }),
   );

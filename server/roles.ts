@@ -69,8 +69,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
 
 async function runWorker({ addresses, logger }: RoleOptions, connections: Connections, core: Core) {
   const native = await connectNative(addresses);
-  const namespace = addresses.temporalNamespace;
-  const worker = await startWorker({ connections, native, namespace, core, logger });
+  const worker = await startWorker({ connections, native, core, logger });
   return {
     failed: worker.failed,
     async stop() {
@@ -82,12 +81,11 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 }
 
 function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { addresses, baseUrl, clock, config, http, logger, mcpUrl } = options;
+  const { baseUrl, clock, config, http, logger, mcpUrl } = options;
   if (http === null) throw new Error("a server needs its port");
   const { approvalWindowSeconds } = config;
   return startService({
     http,
-    addresses,
     connections,
     core,
     masterKey,

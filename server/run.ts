@@ -28,10 +28,15 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
  * Runs a role until it is told to stop. What keeps it from starting is one line on standard error and a non-zero
  * exit; SIGTERM and SIGINT drain.
  */
-export async function main(role: string, env: NodeJS.ProcessEnv, overrides: RunOverrides = {}): Promise<void> {
+export async function main(
+  role: string,
+  env: NodeJS.ProcessEnv,
+  overrides: RunOverrides = {},
+): Promise<void> {
   try {
     const roles = ROLES[role];
-    if (roles === undefined) throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")}.`);
+    if (roles === undefined)
+      throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")}.`);
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
     const running = await start({ role, roles, embedded, config, env, overrides });
@@ -46,7 +51,8 @@ export async function main(role: string, env: NodeJS.ProcessEnv, overrides: RunO
 /** Errors that say what is wrong in a line; anything else is a defect and shows where. */
 function explain(error: unknown): string {
   const plain = [ConfigError, EngineError, ListenError, MasterKeyError];
-  if (plain.some((known) => error instanceof known) && error instanceof Error) return `error: ${error.message}`;
+  if (plain.some((known) => error instanceof known) && error instanceof Error)
+    return `error: ${error.message}`;
   return error instanceof Error ? `error: ${error.stack ?? error.message}` : `error: ${String(error)}`;
 }
 

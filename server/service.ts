@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { Authenticator } from "./authenticator.ts";
 import { createAuthService } from "./auth/service.ts";
 import { collectionsOf } from "./collections.ts";
-import type { Addresses, Connections } from "./connections.ts";
+import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { createApp } from "./http/app.ts";
@@ -17,7 +17,6 @@ import type { MasterKey } from "./secrets/master-key.ts";
 
 export interface ServiceOptions {
   readonly http: HttpServer;
-  readonly addresses: Addresses;
   readonly connections: Connections;
   readonly core: Core;
   readonly masterKey: MasterKey;
@@ -68,7 +67,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       baseUrl,
       logger,
       metrics,
-      missing: () => missingParts(connections, options.addresses.temporalNamespace),
+      missing: () => missingParts(connections),
       draining: () => draining,
     }),
   );

@@ -1,8 +1,13 @@
 import { fileURLToPath } from "node:url";
 import type { LogEntry } from "@temporalio/worker";
-import { bundleWorkflowCode, DefaultLogger, type NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  type NativeConnection,
+  Runtime,
+  Worker,
+} from "@temporalio/worker";
 import { createActivities } from "../activities/index.ts";
-import { TASK_QUEUE } from "../src/messages/common.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "./logger.ts";
@@ -22,12 +27,14 @@ export function installRuntime(logger: Logger): void {
   });
 }
 
-/** Bundles the workflows; a Node builtin or zod in them fails here. */
+let bundle: ReturnType<typeof bundleWorkflowCode> | null = null;
+
+/** Bundles the workflows, once per process; a Node builtin or zod in them fails here. */
 export const bundleWorkflows = (logger: Logger) =>
-  bundleWorkflowCode({
+  (bundle ??= bundleWorkflowCode({
     workflowsPath: WORKFLOWS,
     logger: new DefaultLogger("WARN", ({ message }) => logger.warn({ part: "bundle" }, message)),
-  });
+  }));
 
 export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
@@ -38,18 +45,18 @@ export interface RunningWorker {
 export interface WorkerOptions {
   readonly connections: Connections;
   readonly native: NativeConnection;
-  readonly namespace: string;
   readonly core: Core;
   readonly logger: Logger;
 }
 
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { connections, core, logger, namespace, native } = options;
+  const { connections, core, logger, native } = options;
+  const { taskQueue, temporalNamespace: namespace } = connections.addresses;
   const worker = await Worker.create({
     connection: native,
     namespace,
-    taskQueue: TASK_QUEUE,
+    taskQueue,
     workflowBundle: await bundleWorkflows(logger),
     activities: createActivities({ ...core.effectDependencies, agents: core.mailboxes, db: connections.db }),
     shutdownGraceTime: "5 seconds",

@@ -155,7 +155,8 @@ class AgentActor {
     const dueBefore = now - this.#settings.sweepAfterSeconds * 1_000;
     for (const open of this.#unswept()) {
       if (this.#sweeping.size >= SWEEPS_MAX) return;
-      if (open.changedAt <= dueBefore) this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
+      if (open.changedAt <= dueBefore)
+        this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
     }
     if (this.#summaryUnswept() && this.state.updatedAt <= dueBefore) {
       this.#sweep("", () => this.#writeSummary());

@@ -15,7 +15,6 @@ import {
 } from "../../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult } from "../../src/messages/approval.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
-import { TASK_QUEUE } from "../../src/messages/common.ts";
 import { agentSearchAttributes, paymentSearchAttributes } from "../../src/messages/search-attributes.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
@@ -24,14 +23,16 @@ import { ActorUnavailable } from "./mailbox.ts";
 /** How long one call to the engine may take: a client is answered within 5 s, whatever is down. */
 const CALL_DEADLINE_MS = 4_000;
 
-const once = { taskQueue: TASK_QUEUE, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE } as const;
-
 /** Everything this service says to Temporal, each call bounded in time. */
 export class TemporalActors implements PaymentWorkflows {
   readonly #client: Client;
 
-  constructor(client: Client) {
+  /** What is started by an id is started once. */
+  readonly #once: { readonly taskQueue: string; readonly workflowIdReusePolicy: "REJECT_DUPLICATE" };
+
+  constructor(client: Client, taskQueue: string) {
     this.#client = client;
+    this.#once = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE };
   }
 
   submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
@@ -68,7 +69,7 @@ export class TemporalActors implements PaymentWorkflows {
     if (input === null) return;
     await this.#ignoringEnded(() =>
       this.#client.workflow.signalWithStart(APPROVAL_WORKFLOW, {
-        ...once,
+        ...this.#once,
         ...approvalOptions(profile, payment),
         workflowId: approvalWorkflowId(input.approvalId),
         args: [input],
@@ -105,7 +106,7 @@ export class TemporalActors implements PaymentWorkflows {
     options: { typedSearchAttributes: ReturnType<typeof agentSearchAttributes>; staticSummary: string },
   ): Promise<void> {
     await this.#ignoringEnded(() =>
-      this.#client.workflow.start(type, { ...once, ...options, workflowId, args }),
+      this.#client.workflow.start(type, { ...this.#once, ...options, workflowId, args }),
     );
   }
 
@@ -113,7 +114,8 @@ export class TemporalActors implements PaymentWorkflows {
     try {
       await this.#bounded(call);
     } catch (error) {
-      if (error instanceof ActorUnavailable && error.cause instanceof WorkflowExecutionAlreadyStartedError) return;
+      if (error instanceof ActorUnavailable && error.cause instanceof WorkflowExecutionAlreadyStartedError)
+        return;
       throw error;
     }
   }

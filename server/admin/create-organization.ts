@@ -1,6 +1,5 @@
 import { WorkflowIdConflictPolicy, WorkflowIdReusePolicy } from "@temporalio/client";
 import { readLiveRuntimeFile } from "../../src/engines/runtime-file.ts";
-import { TASK_QUEUE } from "../../src/messages/common.ts";
 import type { OrganizationInput } from "../../src/messages/organization.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import {
@@ -8,7 +7,7 @@ import {
   type CreateOrganizationInput,
   createOrganizationWithOwner,
 } from "../auth/create-organization.ts";
-import { readAddresses, readConfig } from "../config.ts";
+import { readAddresses, readConfig, readTaskQueue } from "../config.ts";
 import { type Addresses, connect, type Connections } from "../connections.ts";
 
 /** Why an admin command did nothing, in a line for the operator. */
@@ -47,21 +46,24 @@ async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
   const { dataDir } = readConfig(env, "127.0.0.1");
   const running = await readLiveRuntimeFile(dataDir);
   if (running === null) {
-    throw new AdminError(`No service runs on ${dataDir}; start it with \`npm start\`, or set DATA_DIR to its folder.`);
+    throw new AdminError(
+      `No service runs on ${dataDir}; start it with \`npm start\`, or set DATA_DIR to its folder.`,
+    );
   }
   return {
     mongodbUri: running.mongodb.uri,
     temporalAddress: running.temporal.address,
     temporalNamespace: running.temporal.namespace,
+    taskQueue: readTaskQueue(env),
   };
 }
 
-async function provision({ temporal }: Connections, created: CreatedOrganization): Promise<void> {
+async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {
   const { organizationId, projectId, teamId } = created;
   const input: OrganizationInput = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
   await temporal.withDeadline(Date.now() + PROVISIONING_MS, () =>
     temporal.workflow.execute(ORGANIZATION_WORKFLOW, {
-      taskQueue: TASK_QUEUE,
+      taskQueue: addresses.taskQueue,
       workflowId: organizationWorkflowId(organizationId),
       workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
       workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,

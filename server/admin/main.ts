@@ -40,8 +40,11 @@ try {
   await program.parseAsync();
   process.exit(0);
 } catch (error) {
-  const plain = [AdminError, ConfigError, EngineError, MasterKeyError].some((known) => error instanceof known);
-  const text = error instanceof Error ? (plain ? error.message : (error.stack ?? error.message)) : String(error);
+  const plain = [AdminError, ConfigError, EngineError, MasterKeyError].some(
+    (known) => error instanceof known,
+  );
+  const text =
+    error instanceof Error ? (plain ? error.message : (error.stack ?? error.message)) : String(error);
   process.stderr.write(`error: ${text}\n`);
   process.exit(1);
 }

@@ -69,7 +69,13 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
         ...(query.state === undefined ? {} : { lifecycle: query.state }),
       };
       const { cursor, limit } = query;
-      const page = await lists.page({ collection: collections.agents, list: "agents", filter, limit, cursor });
+      const page = await lists.page({
+        collection: collections.agents,
+        list: "agents",
+        filter,
+        limit,
+        cursor,
+      });
       if (!page.ok) return page;
       const { items, nextCursor } = page.value;
       return ok({ body: { agents: items.map(agentView), nextCursor } });
@@ -128,7 +134,9 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
     const { idempotencyKey, ...payload } = body;
     const agentId = newUuid();
     if (idempotencyKey === undefined) return ok(agentId);
-    const _id = shortHash(JSON.stringify([principal.organizationId, "user", principal.userId, idempotencyKey]));
+    const _id = shortHash(
+      JSON.stringify([principal.organizationId, "user", principal.userId, idempotencyKey]),
+    );
     const create = { _id, payloadHash: payloadHash(payload), agentId, createdAt: clock() };
     try {
       await collections.agentCreates.insertOne(create);

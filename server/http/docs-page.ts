@@ -31,9 +31,14 @@ function section(method: string, path: string, operation: OpenApiOperation): str
     const text = "description" in response ? String(response.description) : "";
     return `<li><code>${escape(status)}</code> ${escape(text)}</li>`;
   });
-  const body = operation.requestBody === undefined ? "" : `<details><summary>Body</summary>${json(operation.requestBody)}</details>`;
+  const body =
+    operation.requestBody === undefined
+      ? ""
+      : `<details><summary>Body</summary>${json(operation.requestBody)}</details>`;
   const parameters =
-    operation.parameters === undefined ? "" : `<details><summary>Parameters</summary>${json(operation.parameters)}</details>`;
+    operation.parameters === undefined
+      ? ""
+      : `<details><summary>Parameters</summary>${json(operation.parameters)}</details>`;
   return `<section id="${escape(operation.operationId)}">
 <h2><span class="method">${escape(method)}</span> <code>${escape(path)}</code></h2>
 <p><strong>${escape(operation.summary)}.</strong> ${escape(operation.description)}</p>

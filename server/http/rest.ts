@@ -20,7 +20,9 @@ export function restRouter(dependencies: RestDependencies): Router {
   for (const [id, operation] of operationList) {
     const { http } = operation;
     if (http === null) continue;
-    router[http.method](http.path, (request, response) => serve(dependencies, id, operation, http, request, response));
+    router[http.method](http.path, (request, response) =>
+      serve(dependencies, id, operation, http, request, response),
+    );
   }
   return router;
 }
@@ -44,7 +46,11 @@ async function serve(
   const body = await readBody(request, response);
   if (!body.ok) return sendRefusal(response, body.refusal);
 
-  const raw = { params: request.params, query: coerceQuery(operation.query, request.query), body: body.value };
+  const raw = {
+    params: request.params,
+    query: coerceQuery(operation.query, request.query),
+    body: body.value,
+  };
   const result = await pipeline.handle(id, raw, principal);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const status = result.value.status ?? http.successStatus;

@@ -20,7 +20,11 @@ export class ListenError extends Error {
 export async function listen(host: string, port: number): Promise<HttpServer> {
   let application: RequestListener = (_request, response) => {
     response.writeHead(503, { "content-type": "application/json", "retry-after": "1" });
-    const body = { error: "SERVICE_UNAVAILABLE", message: "The service is starting.", retry_after_seconds: 1 };
+    const body = {
+      error: "SERVICE_UNAVAILABLE",
+      message: "The service is starting.",
+      retry_after_seconds: 1,
+    };
     response.end(JSON.stringify(body));
   };
   const server = createServer((request, response) => application(request, response));

@@ -1,7 +1,12 @@
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+} from "@modelcontextprotocol/sdk/types.js";
 import type { Request, RequestHandler, Response } from "express";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -64,7 +69,9 @@ function bandOf(pipeline: Pipeline, principal: AgentPrincipal): Server {
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: [...derivedTools.values()].map((tool) => tool.listing).filter((tool) => mayUse(principal, tool.name)),
+    tools: [...derivedTools.values()]
+      .map((tool) => tool.listing)
+      .filter((tool) => mayUse(principal, tool.name)),
   }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }): Promise<CallToolResult> => {
     const tool = derivedTools.get(params.name);

@@ -127,7 +127,8 @@ function errorsByStatus(operation: Operation): Map<string, ErrorCode[]> {
 
 function accessErrors(access: Access): ErrorCode[] {
   if (access.kind === "public") return [];
-  if (access.kind === "agent") return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
+  if (access.kind === "agent")
+    return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
   return [
     "UNAUTHORIZED",
     "WRONG_CREDENTIAL",

@@ -7,7 +7,10 @@ import { MAX_CENTS } from "../domain/money.ts";
 export const text = (min: number, max: number) =>
   z
     .string()
-    .refine((value) => value.isWellFormed() && !value.includes("\u0000"), "must not hold NUL or broken characters")
+    .refine(
+      (value) => value.isWellFormed() && !value.includes("\u0000"),
+      "must not hold NUL or broken characters",
+    )
     .refine((value) => {
       const length = [...value].length;
       return length >= min && length <= max && (min === 0 || value.trim() !== "");

@@ -13,7 +13,12 @@ export const operations = { ...auth, ...agentOperations, ...payments, ...approva
 export type Operations = typeof operations;
 export type OperationId = keyof Operations;
 
-const ids: readonly OperationId[] = Object.keys(operations).filter((id): id is OperationId => id in operations);
+const ids: readonly OperationId[] = Object.keys(operations).filter(
+  (id): id is OperationId => id in operations,
+);
 
 /** The operations as a list, with their ids. */
-export const operationList: readonly (readonly [OperationId, Operation])[] = ids.map((id) => [id, operations[id]]);
+export const operationList: readonly (readonly [OperationId, Operation])[] = ids.map((id) => [
+  id,
+  operations[id],
+]);

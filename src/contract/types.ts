@@ -4,12 +4,7 @@ import type { AgentTool } from "./agent-tools.ts";
 
 /** Names of organization key scopes (decisions.md section 2). */
 export type OrganizationScope =
-  | "agents:read"
-  | "agents:write"
-  | "projects:read"
-  | "projects:write"
-  | "teams:read"
-  | "teams:write";
+  "agents:read" | "agents:write" | "projects:read" | "projects:write" | "teams:read" | "teams:write";
 
 export type Role = "owner" | "admin" | "member";
 

@@ -41,7 +41,7 @@ export interface RunningEngines {
     readonly pid: number | null;
   };
   /** Ends what was started, Temporal first, and lets go of the DATA_DIR. Safe to call twice. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 interface Startup extends EngineOptions {

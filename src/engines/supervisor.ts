@@ -36,9 +36,13 @@ async function waitUntilReady(spec: EngineSpec, running: GuardedProcess): Promis
     await Promise.race([spec.ready(AbortSignal.any([timeout, over.signal])), died]);
   } catch (error) {
     if (!timeout.aborted || error instanceof EngineError) throw error;
-    throw new EngineError("START_FAILED", `${spec.name} was not usable within ${seconds} s: ${reasonOf(error)}`, {
-      cause: error,
-    });
+    throw new EngineError(
+      "START_FAILED",
+      `${spec.name} was not usable within ${seconds} s: ${reasonOf(error)}`,
+      {
+        cause: error,
+      },
+    );
   } finally {
     over.abort();
   }

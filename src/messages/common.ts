@@ -1,5 +1,5 @@
-/** The task queue of all workflows and activities. */
-export const TASK_QUEUE = "agent-spending-control";
+/** The task queue of all workflows and activities, unless `TEMPORAL_TASK_QUEUE` names another. */
+export const DEFAULT_TASK_QUEUE = "agent-spending-control";
 
 /** Custom search attributes, registered by temporal-dev.yaml; operators filter by them in the Temporal UI. */
 export const SEARCH_ATTRIBUTES = {

@@ -9,7 +9,10 @@ const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ agent });
 
 /** What the agents' operations need of a key is the same but for the scope; people need no step-up here. */
-const access = (organizationKey: "agents:read" | "agents:write", role: "member" | "admin"): ManagementAccess => ({
+const access = (
+  organizationKey: "agents:read" | "agents:write",
+  role: "member" | "admin",
+): ManagementAccess => ({
   kind: "management",
   organizationKey,
   role,
@@ -57,7 +60,13 @@ export const createAgent = define({
     mcpConfigBlock: mcpConfigBlock.nullable(),
     keyDelivery: z.enum(["expired"]).optional(),
   }),
-  errors: ["NOT_FOUND", "ORG_NOT_READY", "CONTAINER_ARCHIVED", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS"],
+  errors: [
+    "NOT_FOUND",
+    "ORG_NOT_READY",
+    "CONTAINER_ARCHIVED",
+    "IDEMPOTENCY_KEY_REUSED",
+    "REQUEST_IN_PROGRESS",
+  ],
 });
 
 export const listAgents = define({

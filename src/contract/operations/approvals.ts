@@ -13,8 +13,18 @@ const query = z.strictObject({
 });
 const answer = z.strictObject({ approval });
 
-const reads: ManagementAccess = { kind: "management", organizationKey: "agents:read", role: "member", stepUp: false };
-const decides: ManagementAccess = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
+const reads: ManagementAccess = {
+  kind: "management",
+  organizationKey: "agents:read",
+  role: "member",
+  stepUp: false,
+};
+const decides: ManagementAccess = {
+  kind: "management",
+  organizationKey: "never",
+  role: "member",
+  stepUp: false,
+};
 
 export const listPendingApprovals = define({
   summary: "List pending approvals",

@@ -3,7 +3,12 @@ import { define } from "../define.ts";
 import { text, timestamp, uuid } from "../primitives.ts";
 import type { ManagementAccess } from "../types.ts";
 
-const self: ManagementAccess = { kind: "management", organizationKey: "never", role: "member", stepUp: false };
+const self: ManagementAccess = {
+  kind: "management",
+  organizationKey: "never",
+  role: "member",
+  stepUp: false,
+};
 const code = z.string().regex(/^\d{6}$/, "must be six digits");
 
 const user = z
@@ -102,7 +107,8 @@ export const confirmTotp = define({
 
 export const stepUp = define({
   summary: "Step up",
-  description: "Verifies a second factor and elevates this session for 5 minutes, on the server. Decisions 2.",
+  description:
+    "Verifies a second factor and elevates this session for 5 minutes, on the server. Decisions 2.",
   tag: "Authentication",
   access: self,
   http: { method: "post", path: "/v1/auth/step-up", successStatus: 200 },

@@ -1,7 +1,15 @@
 import { z } from "zod";
 import { isAddress } from "../../domain/address.ts";
 import { define } from "../define.ts";
-import { cents, idempotencyKey, paging, paymentCents, text, timestamp, transactionId } from "../primitives.ts";
+import {
+  cents,
+  idempotencyKey,
+  paging,
+  paymentCents,
+  text,
+  timestamp,
+  transactionId,
+} from "../primitives.ts";
 import {
   budgetPolicy,
   denialCode,
@@ -24,11 +32,17 @@ const tool = (
   idName: ToolBinding["idName"] = null,
 ): ToolBinding => ({ name, title, hints, idName });
 
-const purpose = text(1, 500).meta({ description: "Why the agent pays; people who decide approvals read it." });
+const purpose = text(1, 500).meta({
+  description: "Why the agent pays; people who decide approvals read it.",
+});
 const shared = {
   amountCents: paymentCents,
   currency: z.literal("USD").default("USD"),
-  merchantCategory: z.string().regex(/^\d{4}$/).optional().meta({ description: "Merchant category code." }),
+  merchantCategory: z
+    .string()
+    .regex(/^\d{4}$/)
+    .optional()
+    .meta({ description: "Merchant category code." }),
 };
 const card = { merchant: text(1, 200) };
 const wallet = {
@@ -94,10 +108,18 @@ export const checkPayment = define({
       const [needed, other] =
         value.rail === "card" ? (["merchant", "recipient"] as const) : (["recipient", "merchant"] as const);
       if (value[needed] === undefined) {
-        context.addIssue({ code: "custom", path: [needed], message: `is required for a ${value.rail} payment` });
+        context.addIssue({
+          code: "custom",
+          path: [needed],
+          message: `is required for a ${value.rail} payment`,
+        });
       }
       if (value[other] !== undefined) {
-        context.addIssue({ code: "custom", path: [other], message: `does not go with a ${value.rail} payment` });
+        context.addIssue({
+          code: "custom",
+          path: [other],
+          message: `does not go with a ${value.rail} payment`,
+        });
       }
     }),
   output: z.strictObject({
@@ -113,7 +135,8 @@ export const checkPayment = define({
 
 export const getPayment = define({
   summary: "Read a payment",
-  description: "One of the agent's own payments as it is now, with its approval request if it was held. Decisions 5.",
+  description:
+    "One of the agent's own payments as it is now, with its approval request if it was held. Decisions 5.",
   tag: "Payments",
   access: { kind: "agent", tools: ["get_payment"] },
   http: { method: "get", path: "/v1/payments/:id", successStatus: 200 },

@@ -31,7 +31,9 @@ export function decide(state: AgentState, command: AgentCommand, now: number): D
     case "confirm_summary":
       return one({ type: "summary_confirmed", revision: command.revision }, { kind: "confirmed" });
     case "approve":
-      return decideHeld(state, command.transactionId, now, (payment) => approve(state, payment, command, now));
+      return decideHeld(state, command.transactionId, now, (payment) =>
+        approve(state, payment, command, now),
+      );
     case "deny":
       return decideHeld(state, command.transactionId, now, (payment) => deny(payment, command, now));
     case "cancel":

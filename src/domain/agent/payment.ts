@@ -114,11 +114,7 @@ function settled(payment: Payment, final: boolean): Payment {
   return next(payment, { status: "approved", phase, approval: resolve(payment, "approved") });
 }
 
-function failed(
-  payment: Payment,
-  outcome: Extract<RailOutcome, { status: "failed" }>,
-  now: number,
-): Payment {
+function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "failed" }>, now: number): Payment {
   return next(payment, {
     status: "failed",
     phase: "done",

@@ -1,0 +1,244 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:net";
+import { networkInterfaces } from "node:os";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Connection } from "@temporalio/client";
+import { expect } from "chai";
+import { MongoClient } from "mongodb";
+import { z } from "zod";
+import { isAlive, listProcesses, waitForEnd } from "../../src/engines/processes.ts";
+import { type EngineOptions, type RunningEngines, startEngines } from "../../src/engines/start.ts";
+import { engineEnvironment } from "./support/binaries.ts";
+import { engineErrorOf, removeFolder, scratchFolder, timed, writeScript } from "./support/scratch.ts";
+
+const FETCH_TIMEOUT_MS = 1_800_000;
+const ANY_PORT = { mongodb: 0, temporal: 0, temporalUi: 0 };
+
+async function insert(uri: string, value: string): Promise<void> {
+  const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 10_000 });
+  try {
+    await client.withSession((session) =>
+      session.withTransaction(async () => {
+        await client.db("t").collection("values").insertOne({ value }, { session });
+      }),
+    );
+  } finally {
+    await client.close();
+  }
+}
+
+async function values(uri: string): Promise<readonly unknown[]> {
+  const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 10_000 });
+  try {
+    const found = client.db("t").collection("values").find({}, { readConcern: "majority" });
+    return (await found.toArray()).map(({ value }) => value);
+  } finally {
+    await client.close();
+  }
+}
+
+/** Holds a port on loopback, as a foreign program would. */
+async function occupy(): Promise<{ readonly port: number; readonly server: Server }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("a TCP server has a port");
+  return { port: address.port, server };
+}
+
+const portOf = (uri: string): number => Number(/:(\d+)/.exec(uri.replace("mongodb://", ""))?.[1]);
+
+describe("The embedded engines", () => {
+  let dataDir: string;
+  let env: NodeJS.ProcessEnv;
+  let events: string[];
+  let running: RunningEngines | null = null;
+
+  const start = async (more: Partial<EngineOptions> = {}): Promise<RunningEngines> => {
+    running = await startEngines({
+      dataDir,
+      env,
+      ports: ANY_PORT,
+      onProgress: () => undefined,
+      onUnexpectedExit: (engine, _detail, fatal) => events.push(`${engine} ${fatal ? "failed" : "ended"}`),
+      onRestarted: (engine) => events.push(`${engine} restarted`),
+      ...more,
+    });
+    return running;
+  };
+
+  before(async function () {
+    this.timeout(FETCH_TIMEOUT_MS); // on a fresh machine they are fetched here
+    env = await engineEnvironment();
+    dataDir = await scratchFolder();
+  });
+  beforeEach(() => {
+    events = [];
+  });
+  afterEach(async () => {
+    await running?.stop();
+    running = null;
+  });
+  after(() => removeFolder(dataDir));
+
+  const enginesOnDataDir = async (): Promise<readonly number[]> =>
+    (await listProcesses())
+      .filter(({ commandLine }) => commandLine.includes(` ${dataDir}/`))
+      .map(({ pid }) => pid);
+
+  const waitForEvent = async (event: string): Promise<void> => {
+    for (let tries = 0; !events.includes(event) && tries < 600; tries += 1) await sleep(25);
+    expect(events).to.include(event);
+  };
+
+  it("take transactions and workflows, on loopback only, and are gone after stop", async () => {
+    const { mongodb, temporal, stop } = await start();
+    await insert(mongodb.uri, "first");
+
+    const connection = await Connection.connect({ address: temporal.address });
+    const { namespace } = temporal;
+    const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+    expect(customAttributes).to.include.keys("AgentId", "TransactionId");
+    const described = await connection.workflowService.describeNamespace({ namespace });
+    expect(described.config?.workflowExecutionRetentionTtl?.seconds?.toNumber()).to.equal(7 * 86_400);
+    await connection.close();
+    expect((await fetch(temporal.uiUrl ?? "")).status).to.equal(200);
+
+    const outside = Object.values(networkInterfaces())
+      .flatMap((all) => all ?? [])
+      .find((one) => one.family === "IPv4" && !one.internal);
+    if (outside !== undefined) {
+      for (const port of [portOf(mongodb.uri), portOf(temporal.address)]) {
+        const refused = await fetch(`http://${outside.address}:${String(port)}`).then(
+          () => false,
+          () => true,
+        );
+        expect(refused).to.equal(true);
+      }
+    }
+    await stop();
+    expect(await enginesOnDataDir()).to.deep.equal([]);
+    expect(events).to.deep.equal([]);
+  });
+
+  it("keep their data over a restart on other ports, and refuse a second service meanwhile", async () => {
+    const { mongodb } = await start();
+    expect(await values(mongodb.uri)).to.deep.equal(["first"]);
+    await insert(mongodb.uri, "second");
+    const error = await engineErrorOf(
+      startEngines({
+        dataDir,
+        env,
+        ports: ANY_PORT,
+        onProgress: () => undefined,
+        onUnexpectedExit: () => undefined,
+      }),
+      "DATA_DIR",
+    );
+    expect(error.message)
+      .to.include(dataDir)
+      .and.include(`process ${String(process.pid)}`);
+    expect(await values(mongodb.uri)).to.deep.equal(["first", "second"]);
+  });
+
+  it("are started again on the same port and data when they are killed", async () => {
+    const { mongodb, temporal } = await start();
+    const [mongod, server] = [mongodb.pid ?? 0, temporal.pid ?? 0];
+    process.kill(mongod, "SIGKILL");
+    process.kill(server, "SIGKILL");
+    await Promise.all([waitForEvent("mongod restarted"), waitForEvent("temporal restarted")]);
+    expect(mongodb.pid).not.to.equal(mongod);
+    expect(await values(mongodb.uri)).to.include("second");
+    const connection = await Connection.connect({ address: temporal.address });
+    await connection.close();
+    expect(events).to.include.members(["mongod ended", "temporal ended"]);
+  });
+
+  it("end when the service is killed with -9, and the next start goes on with the same data", async () => {
+    const script = path.join(import.meta.dirname, "support", "hold-engines.ts");
+    const ports = { MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0" };
+    const service = spawn(process.execPath, ["--import", "tsx", script], {
+      env: { ...env, ...ports, DATA_DIR: dataDir },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const said = await createInterface({ input: service.stdout })[Symbol.asyncIterator]().next();
+    const { uri, pids } = z
+      .object({ uri: z.string(), pids: z.array(z.number()) })
+      .parse(JSON.parse(String(said.value)));
+    await insert(uri, "third");
+    service.kill("SIGKILL");
+    await once(service, "exit");
+    // the next start does not wait for the engines to be gone
+    const next = start();
+    for (const pid of pids) expect(await waitForEnd(pid, 3_000)).to.equal(true);
+    expect(await values((await next).mongodb.uri)).to.deep.equal(["first", "second", "third"]);
+  });
+
+  it("that were left without guardian and service are ended by the next start", async () => {
+    const { mongodb, stop } = await start();
+    const args = ["--dbpath", `${dataDir}/mongodb`, "--bind_ip", "127.0.0.1", "--port"];
+    await stop();
+    const free = await occupy();
+    free.server.close();
+    const orphan = spawn(env["MONGOD_BINARY"] ?? "", [...args, String(free.port), "--replSet", "rs0"], {
+      detached: true,
+      stdio: "ignore",
+    });
+    await sleep(300);
+    const { value } = await timed(() => start());
+    expect(await isAlive(orphan.pid ?? 0)).to.equal(false);
+    expect(await values(value.mongodb.uri)).to.include("third");
+    expect(portOf(mongodb.uri)).to.be.above(0);
+  });
+
+  it("say in one line which port is taken and which variable to change, and leave nothing running", async () => {
+    const { port, server } = await occupy();
+    try {
+      for (const [ports, variable] of [
+        [{ ...ANY_PORT, mongodb: port }, "MONGODB_PORT"],
+        [{ ...ANY_PORT, temporal: port }, "TEMPORAL_PORT"],
+        [{ ...ANY_PORT, temporalUi: port }, "TEMPORAL_UI_PORT"],
+      ] as const) {
+        const error = await engineErrorOf(start({ ports }), "PORT_TAKEN");
+        expect(error.message)
+          .to.include(`Port ${String(port)}`)
+          .and.include(variable);
+      }
+    } finally {
+      server.close();
+    }
+    expect(await enginesOnDataDir()).to.deep.equal([]);
+  });
+
+  it("say in one line that a binary ends at once, with its last words, and leave nothing running", async () => {
+    const script =
+      'case "$1" in --version) echo "db version v7.0.1";; *) echo "Error: no such CPU"; exit 4;; esac';
+    const broken = await writeScript(path.join(dataDir, "broken-mongod"), script);
+    const error = await engineErrorOf(start({ env: { ...env, MONGOD_BINARY: broken } }), "START_FAILED");
+    expect(error.message).to.include(broken).and.include("Error: no such CPU");
+    expect(await enginesOnDataDir()).to.deep.equal([]);
+  });
+
+  it("say in one line that DATA_DIR cannot be written", async () => {
+    const file = path.join(dataDir, "a-file");
+    await writeFile(file, "");
+    const error = await engineErrorOf(start({ dataDir: path.join(file, "data") }), "DATA_DIR");
+    expect(error.message).to.include("cannot be written");
+  });
+
+  it("are not started where the environment names addresses", async () => {
+    const given = {
+      MONGODB_URI: "mongodb://db.example",
+      TEMPORAL_ADDRESS: "t.example:7233",
+      TEMPORAL_NAMESPACE: "ns",
+    };
+    const { mongodb, temporal } = await start({ env: given });
+    expect(mongodb).to.deep.include({ uri: "mongodb://db.example", pid: null });
+    expect(temporal).to.deep.include({ address: "t.example:7233", namespace: "ns", uiUrl: null, pid: null });
+    expect(await enginesOnDataDir()).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { agent, approval, payment } from "../../src/contract/records.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The parsed JSON body; undefined when there is none. */
+  readonly body: unknown;
+}
+
+export interface CallOptions {
+  readonly token?: string | undefined;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const created = z.object({ agent, apiKey: z.string() });
+const session = z.object({ token: z.string() });
+const approvals = z.object({ approvals: z.array(approval) });
+
+/** A client over real HTTP. */
+export class Api {
+  readonly #baseUrl: string;
+
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl;
+  }
+
+  async call(method: string, path: string, { token, body, headers = {} }: CallOptions = {}): Promise<Answer> {
+    const response = await fetch(`${this.#baseUrl}${path}`, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const parsed: unknown = text === "" ? undefined : JSON.parse(text);
+    return { status: response.status, headers: response.headers, body: parsed };
+  }
+
+  async signIn(email: string, password: string): Promise<string> {
+    const answer = await this.call("POST", "/v1/auth/sign-in", { body: { email, password } });
+    return session.parse(answer.body).token;
+  }
+
+  /** A new agent with its key. */
+  async createAgent(token: string, teamId: string, fields: Readonly<Record<string, unknown>> = {}) {
+    const body = { name: "Agent", teamId, budgetCents: 10_000, ...fields };
+    return created.parse((await this.call("POST", "/v1/agents", { token, body })).body);
+  }
+
+  /** POST /v1/payments by card, with a fresh idempotency key unless one is given. */
+  payRaw(key: string, fields: Readonly<Record<string, unknown>> = {}): Promise<Answer> {
+    const body = {
+      rail: "card",
+      amountCents: 100,
+      merchant: "shop",
+      purpose: "a test",
+      idempotencyKey: randomUUID(),
+      ...fields,
+    };
+    return this.call("POST", "/v1/payments", { token: key, body });
+  }
+
+  /** A payment that must be answered as one. */
+  async pay(key: string, fields: Readonly<Record<string, unknown>> = {}) {
+    return payment.parse((await this.payRaw(key, fields)).body);
+  }
+
+  async payment(key: string, transactionId: string) {
+    return payment.parse((await this.call("GET", `/v1/payments/${transactionId}`, { token: key })).body);
+  }
+
+  async pendingApprovals(token: string) {
+    return approvals.parse((await this.call("GET", "/v1/approvals/pending", { token })).body).approvals;
+  }
+}
