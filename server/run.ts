@@ -79,9 +79,7 @@ async function start(options: StartOptions): Promise<Running> {
     file: embedded ? join(config.dataDir, "logs", "service.log") : null,
   });
   const urls = urlsOf(config, http);
-  let fail: (error: unknown) => void = () => undefined;
-  const failed = new Promise<never>((_resolve, reject) => (fail = reject));
-  failed.catch(() => undefined);
+  const { failed, fail } = failure();
 
   const engines = embedded
     ? await enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail })
@@ -105,6 +103,14 @@ async function start(options: StartOptions): Promise<Running> {
   announce(role, config, urls, engines);
   running.failed.catch(fail);
   return { failed, stop: () => stop(running, engines) };
+}
+
+/** A promise that a part of the process rejects when it has failed for good. */
+function failure(): { readonly failed: Promise<never>; readonly fail: (error: unknown) => void } {
+  const rejects: ((error: unknown) => void)[] = [];
+  const failed = new Promise<never>((_resolve, reject) => rejects.push(reject));
+  failed.catch(() => undefined);
+  return { failed, fail: (error) => rejects.forEach((reject) => reject(error)) };
 }
 
 interface Urls {
@@ -146,17 +152,17 @@ async function untilStopped(running: Running): Promise<void> {
     process.on("SIGTERM", onSignal);
     process.on("SIGINT", onSignal);
   });
-  const failure = await Promise.race([
+  const reason = await Promise.race([
     signalled.then(() => null),
     running.failed.then(
       () => null,
       (error: unknown) => ({ error }),
     ),
   ]);
-  if (failure === null) say("Stopping: requests finish, then the engines.");
+  if (reason === null) say("Stopping: requests finish, then the engines.");
   setTimeout(() => process.exit(1), DRAIN_MS).unref();
   await running.stop();
-  if (failure !== null) throw failure.error;
+  if (reason !== null) throw reason.error;
 }
 
 async function stop(running: RunningRoles, engines: EnginesInUse): Promise<void> {

@@ -52,6 +52,7 @@ class Mailbox {
   #summary: AgentSummary | null = null;
   #summaryTimer: NodeJS.Timeout | null = null;
   #summaryWrite: Promise<void> = Promise.resolve();
+  #summaryWrites = 0;
   #writtenSummaryRevision = 0;
   horizon: KeyHorizon | null = null;
 
@@ -109,7 +110,7 @@ class Mailbox {
 
   #retireIfIdle(): void {
     const busy = this.#inFlight !== null || this.#waiting.length > 0 || this.#confirmations.length > 0;
-    if (!busy && this.#summary === null && this.#summaryTimer === null) this.#retire();
+    if (!busy && this.#summary === null && this.#summaryWrites === 0) this.#retire();
   }
 
   async #exchange(): Promise<void> {
@@ -146,19 +147,23 @@ class Mailbox {
   /** The agent's record follows its actor a little behind, many changes in one write; a flush writes at once. */
   #writeSummary(): void {
     if (this.#summaryTimer !== null) clearTimeout(this.#summaryTimer);
+    this.#summaryTimer = null;
     const summary = this.#summary;
     if (summary === null) return;
     this.#summary = null;
-    this.#summaryWrite = this.#dependencies
-      .writeSummary(this.#agentId, summary)
-      .then(() => {
-        this.#writtenSummaryRevision = Math.max(this.#writtenSummaryRevision, summary.revision);
-      })
-      .catch((error: unknown) => this.#dependencies.onError("the agent's record was not written", error))
-      .finally(() => {
-        this.#summaryTimer = null;
-        this.#retireIfIdle();
-      });
+    this.#summaryWrite = this.#write(summary);
+  }
+
+  async #write(summary: AgentSummary): Promise<void> {
+    this.#summaryWrites += 1;
+    try {
+      await this.#dependencies.writeSummary(this.#agentId, summary);
+      this.#writtenSummaryRevision = Math.max(this.#writtenSummaryRevision, summary.revision);
+    } catch (error) {
+      this.#dependencies.onError("the agent's record was not written; its actor sweeps", error);
+    }
+    this.#summaryWrites -= 1;
+    this.#retireIfIdle();
   }
 
   #clearTimer(): void {

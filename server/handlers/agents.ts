@@ -137,15 +137,15 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
     const _id = shortHash(
       JSON.stringify([principal.organizationId, "user", principal.userId, idempotencyKey]),
     );
-    const create = { _id, payloadHash: payloadHash(payload), agentId, createdAt: clock() };
+    const reservation = { _id, payloadHash: payloadHash(payload), agentId, createdAt: clock() };
     try {
-      await collections.agentCreates.insertOne(create);
+      await collections.agentCreates.insertOne(reservation);
       return ok(agentId);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
     }
     const earlier = await collections.agentCreates.findOne({ _id });
-    if (earlier?.payloadHash !== create.payloadHash) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
+    if (earlier?.payloadHash !== reservation.payloadHash) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
     return ok(earlier.agentId);
   }
 

@@ -17,16 +17,15 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
+const starting: RequestListener = (_request, response) => {
+  const body = { error: "SERVICE_UNAVAILABLE", message: "The service is starting.", retry_after_seconds: 1 };
+  response.writeHead(503, { "content-type": "application/json", "retry-after": "1" });
+  response.end(JSON.stringify(body));
+};
+
+/** Takes the port. Throws `ListenError`. */
 export async function listen(host: string, port: number): Promise<HttpServer> {
-  let application: RequestListener = (_request, response) => {
-    response.writeHead(503, { "content-type": "application/json", "retry-after": "1" });
-    const body = {
-      error: "SERVICE_UNAVAILABLE",
-      message: "The service is starting.",
-      retry_after_seconds: 1,
-    };
-    response.end(JSON.stringify(body));
-  };
+  let application = starting;
   const server = createServer((request, response) => application(request, response));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));

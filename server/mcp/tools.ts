@@ -1,5 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
+import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { Operation, ToolBinding } from "../../src/contract/types.ts";
@@ -12,6 +13,14 @@ export interface DerivedTool {
   /** Sorts flat arguments into the parts of the operation's request; what is unknown is left for parsing to refuse. */
   readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;
 }
+
+const DEFS = "#/$defs/";
+
+const toolSchema = z.looseObject({
+  type: z.literal("object"),
+  properties: z.record(z.string(), z.looseObject({})).default({}),
+  required: z.array(z.string()).default([]),
+});
 
 /** Every operation that is a tool, by the tool's name (decisions.md section 8). */
 export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
@@ -57,24 +66,22 @@ function inputSchema(operation: Operation, idName: string | null): Tool["inputSc
     ...operation.query.shape,
     ...bodyShape(operation),
   });
-  return objectSchema(z.toJSONSchema(flat, { io: "input" }));
+  return objectSchema(flat);
 }
 
 /** An object schema, since the protocol wants one, of the success and the error body. */
 function outputSchema(operation: Operation): Tool["outputSchema"] {
-  const success = z.toJSONSchema(operation.output, { io: "input" });
-  const failure = z.toJSONSchema(errorBody, { io: "input" });
-  delete success.$schema;
-  delete failure.$schema;
-  return { type: "object", anyOf: [success, failure] };
+  const success = jsonSchemaOf(operation.output, DEFS);
+  const failure = jsonSchemaOf(errorBody, DEFS);
+  return {
+    type: "object",
+    anyOf: [success.schema, failure.schema],
+    $defs: { ...success.named, ...failure.named },
+  };
 }
 
-function objectSchema(schema: z.core.JSONSchema.BaseSchema): Tool["inputSchema"] {
-  const { $schema: _dialect, properties = {}, required = [], ...rest } = schema;
-  const objects = Object.fromEntries(
-    Object.entries(properties).flatMap(([key, value]) => (typeof value === "object" ? [[key, value]] : [])),
-  );
-  return { ...rest, type: "object", properties: objects, required };
+function objectSchema(schema: z.ZodType): Tool["inputSchema"] {
+  return toolSchema.parse(jsonSchemaOf(schema, DEFS).schema);
 }
 
 function sortArguments(

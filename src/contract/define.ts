@@ -35,9 +35,16 @@ export function define(
 ): Operation {
   const { params = noParams, query = noQuery, body = noBody, http = null, tool = null, ...rest } = definition;
   if (http === null && tool === null) throw new Error(`"${rest.summary}" is reachable by nothing`);
-  const named = [...(http?.path.matchAll(/:(\w+)/g) ?? [])].map((match) => match[1]);
-  if (http !== null && named.sort().join() !== Object.keys(params.shape).sort().join()) {
+  if (http !== null && !sameNames(pathNames(http.path), Object.keys(params.shape))) {
     throw new Error(`"${rest.summary}": the path and its parameters differ`);
   }
   return { ...rest, params, query, body, http, tool };
+}
+
+function pathNames(path: string): string[] {
+  return path.split("/").flatMap((part) => (part.startsWith(":") ? [part.slice(1)] : []));
+}
+
+function sameNames(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((name) => right.includes(name));
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../domain/errors.ts";
+import { jsonSchemaOf, type NamedJsonSchema } from "./json-schema.ts";
 import { errorBody } from "./records.ts";
 import { type OperationId, operationList } from "./registry.ts";
 import type { Access, HttpBinding, ObjectSchema, Operation } from "./types.ts";
@@ -24,6 +25,8 @@ export interface OpenApiOperation {
   readonly responses: Readonly<Record<string, object>>;
 }
 
+const COMPONENTS = "#/components/schemas/";
+
 /** Codes that any operation with a credential may answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = ["VALIDATION_FAILED", "SERVICE_UNAVAILABLE", "INTERNAL"];
 
@@ -47,7 +50,7 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
     servers: [{ url: baseUrl }],
     paths,
     components: {
-      schemas: { Error: schemaOf(errorBody) },
+      schemas: { ...namedRecords(), Error: schemaOf(errorBody) },
       securitySchemes: {
         session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A person's session." },
         organizationKey: { type: "http", scheme: "bearer", description: "An organization's API key." },
@@ -72,10 +75,15 @@ function describe(id: OperationId, operation: Operation, http: HttpBinding): Ope
   };
 }
 
-function schemaOf(schema: z.ZodType): object {
-  // What a caller sends is the input of a schema; answers have no defaults, so theirs is the same.
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
-  return rest;
+const schemaOf = (schema: z.ZodType): NamedJsonSchema["schema"] => jsonSchemaOf(schema, COMPONENTS).schema;
+
+/** Every record that an operation names, and the error body. */
+function namedRecords(): Record<string, unknown> {
+  const schemas = operationList.flatMap(([, operation]) => [operation.body, operation.output]);
+  return Object.assign(
+    {},
+    ...[errorBody, ...schemas].map((schema) => jsonSchemaOf(schema, COMPONENTS).named),
+  );
 }
 
 function parametersOf(schema: ObjectSchema, place: "path" | "query"): object[] {
@@ -87,7 +95,7 @@ function parametersOf(schema: ObjectSchema, place: "path" | "query"): object[] {
 
 function requestBodyOf(operation: Operation): { requestBody?: object } {
   const schema = schemaOf(operation.body);
-  const takesNone = "properties" in schema && Object.keys(schema.properties ?? {}).length === 0;
+  const takesNone = JSON.stringify(schema["properties"]) === "{}";
   if (takesNone) return {};
   const required = !operation.body.isOptional();
   return { requestBody: { required, content: { "application/json": { schema } } } };

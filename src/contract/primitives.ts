@@ -12,7 +12,7 @@ export const text = (min: number, max: number) =>
       "must not hold NUL or broken characters",
     )
     .refine((value) => {
-      const length = [...value].length;
+      const length = Array.from(value).length;
       return length >= min && length <= max && (min === 0 || value.trim() !== "");
     }, `must be ${min} to ${max} characters, not blank`)
     .meta({ minLength: min, maxLength: max });

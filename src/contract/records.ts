@@ -13,7 +13,7 @@ export const errorBody = z
     requiredScope: z.string().optional(),
     retry_after_seconds: z.int().optional(),
   })
-  .meta({ id: "Error" });
+  .meta({ title: "Error" });
 
 /** What a policy may set (section 2.1): spend ceilings are cleared by null, never by omission. */
 export const policyFields = {

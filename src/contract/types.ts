@@ -87,7 +87,7 @@ export interface Operation<
 }
 
 export type InputOf<T> =
-  T extends Operation<infer P, infer Q, infer B, z.ZodType, Access>
+  T extends Operation<infer P, infer Q, infer B>
     ? { readonly params: z.output<P>; readonly query: z.output<Q>; readonly body: z.output<B> }
     : never;
 

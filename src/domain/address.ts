@@ -11,7 +11,7 @@ export function isAddress(value: string): boolean {
 
 function checksummed(lower: string): string {
   const hash = bytesToHex(keccak_256(utf8ToBytes(lower)));
-  return [...lower]
+  return Array.from(lower)
     .map((digit, at) => (parseInt(hash.charAt(at), 16) >= 8 ? digit.toUpperCase() : digit))
     .join("");
 }

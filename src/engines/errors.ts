@@ -30,13 +30,6 @@ export function oneLine(text: string, charsMax: number = MESSAGE_CHARS_MAX): str
   return flat.length <= charsMax ? flat : `${flat.slice(0, charsMax - 1)}…`;
 }
 
-/** The one-line reason of whatever was thrown. */
-export const reasonOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return oneLine(String(error));
-  const cause = error.cause instanceof Error ? `: ${reasonOf(error.cause)}` : "";
-  return oneLine(`${error.message === "" ? error.name : error.message}${cause}`);
-};
-
 /** An expected failure around the embedded engines. Its message is one line, written for the person at the terminal. */
 export class EngineError extends Error {
   override readonly name = "EngineError";
@@ -47,6 +40,15 @@ export class EngineError extends Error {
     this.code = code;
   }
 }
+
+/** The one-line reason of whatever was thrown. */
+export const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return oneLine(String(error));
+  // an EngineError has said in its message what it was caused by
+  const cause = error.cause instanceof Error && !(error instanceof EngineError);
+  const text = error.message === "" ? error.name : error.message;
+  return oneLine(cause ? `${text}: ${reasonOf(error.cause)}` : text);
+};
 
 /** Whether a file system or network error carries this code (`ENOENT`, `EADDRINUSE`, ...). */
 export const hasErrorCode = (error: unknown, code: string): boolean =>

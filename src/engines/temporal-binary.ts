@@ -23,7 +23,7 @@ const officialDownload: Fetcher = {
 };
 
 const MODULE = "github.com/temporalio/cli";
-const REACH_TIMEOUT_MS = 20_000;
+const REACH_TIMEOUT_MS = 10_000;
 const BUILD_TIMEOUT_MS = 1_800_000;
 
 const goInstall: Fetcher = {

@@ -38,8 +38,9 @@ const DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 // both of Maven's transports, so that an unreachable repository is given up in seconds
 const MAVEN_QUICK = [
   "-Daether.connector.connectTimeout=8000",
+  "-Daether.connector.requestTimeout=8000",
   "-Dmaven.wagon.http.retryHandler.count=1",
-  "-Dmaven.wagon.rto=30000",
+  "-Dmaven.wagon.rto=8000",
 ];
 
 const pom = (version: string): string =>

@@ -32,10 +32,15 @@ export interface ToolOptions {
   readonly cwd?: string;
 }
 
-/** The line of a tool's output that says most: the last one that speaks of an error, else the last one. */
+const CAUSE =
+  /timed? ?out|refused|unreachable|not resolve|no such host|could not fetch|connection (error|broken)/i;
+const COMPLAINT = /error|fatal|panic|cannot|can't|failed/i;
+
+/** The line of a tool's output that says most: one that names a cause, else the last complaint, else the last one. */
 export function tellingLine(output: string): string {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
-  const telling = lines.findLast((line) => /error|fatal|panic|cannot|can't|failed/i.test(line));
+  const telling =
+    lines.findLast((line) => CAUSE.test(line)) ?? lines.findLast((line) => COMPLAINT.test(line));
   return oneLine(telling ?? lines.at(-1) ?? "no output", 300);
 }
 

@@ -51,6 +51,16 @@ export interface Fixture {
 /** A database of its own with one organization, its owner, and the service on it. */
 export async function fixture(): Promise<Fixture> {
   const database = await testDatabase();
+  try {
+    return await fixtureOn(database);
+  } catch (error) {
+    // An open connection would keep the failed run from ending.
+    await database.close();
+    throw error;
+  }
+}
+
+async function fixtureOn(database: TestDatabase): Promise<Fixture> {
   await ensureAuthIndexes(database.db);
   const clock = testClock();
   const masterKey = masterKeyOf("k");

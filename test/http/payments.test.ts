@@ -23,7 +23,7 @@ describe("payments over HTTP", () => {
       .collection("sandbox_card_ledger")
       .find({ organizationId: organization.organizationId })
       .toArray();
-    expect(entries.map((entry) => String(entry["transactionId"])).sort()).to.deep.equal(ids.sort());
+    expect(entries.map((entry) => String(entry["transactionId"])).toSorted()).to.deep.equal(ids.toSorted());
     expect(entries.reduce((sum, entry) => sum + Number(entry["amountCents"]), 0)).to.equal(5_000);
     const { body } = await service.api.call("GET", `/v1/agents/${agent.id}`, { token: organization.token });
     expect(body).to.nested.include({ "agent.spentCents": 5_000, "agent.reservedCents": 0 });

@@ -51,9 +51,9 @@ say(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 
 async function testFiles(): Promise<string[]> {
-  const files = await readdir("test", { recursive: true });
-  return files
+  const found = await readdir("test", { recursive: true });
+  return found
     .filter((file) => file.endsWith(".test.ts"))
-    .sort()
+    .toSorted()
     .map((file) => join("test", file));
 }

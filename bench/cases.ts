@@ -1,0 +1,44 @@
+/** What is compared with what. */
+
+export const SYSTEMS = ["bare", "payments", "plain"] as const;
+export type SystemName = (typeof SYSTEMS)[number];
+
+export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
+  bare: "bare updates",
+  payments: "payments",
+  plain: "plain endpoint",
+};
+
+export const CASES = ["one", "spread-16", "spread-50", "hot"] as const;
+export type CaseName = (typeof CASES)[number];
+
+export interface Case {
+  readonly name: CaseName;
+  readonly title: string;
+  readonly connections: number;
+  /** Whether the requests go round all agents, or to a single one. */
+  readonly agents: "spread" | "hot";
+}
+
+/** Agents (actors, documents) that a spread case goes round. */
+export const SPREAD_AGENTS = 50;
+
+export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
+  one: { name: "one", title: "1 connection, 50 agents", connections: 1, agents: "spread" },
+  "spread-16": { name: "spread-16", title: "16 connections, 50 agents", connections: 16, agents: "spread" },
+  "spread-50": { name: "spread-50", title: "50 connections, 50 agents", connections: 50, agents: "spread" },
+  hot: { name: "hot", title: "50 connections, 1 agent", connections: 50, agents: "hot" },
+};
+
+/** One system's measurement in one case of one round. */
+export interface Measurement {
+  readonly requests: number;
+  /** Answers other than 2xx, and requests without an answer. */
+  readonly errors: number;
+  readonly firstError: string | null;
+  readonly seconds: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}

@@ -1,0 +1,93 @@
+import { Command, InvalidArgumentError } from "commander";
+import { CASES, type CaseName, SYSTEMS, type SystemName } from "./cases.ts";
+
+export interface BenchOptions {
+  readonly rounds: number;
+  /** Of each measurement. */
+  readonly seconds: number;
+  /** Of each system's warm-up, spread over the agents and on the hot one. */
+  readonly warmUpSeconds: number;
+  readonly systems: readonly SystemName[];
+  readonly cases: readonly CaseName[];
+  readonly json: boolean;
+  /** Exit with a failure when a target is missed; errors and books that disagree always do. */
+  readonly check: boolean;
+  /** Folder for a V8 CPU profile of each system's process; null: none. */
+  readonly profileDir: string | null;
+}
+
+const SECONDS_MAX = 60;
+const ROUNDS_MAX = 20;
+
+const DEFAULTS = { rounds: 3, seconds: 5, warmUpSeconds: 4 };
+const QUICK = { rounds: 1, seconds: 2, warmUpSeconds: 1 };
+
+const upTo =
+  (max: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (!Number.isFinite(number) || number <= 0 || number > max) {
+      throw new InvalidArgumentError(`must be above 0 and at most ${String(max)}`);
+    }
+    return number;
+  };
+
+function wholeUpTo(max: number) {
+  const parse = upTo(max);
+  return (value: string): number => {
+    const number = parse(value);
+    if (!Number.isInteger(number)) throw new InvalidArgumentError("must be a whole number");
+    return number;
+  };
+}
+
+type Name = SystemName | CaseName;
+const NAMES: readonly Name[] = [...SYSTEMS, ...CASES];
+
+function named(value: string, earlier: readonly Name[]): readonly Name[] {
+  const name = NAMES.find((each) => each === value);
+  if (name === undefined) throw new InvalidArgumentError(`use one of ${NAMES.join(", ")}`);
+  return [...earlier, name];
+}
+
+/** All of them, unless some are named. */
+function chosen<T extends Name>(all: readonly T[], only: readonly Name[]): readonly T[] {
+  const some = all.filter((name) => only.includes(name));
+  return some.length > 0 ? some : all;
+}
+
+interface Flags {
+  readonly rounds?: number;
+  readonly seconds?: number;
+  readonly only: readonly Name[];
+  readonly quick: boolean;
+  readonly json: boolean;
+  readonly check: boolean;
+  readonly profile?: string;
+}
+
+/** Reads the command line; ends the process with a line of help when it makes no sense. */
+export function readOptions(argv: readonly string[]): BenchOptions {
+  const program = new Command("bench")
+    .description("Measures payments over REST beside bare Temporal updates and a plain endpoint on MongoDB.")
+    .option("--quick", "one short round, under a minute: does it work, not how fast is it", false)
+    .option("--rounds <n>", `interleaved rounds (${String(DEFAULTS.rounds)})`, wholeUpTo(ROUNDS_MAX))
+    .option("--seconds <n>", `seconds of each measurement (${String(DEFAULTS.seconds)})`, upTo(SECONDS_MAX))
+    .option("--only <name>", `a system or a case, repeatable: ${NAMES.join(", ")}`, named, [])
+    .option("--json", "the result as JSON on standard output, progress on standard error", false)
+    .option("--check", "fail when a target is missed", false)
+    .option("--profile <folder>", "write a V8 CPU profile of each system's process")
+    .parse([...argv]);
+  const flags = program.opts<Flags>();
+  const base = flags.quick ? QUICK : DEFAULTS;
+  return {
+    ...base,
+    rounds: flags.rounds ?? base.rounds,
+    seconds: flags.seconds ?? base.seconds,
+    systems: chosen(SYSTEMS, flags.only),
+    cases: chosen(CASES, flags.only),
+    json: flags.json,
+    check: flags.check,
+    profileDir: flags.profile ?? null,
+  };
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { type Case, SPREAD_AGENTS } from "../cases.ts";
+import { Child } from "../child.ts";
+import type { BareConfig } from "../processes/bare.ts";
+import type { Site, System } from "./system.ts";
+import { portOf } from "./system.ts";
+
+const TASK_QUEUE = "bench-bare";
+
+/** (a) Bare updates: what the engine can do at best, one update per request. */
+export async function startBare(site: Site): Promise<System> {
+  const config: BareConfig = {
+    temporalAddress: site.temporalAddress,
+    temporalNamespace: site.temporalNamespace,
+    taskQueue: TASK_QUEUE,
+    logFile: join(site.dataDir, "logs", "bare.log"),
+  };
+  const { profileDir } = site;
+  const child = await Child.start({ entry: "processes/bare.ts", config, profileDir });
+
+  async function actors(count: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => `bare/${randomUUID()}`);
+    for (const workflowId of ids) {
+      await site.temporal.workflow.start("bare", { workflowId, taskQueue: TASK_QUEUE });
+    }
+    return ids;
+  }
+
+  const spread = await actors(SPREAD_AGENTS);
+
+  return {
+    port: portOf(child.port),
+    async templates(agents: Case["agents"]) {
+      // Each time a new hot one: this actor never rolls over, and its history has an end.
+      const ids = agents === "spread" ? spread : await actors(1);
+      return ids.map((id) => ({ path: `/actors/${encodeURIComponent(id)}`, headers: {}, body: null }));
+    },
+    settle: () => Promise.resolve(),
+    course: () => Promise.resolve(null),
+    audit: () => Promise.resolve([]),
+    stop: () => child.stop(),
+  };
+}

@@ -1,0 +1,51 @@
+import type { Client } from "@temporalio/client";
+import type { Case } from "../cases.ts";
+import type { Course } from "../histories.ts";
+import type { RequestTemplate } from "../load/messages.ts";
+
+/** Where the systems run, side by side. */
+export interface Site {
+  readonly mongodbUri: string;
+  readonly temporalAddress: string;
+  readonly temporalNamespace: string;
+  readonly temporal: Client;
+  /** Logs go here. */
+  readonly dataDir: string;
+  readonly profileDir: string | null;
+}
+
+/** One of the systems that are compared: a process of its own, with its agents. */
+export interface System {
+  readonly port: number;
+  /** What a case sends; called before each measurement. */
+  templates(agents: Case["agents"]): Promise<readonly RequestTemplate[]>;
+  /** Waits until nothing of the load is left to do, so that it does not count against the next system. */
+  settle(agents: Case["agents"]): Promise<void>;
+  /** What its actors' histories have grown to; null for a system without any, or whose growth nobody asks for. */
+  course(agents: Case["agents"]): Promise<Course | null>;
+  /** What disagrees between its books and the requests that were answered with success; empty: nothing. */
+  audit(answered: number): Promise<readonly string[]>;
+  stop(): Promise<void>;
+}
+
+/** The body of every payment, but for its idempotency key. */
+export const ORDER = {
+  rail: "card",
+  amountCents: 125,
+  merchant: "An ordinary merchant",
+  purpose: "A payment of the bench",
+} as const;
+
+/** More than any run spends. */
+export const BUDGET_CENTS = 100_000_000_000;
+
+export const databaseOf = (uri: string, name: string): string => {
+  const url = new URL(uri);
+  url.pathname = `/${name}`;
+  return url.toString();
+};
+
+export function portOf(port: number | null): number {
+  if (port === null) throw new Error("a system without a port");
+  return port;
+}

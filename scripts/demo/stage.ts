@@ -1,0 +1,104 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { MASTER_KEY_FILE } from "../../server/secrets/load-master-key.ts";
+import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
+
+/** A step did not end as the story says. */
+export class StepDiffers extends Error {
+  override readonly name = "StepDiffers";
+}
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const SERVER_START_MS = 30_000;
+
+/** The running service that the story is played against, and what is started beside it. */
+export class Stage {
+  readonly runtime: RuntimeFile;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #dataDir: string;
+  readonly #children: ChildProcess[] = [];
+
+  private constructor(env: NodeJS.ProcessEnv, dataDir: string, runtime: RuntimeFile) {
+    this.#env = env;
+    this.#dataDir = dataDir;
+    this.runtime = runtime;
+  }
+
+  static async open(env: NodeJS.ProcessEnv): Promise<Stage> {
+    const dataDir = resolve(env["DATA_DIR"] ?? ".data");
+    const runtime = await readLiveRuntimeFile(dataDir);
+    if (runtime === null) {
+      process.stderr.write(
+        `No service runs on ${dataDir}. Start one with \`npm start\`, then run this again.\n`,
+      );
+      process.exit(1);
+    }
+    return new Stage(env, dataDir, runtime);
+  }
+
+  /** Runs an admin command as a person would, and reads the JSON it prints. */
+  async admin(name: string, options: Readonly<Record<string, string>>): Promise<unknown> {
+    const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
+    const command = ["--import", "tsx", "server/admin/main.ts", name, ...args];
+    const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: ROOT, env: this.#env });
+    return JSON.parse(stdout);
+  }
+
+  /**
+   * A second server beside the running one, on the same engines, whose approval window is short: so that the story
+   * can show an expiry without waiting for a day. Answers its address.
+   */
+  async impatientServer(windowSeconds: number): Promise<string> {
+    const { mongodb, temporal } = this.runtime;
+    const masterKey =
+      this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
+    const child = spawn(process.execPath, ["--import", "tsx", "server/main.ts", "server"], {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "inherit"],
+      env: {
+        ...this.#env,
+        HOST: "127.0.0.1",
+        PORT: "0",
+        LOG_LEVEL: "fatal",
+        MASTER_KEY: masterKey.trim(),
+        MONGODB_URI: mongodb.uri,
+        TEMPORAL_ADDRESS: temporal.address,
+        TEMPORAL_NAMESPACE: temporal.namespace,
+        APPROVAL_WINDOW_SECONDS: String(windowSeconds),
+      },
+    });
+    this.#children.push(child);
+    const timer = setTimeout(() => child.kill(), SERVER_START_MS);
+    for await (const line of createInterface({ input: child.stdout })) {
+      const address = /REST\s+(http\S+)\/v1/.exec(line)?.[1];
+      if (address !== undefined) {
+        clearTimeout(timer);
+        return address;
+      }
+    }
+    throw new StepDiffers("the second server did not start");
+  }
+
+  async close(): Promise<void> {
+    const ended = this.#children.map((child) => new Promise((done) => child.once("exit", done)));
+    for (const child of this.#children) child.kill();
+    await Promise.all(ended);
+  }
+}
+
+/** Says what happened, after it was checked. */
+export function tell(who: string, what: string): void {
+  process.stdout.write(`${who.padEnd(8)} ${what}\n`);
+}
+
+/** Fails the story unless what happened is what should. */
+export function expectStep(what: string, actual: unknown, expected: unknown): void {
+  const [left, right] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (left !== right) throw new StepDiffers(`${what}: expected ${right}, got ${left}`);
+}
+
+export const dollars = (cents: number): string => `${(cents / 100).toFixed(2)} USD`;
