@@ -5,9 +5,7 @@ import { fileURLToPath } from "node:url";
 export type ChildMessage =
   | { readonly type: "ready"; readonly port: number | null }
   | { readonly type: "answer"; readonly value: unknown };
-export type ParentMessage =
-  | { readonly type: "stop" }
-  | { readonly type: "request"; readonly value: unknown };
+export type ParentMessage = { readonly type: "stop" } | { readonly type: "request"; readonly value: unknown };
 
 const START_MS = 60_000;
 const STOP_MS = 15_000;

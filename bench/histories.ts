@@ -8,8 +8,14 @@ export interface Course {
 
 export const NO_COURSE: Course = { runs: 0, events: 0 };
 
-export const plus = (a: Course, b: Course): Course => ({ runs: a.runs + b.runs, events: a.events + b.events });
-export const minus = (a: Course, b: Course): Course => ({ runs: a.runs - b.runs, events: a.events - b.events });
+export const plus = (a: Course, b: Course): Course => ({
+  runs: a.runs + b.runs,
+  events: a.events + b.events,
+});
+export const minus = (a: Course, b: Course): Course => ({
+  runs: a.runs - b.runs,
+  events: a.events - b.events,
+});
 
 interface EndedRun {
   readonly events: number;

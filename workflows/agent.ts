@@ -147,7 +147,7 @@ class AgentActor {
   /** When the oldest unconfirmed change is due: one timer for the whole actor, whatever the load. */
   #nextDueAt(): number {
     const changes = this.#unswept().map((open) => open.changedAt);
-    if (this.#summaryUnswept()) changes.push(this.state.updatedAt);
+    if (this.#summaryUnswept() || changes.length === 0) changes.push(this.state.updatedAt);
     return Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
   }
 

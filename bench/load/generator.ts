@@ -25,7 +25,7 @@ class LoadRun {
     await Promise.all(Array.from({ length: this.#load.connections }, () => this.#connection(endsAt)));
     const seconds = (performance.now() - startedAt) / 1_000;
     this.#client.close();
-    const sorted = this.#latenciesMs.sort((a, b) => a - b);
+    const sorted = this.#latenciesMs.toSorted((a, b) => a - b);
     return {
       requests: sorted.length,
       errors: this.#errors,
@@ -59,10 +59,8 @@ class LoadRun {
   }
 }
 
-await runRole<null>(
-  async (): Promise<Role> => ({
-    port: null,
-    answer: (load) => new LoadRun(load as Load).measure(),
-    stop: () => Promise.resolve(),
-  }),
-);
+await runRole(async (): Promise<Role> => ({
+  port: null,
+  answer: (load) => new LoadRun(load as Load).measure(),
+  stop: () => Promise.resolve(),
+}));

@@ -48,7 +48,8 @@ async function startWorker(config: BareConfig) {
   };
 }
 
-await runRole<BareConfig>(async (config): Promise<Role> => {
+await runRole(async (given): Promise<Role> => {
+  const config = given as BareConfig;
   installRuntime(createLogger({ level: "info", file: config.logFile }));
   const http = await listen("127.0.0.1", 0);
   const connection = await Connection.connect({ address: config.temporalAddress });

@@ -11,7 +11,8 @@ export interface PaymentsConfig {
 }
 
 /** The service as the all-in-one runs it, server and worker in one process, on engines that are there. */
-await runRole<PaymentsConfig>(async ({ env, logFile }): Promise<Role> => {
+await runRole(async (config): Promise<Role> => {
+  const { env, logFile } = config as PaymentsConfig;
   const logger = createLogger({ level: "info", file: logFile });
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${String(http.port)}`;

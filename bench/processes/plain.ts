@@ -1,38 +1,16 @@
-import { createHmac, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import express, { type Request, type Response } from "express";
-import type { Collection, Document } from "mongodb";
 import { MongoServerError } from "mongodb";
 import { connectMongo } from "../../server/connections.ts";
 import { listen } from "../../server/http/server.ts";
+import { type EntryDocument, hashKey, type PlainStore, plainStore } from "./plain-store.ts";
 import { type Role, runRole } from "./role.ts";
 
 export interface PlainConfig {
   readonly mongodbUri: string;
 }
 
-/** An agent with its key and what it may still spend. */
-export interface AccountDocument extends Document {
-  _id: string;
-  keyHash: string;
-  remainingCents: number;
-  spentCents: number;
-}
-
-export interface EntryDocument extends Document {
-  _id: string;
-  accountId: string;
-  idempotencyKey: string;
-  amountCents: number;
-  merchant: string;
-  purpose: string;
-  createdAt: Date;
-}
-
-export const ACCOUNTS = "accounts";
-export const ENTRIES = "entries";
 const DUPLICATE_KEY = 11_000;
-
-export const hashKey = (key: string): string => createHmac("sha256", "pepper").update(key).digest("hex");
 
 interface Order {
   readonly amountCents: number;
@@ -55,17 +33,15 @@ function orderOf(body: unknown): Order | null {
  * the two writes loses the amount; that is what the actors are for.
  */
 class PlainEndpoint {
-  readonly #accounts: Collection<AccountDocument>;
-  readonly #entries: Collection<EntryDocument>;
+  readonly #store: PlainStore;
 
-  constructor(accounts: Collection<AccountDocument>, entries: Collection<EntryDocument>) {
-    this.#accounts = accounts;
-    this.#entries = entries;
+  constructor(store: PlainStore) {
+    this.#store = store;
   }
 
   async pay(request: Request, response: Response): Promise<void> {
     const key = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "")?.[1];
-    const account = key === undefined ? null : await this.#accounts.findOne({ keyHash: hashKey(key) });
+    const account = key === undefined ? null : await this.#store.accounts.findOne({ keyHash: hashKey(key) });
     if (account === null) return void response.status(401).json({ error: "UNAUTHORIZED" });
     const order = orderOf(request.body);
     if (order === null) return void response.status(400).json({ error: "VALIDATION_FAILED" });
@@ -75,11 +51,11 @@ class PlainEndpoint {
     const entry = { _id: randomUUID(), accountId: account._id, ...order, createdAt: new Date() };
     if (await this.#enter(entry)) return void response.status(201).json(entry);
     await this.#take(account._id, -order.amountCents);
-    response.status(200).json(await this.#entries.findOne(earlier(entry)));
+    response.status(200).json(await this.#store.entries.findOne(earlier(entry)));
   }
 
   async #take(_id: string, amountCents: number): Promise<boolean> {
-    const taken = await this.#accounts.updateOne(
+    const taken = await this.#store.accounts.updateOne(
       { _id, remainingCents: { $gte: amountCents } },
       { $inc: { remainingCents: -amountCents, spentCents: amountCents } },
     );
@@ -88,7 +64,7 @@ class PlainEndpoint {
 
   async #enter(entry: EntryDocument): Promise<boolean> {
     try {
-      await this.#entries.insertOne(entry);
+      await this.#store.entries.insertOne(entry);
       return true;
     } catch (error) {
       if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
@@ -99,14 +75,14 @@ class PlainEndpoint {
 
 const earlier = ({ accountId, idempotencyKey }: EntryDocument) => ({ accountId, idempotencyKey });
 
-await runRole<PlainConfig>(async ({ mongodbUri }): Promise<Role> => {
+await runRole(async (config): Promise<Role> => {
+  const { mongodbUri } = config as PlainConfig;
   // The service's own connection: what is acknowledged is in the journal of a majority.
   const { mongo, db } = await connectMongo(mongodbUri);
-  const accounts = db.collection<AccountDocument>(ACCOUNTS);
-  const entries = db.collection<EntryDocument>(ENTRIES);
-  await accounts.createIndex({ keyHash: 1 }, { unique: true });
-  await entries.createIndex({ accountId: 1, idempotencyKey: 1 }, { unique: true });
-  const endpoint = new PlainEndpoint(accounts, entries);
+  const store = plainStore(db);
+  await store.accounts.createIndex({ keyHash: 1 }, { unique: true });
+  await store.entries.createIndex({ accountId: 1, idempotencyKey: 1 }, { unique: true });
+  const endpoint = new PlainEndpoint(store);
   const app = express();
   app.disable("etag");
   app.use(express.json());

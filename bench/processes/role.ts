@@ -7,11 +7,11 @@ export interface Role {
 }
 
 /** A child's side of the channel: starts with the configuration it was given, serves, ends when told or orphaned. */
-export async function runRole<Config>(start: (config: Config) => Promise<Role>): Promise<void> {
+export async function runRole(start: (config: unknown) => Promise<Role>): Promise<void> {
   process.on("disconnect", () => process.exit(1));
   // Ctrl-C reaches the whole group: the parent ends its children in order.
   process.on("SIGINT", () => undefined);
-  const role = await start(JSON.parse(process.argv[2] ?? "null") as Config);
+  const role = await start(JSON.parse(process.argv[2] ?? "null"));
   process.on("message", (message: ParentMessage) => {
     if (message.type === "stop") {
       void role.stop().finally(() => process.exit(0));

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { connectMongo } from "../../server/connections.ts";
 import { type Case, SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
-import type { AccountDocument, PlainConfig } from "../processes/plain.ts";
+import type { PlainConfig } from "../processes/plain.ts";
+import { hashKey, type PlainStore, plainStore } from "../processes/plain-store.ts";
 import type { Site, System } from "./system.ts";
 import { BUDGET_CENTS, databaseOf, ORDER, portOf } from "./system.ts";
 
@@ -13,9 +14,31 @@ export async function startPlain(site: Site): Promise<System> {
   const { profileDir } = site;
   const child = await Child.start({ entry: "processes/plain.ts", config, profileDir });
   const { mongo, db } = await connectMongo(mongodbUri);
-  const accounts = db.collection<AccountDocument>("accounts");
-  const keys = Array.from({ length: SPREAD_AGENTS + 1 }, () => randomBytes(32).toString("hex"));
-  const { hashKey } = await import("../processes/plain-key.ts");
+  const store = plainStore(db);
+  const keys = await openAccounts(store, SPREAD_AGENTS + 1);
+
+  return {
+    port: portOf(child.port),
+    templates: (agents: Case["agents"]) =>
+      Promise.resolve(
+        (agents === "spread" ? keys.slice(0, SPREAD_AGENTS) : keys.slice(SPREAD_AGENTS)).map((key) => ({
+          path: "/payments",
+          headers: { authorization: `Bearer ${key}` },
+          body: ORDER,
+        })),
+      ),
+    settle: () => Promise.resolve(),
+    course: () => Promise.resolve(null),
+    audit: (answered) => audit(store, answered),
+    async stop() {
+      await mongo.close();
+      await child.stop();
+    },
+  };
+}
+
+async function openAccounts({ accounts }: PlainStore, count: number): Promise<string[]> {
+  const keys = Array.from({ length: count }, () => randomBytes(32).toString("hex"));
   await accounts.insertMany(
     keys.map((key, index) => ({
       _id: `account-${String(index)}`,
@@ -24,33 +47,15 @@ export async function startPlain(site: Site): Promise<System> {
       spentCents: 0,
     })),
   );
-  const hot = keys.slice(SPREAD_AGENTS);
-  const spread = keys.slice(0, SPREAD_AGENTS);
+  return keys;
+}
 
-  return {
-    port: portOf(child.port),
-    templates: (agents: Case["agents"]) =>
-      Promise.resolve(
-        (agents === "spread" ? spread : hot).map((key) => ({
-          path: "/payments",
-          headers: { authorization: `Bearer ${key}` },
-          body: ORDER,
-        })),
-      ),
-    settle: () => Promise.resolve(),
-    course: () => Promise.resolve(null),
-    async audit(answered) {
-      const entries = await db.collection("entries").countDocuments();
-      const [totals] = await accounts
-        .aggregate<{ spent: number }>([{ $group: { _id: null, spent: { $sum: "$spentCents" } } }])
-        .toArray();
-      const spent = (totals?.spent ?? 0) / ORDER.amountCents;
-      if (entries === answered && spent === answered) return [];
-      return [`plain: ${String(answered)} answered, ${String(entries)} entries, ${String(spent)} spent`];
-    },
-    async stop() {
-      await mongo.close();
-      await child.stop();
-    },
-  };
+async function audit({ accounts, entries }: PlainStore, answered: number): Promise<string[]> {
+  const entered = await entries.countDocuments();
+  const [totals] = await accounts
+    .aggregate<{ spentCents: number }>([{ $group: { _id: null, spentCents: { $sum: "$spentCents" } } }])
+    .toArray();
+  const spent = (totals?.spentCents ?? 0) / ORDER.amountCents;
+  if (entered === answered && spent === answered) return [];
+  return [`plain: ${String(answered)} answered, ${String(entered)} entries, ${String(spent)} spent`];
 }

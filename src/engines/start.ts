@@ -5,7 +5,7 @@ import { EngineError, reasonOf } from "./errors.ts";
 import { MONGOD } from "./mongod-binary.ts";
 import { mongodbFolder, mongodbSpec, mongodbUri } from "./mongodb.ts";
 import { choosePorts, type EnginePorts, LOOPBACK, type PortWish } from "./ports.ts";
-import type { OnProgress } from "./progress.ts";
+import { type OnProgress, withTicker } from "./progress.ts";
 import { resolveContext, resolveEngine, type Resolution } from "./resolver.ts";
 import { type EngineSpec, Supervisor } from "./supervisor.ts";
 import { TEMPORAL, type TemporalAddress } from "./temporal-binary.ts";
@@ -72,12 +72,14 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
 type Started<T> = T & { readonly supervisor: Supervisor | null };
 
 async function supervise(startup: Startup, spec: EngineSpec): Promise<Supervisor> {
-  const supervisor = await Supervisor.start(spec, {
-    onUnexpectedExit: (detail, fatal) => {
-      startup.onUnexpectedExit(spec.name, detail, fatal);
-    },
-    onRestarted: (pid) => startup.onRestarted?.(spec.name, pid),
-  });
+  const supervisor = await withTicker(startup.onProgress, `${spec.name}: starting`, () =>
+    Supervisor.start(spec, {
+      onUnexpectedExit: (detail, fatal) => {
+        startup.onUnexpectedExit(spec.name, detail, fatal);
+      },
+      onRestarted: (pid) => startup.onRestarted?.(spec.name, pid),
+    }),
+  );
   startup.onProgress(`${spec.name}: running (process ${String(supervisor.pid)})`);
   return supervisor;
 }
@@ -146,8 +148,9 @@ async function bothOrNone<A, B>(
   throw one.status === "rejected" ? one.reason : two.status === "rejected" ? two.reason : new Error();
 }
 
-function assertSupported(resolutions: readonly Resolution<unknown>[]): void {
-  if (process.platform !== "win32" || resolutions.every(({ kind }) => kind === "address")) return;
+function assertSupported({ env }: EngineOptions): void {
+  const addresses = [MONGOD.address(env), TEMPORAL.address(env)];
+  if (process.platform !== "win32" || !addresses.includes(null)) return;
   throw new EngineError(
     "CONFIG",
     "The embedded engines run on Linux and macOS: on Windows set MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.",
@@ -164,7 +167,6 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
   );
   await assertPortsFree(options);
   const resolutions = await Promise.all([resolveEngine(MONGOD, context), resolveEngine(TEMPORAL, context)]);
-  assertSupported(resolutions);
   const [mongodb, temporal] = await bothOrNone(
     startMongodb(startup, resolutions[0]),
     startTemporal(startup, resolutions[1]),
@@ -204,6 +206,7 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
  * DATA_DIR that cannot be written or is in use. Nothing is left running then.
  */
 export async function startEngines(options: EngineOptions): Promise<RunningEngines> {
+  assertSupported(options);
   const held = await holdDataDir(options.dataDir);
   try {
     return await startHeld(options, held);

@@ -59,6 +59,10 @@ export async function runTool(
     stdio: ["ignore", "pipe", "pipe"],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
+  // A build must not go on for minutes after the program that wanted it has ended.
+  const endWithUs = (): boolean => child.kill("SIGKILL");
+  process.once("exit", endWithUs);
+  child.once("close", () => process.off("exit", endWithUs));
   let output = "";
   const collect = (chunk: Buffer): void => {
     output = `${output}${chunk.toString("utf8")}`.slice(-OUTPUT_CHARS_MAX);

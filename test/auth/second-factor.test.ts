@@ -8,6 +8,7 @@ import {
   countOutcomes,
   EMAIL,
   fixture,
+  laterCode,
   MINUTE,
   outcomeOf,
   PASSWORD,
@@ -33,119 +34,6 @@ describe("TOTP", () => {
     codeAt(secret, new Date(the.clock.read().getTime() + offsetSteps * STEP));
   /** The session as the next request finds it. */
   const again = async (token: string) => valueOf(await the.auth.authenticateSession(token));
-
-  describe("enrolment", () => {
-    it("gives a base32 secret of 160 bits and an otpauth URL of it", async () => {
-      const principal = await the.session();
-      const { secret, otpauthUrl } = valueOf(await the.auth.enrollTotp(principal));
-      expect(secret).to.match(/^[A-Z2-7]{32}$/);
-      const url = new URL(otpauthUrl);
-      expect(`${url.protocol}//${url.host}`).to.equal("otpauth://totp");
-      expect(decodeURIComponent(url.pathname)).to.equal(`/Agent Spending Control:${EMAIL}`);
-      expect(url.searchParams.get("secret")).to.equal(secret);
-    });
-
-    it("changes nothing until it is confirmed", async () => {
-      const principal = await the.session();
-      valueOf(await the.auth.enrollTotp(principal));
-      expect(valueOf(await the.auth.me(principal)).user.secondFactors).to.deep.equal([]);
-      expect(outcomeOf(await signIn())).to.equal(null);
-    });
-
-    it("is confirmed by a code, 403 by a wrong one or with nothing enrolled", async () => {
-      const principal = await the.session();
-      const early = refusalOf(await the.auth.confirmTotp(principal, { code: "123456" }));
-      expect([early.code, statusOf(early)]).to.deep.equal(["SECOND_FACTOR_INVALID", 403]);
-      const { secret } = valueOf(await the.auth.enrollTotp(principal));
-      const bad = { code: await wrongCode(secret, the.clock.read()) };
-      const wrong = refusalOf(await the.auth.confirmTotp(principal, bad));
-      expect([wrong.code, statusOf(wrong)]).to.deep.equal(["SECOND_FACTOR_INVALID", 403]);
-      const { user } = valueOf(await the.auth.confirmTotp(principal, { code: await code(secret) }));
-      expect(user.secondFactors).to.deep.equal(["totp"]);
-    });
-
-    it("uses up the code that confirms it", async () => {
-      const { secret, principal } = await withTotp(the);
-      expect(outcomeOf(await stepUp(principal, await code(secret)))).to.equal("SECOND_FACTOR_INVALID");
-      expect(outcomeOf(await the.auth.confirmTotp(principal, { code: await code(secret) }))).to.equal(
-        "SECOND_FACTOR_INVALID",
-      );
-      expect(outcomeOf(await stepUp(principal, await code(secret, 1)))).to.equal(null);
-    });
-
-    it("elevates nothing, and other sessions live on", async () => {
-      const other = await the.signIn();
-      const { principal } = await withTotp(the);
-      expect(principal.stepUpExpiresAt).to.equal(null);
-      expect((await again(other.token)).stepUpExpiresAt).to.equal(null);
-    });
-
-    it("locks after five wrong codes at confirm too", async () => {
-      const principal = await the.session();
-      const { secret } = valueOf(await the.auth.enrollTotp(principal));
-      const bad = await wrongCode(secret, the.clock.read());
-      const results = await atOnce(8, () => the.auth.confirmTotp(principal, { code: bad }));
-      expect(countOutcomes(results)).to.deep.equal({ SECOND_FACTOR_INVALID: 5, SECOND_FACTOR_LOCKED: 3 });
-      expect(outcomeOf(await the.auth.confirmTotp(principal, { code: await code(secret) }))).to.equal(
-        "SECOND_FACTOR_LOCKED",
-      );
-    });
-
-    it("of a further one needs step-up, and replaces the first only when it is confirmed", async () => {
-      const { secret, principal } = await withTotp(the);
-      expect(outcomeOf(await the.auth.enrollTotp(principal))).to.equal("STEP_UP_REQUIRED");
-      const { token } = await the.signIn(await code(secret, 1));
-      valueOf(await stepUp(await again(token), await laterCode(the, secret)));
-      const next = valueOf(await the.auth.enrollTotp(await again(token)));
-      valueOf(await stepUp(await again(token), await laterCode(the, secret)));
-      valueOf(await the.auth.confirmTotp(await again(token), { code: await code(next.secret) }));
-      the.clock.advance(STEP);
-      expect(outcomeOf(await signIn(await code(secret)))).to.equal("SECOND_FACTOR_INVALID");
-      expect(outcomeOf(await signIn(await code(next.secret)))).to.equal(null);
-    });
-
-    it("begun by another session before the confirmation is no way round the step-up", async () => {
-      const thief = await the.session();
-      const stolen = valueOf(await the.auth.enrollTotp(thief));
-      await withTotp(the);
-      const tried = await the.auth.confirmTotp(thief, { code: await code(stolen.secret) });
-      expect(outcomeOf(tried)).to.equal("SECOND_FACTOR_INVALID");
-      expect(outcomeOf(await the.auth.enrollTotp(thief))).to.equal("STEP_UP_REQUIRED");
-    });
-
-    it("that slipped in beside a confirmation, without step-up, can't be confirmed without it", async () => {
-      const thief = await the.session();
-      const stolen = valueOf(await the.auth.enrollTotp(thief));
-      const slipped = await the.collections.factors.findOne({ userId: the.userId });
-      await withTotp(the);
-      await the.collections.factors.updateOne(
-        { userId: the.userId },
-        { $set: { pending: slipped?.pending ?? null } },
-      );
-      const tried = await the.auth.confirmTotp(thief, { code: await code(stolen.secret) });
-      expect(outcomeOf(tried)).to.equal("STEP_UP_REQUIRED");
-    });
-
-    it("puts one factor in force when two sessions enrol and confirm at once", async () => {
-      const principal = await the.session();
-      const enrolments = await atOnce(5, () => the.auth.enrollTotp(principal));
-      const codes = await Promise.all(enrolments.map((each) => code(valueOf(each).secret)));
-      const results = await Promise.all(codes.map((each) => the.auth.confirmTotp(principal, { code: each })));
-      expect(results.filter((each) => each.ok)).to.have.length(1);
-      expect(await the.collections.factors.countDocuments()).to.equal(1);
-    });
-
-    it("keeps its secret sealed, and it does not open in another user's record", async () => {
-      const { secret, principal } = await withTotp(the);
-      const factor = await the.collections.factors.findOne({ userId: the.userId });
-      if (factor === null) throw new Error("The factor is there.");
-      expect(JSON.stringify(factor)).not.to.include(secret);
-      await the.collections.factors.insertOne({ ...factor, _id: "totp:another", userId: "another" });
-      const another = { ...principal, userId: "another" };
-      const error: unknown = await stepUp(another, await code(secret, 1)).catch((reason: unknown) => reason);
-      expect(error).to.be.instanceOf(Error).with.property("name", "SealError");
-    });
-  });
 
   describe("at sign-in", () => {
     it("is asked for only after the right password, and then answers 401 without or with a wrong code", async () => {
@@ -307,9 +195,3 @@ describe("TOTP", () => {
     });
   });
 });
-
-/** Waits until a code is in reach that no earlier one has used up. */
-async function laterCode(the: Fixture, secret: string): Promise<string> {
-  the.clock.advance(STEP);
-  return await codeAt(secret, new Date(the.clock.read().getTime() + STEP));
-}

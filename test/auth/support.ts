@@ -92,6 +92,12 @@ export async function withTotp(the: Fixture): Promise<{ secret: string; principa
 export const codeAt = (secret: string, time: Date): Promise<string> =>
   generate({ secret, epoch: Math.floor(time.getTime() / 1000) });
 
+/** Waits until a code is in reach that no earlier one has used up. */
+export async function laterCode(the: Fixture, secret: string): Promise<string> {
+  the.clock.advance(STEP);
+  return await codeAt(secret, new Date(the.clock.read().getTime() + STEP));
+}
+
 /** A code that is none of those in reach. */
 export async function wrongCode(secret: string, time: Date): Promise<string> {
   const near = await Promise.all(

@@ -8,7 +8,7 @@ export type AgentCommand =
       readonly kind: "pay";
       readonly request: PaymentRequest;
       readonly approvalWindowSeconds: number;
-      /** Highest sequence known to be in the projection before the caller looked the key up there; 0: no look-up. */
+      /** The actor's `projectedThrough` before the caller looked the key up in the projection; 0: no look-up. */
       readonly lookedUpThrough: number;
     }
   | {

@@ -61,8 +61,8 @@ const one = (event: AgentEvent, reply: AgentReply): Decided => ({ events: [event
 
 function decidePay(state: AgentState, command: Command<"pay">, now: number): Decided {
   const { request } = command;
-  const known = rememberedKey(state, request.keyHash);
-  if (known !== null) return none(replay(state, known, request.payloadHash));
+  const known = state.keys[request.keyHash];
+  if (known !== undefined) return none(replay(state, known, request.payloadHash));
   if (state.forgottenThrough > command.lookedUpThrough) {
     return none({ kind: "look_up", projectedThrough: projectedThrough(state) });
   }
@@ -129,18 +129,6 @@ function newApproval(
     resolvedBy: null,
     feedback: null,
   };
-}
-
-/** Keys of payments that are still open are known even when the table has forgotten them. */
-function rememberedKey(state: AgentState, keyHash: string): RememberedKey | null {
-  const known = state.keys[keyHash];
-  if (known !== undefined) return known;
-  if (state.forgottenThrough === 0) return null;
-  for (const { payment } of Object.values(state.open)) {
-    const { request } = payment;
-    if (request.keyHash === keyHash) return [request.payloadHash, request.transactionId, payment.sequence];
-  }
-  return null;
 }
 
 function replay(state: AgentState, known: RememberedKey, payloadHash: string): AgentReply {

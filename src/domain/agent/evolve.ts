@@ -67,9 +67,15 @@ function confirmPayment(state: AgentState, transactionId: string, revision: numb
   const open = state.open[transactionId];
   if (open === undefined) return;
   open.confirmedRevision = Math.max(open.confirmedRevision, Math.min(revision, open.payment.revision));
-  if (open.payment.phase === "done" && open.confirmedRevision === open.payment.revision) {
-    delete state.open[transactionId];
-  }
+  const closes = open.payment.phase === "done" && open.confirmedRevision === open.payment.revision;
+  if (closes) closePayment(state, open.payment);
+}
+
+function closePayment(state: AgentState, { request }: Payment): void {
+  const { keyHash, payloadHash, transactionId } = request;
+  delete state.open[transactionId];
+  state.closed += 1;
+  state.keys[keyHash] = [payloadHash, transactionId, state.closed];
 }
 
 type Money = ReturnType<typeof moneyOf>;
@@ -87,15 +93,22 @@ function move(state: AgentState, payment: Payment, from: Money, to: Money): void
   if (to !== "none") usage.day.amountCents += amount;
 }
 
+/** Remembers the key of a new payment. The oldest of a closed one is forgotten for it, never that of an open one. */
 function remember(state: AgentState, payment: Payment): void {
   const { keyHash, payloadHash, transactionId } = payment.request;
-  state.keys[keyHash] = [payloadHash, transactionId, payment.sequence];
+  state.keys[keyHash] = [payloadHash, transactionId, 0];
   state.keyOrder.push(keyHash);
+  // Ends: OPEN_PAYMENTS_MAX is less than REMEMBERED_KEYS_MAX.
   while (state.keyOrder.length > REMEMBERED_KEYS_MAX) {
     const oldest = state.keyOrder.shift();
-    const forgotten = oldest === undefined ? undefined : state.keys[oldest];
-    if (oldest === undefined || forgotten === undefined) continue;
-    state.forgottenThrough = Math.max(state.forgottenThrough, forgotten[2]);
+    const key = oldest === undefined ? undefined : state.keys[oldest];
+    if (oldest === undefined || key === undefined) continue;
+    const closedAs = key[2];
+    if (closedAs === 0) {
+      state.keyOrder.push(oldest);
+      continue;
+    }
+    state.forgottenThrough = Math.max(state.forgottenThrough, closedAs);
     delete state.keys[oldest];
   }
 }

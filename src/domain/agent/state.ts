@@ -13,8 +13,11 @@ export interface AgentProfile {
   readonly name: string;
 }
 
-/** One remembered idempotency key: payload hash, transaction id, sequence. A tuple, since 2,000 roll over. */
-export type RememberedKey = readonly [payloadHash: string, transactionId: string, sequence: number];
+/**
+ * One remembered idempotency key: payload hash, transaction id, and as which payment it was closed; 0: it is open. A
+ * tuple, since 2,000 roll over.
+ */
+export type RememberedKey = readonly [payloadHash: string, transactionId: string, closedAs: number];
 
 /** A payment with something left to do, to be told, or to happen. */
 export interface OpenPayment {
@@ -40,9 +43,11 @@ export interface AgentState {
   sequence: number;
   open: Record<string, OpenPayment>;
   keys: Record<string, RememberedKey>;
-  /** Keys in the order they came, oldest first. */
+  /** Keys in the order in which they are forgotten. */
   keyOrder: string[];
-  /** The highest sequence whose key is no longer remembered; 0: none was forgotten. */
+  /** Number of payments closed so far: all is done for them, so they are in the projection as they will stay. */
+  closed: number;
+  /** The highest of the closed payments, in the order of closing, whose key was forgotten; 0: none. */
   forgottenThrough: number;
   /** Raised by every change of what the agent's own record shows. */
   revision: number;
@@ -68,6 +73,7 @@ export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, n
     open: {},
     keys: {},
     keyOrder: [],
+    closed: 0,
     forgottenThrough: 0,
     // Whoever creates the agent writes its first record.
     revision: 1,
@@ -97,11 +103,5 @@ export const summarize = (state: AgentState): AgentSummary => ({
   updatedAt: state.updatedAt,
 });
 
-/** Every payment up to this sequence is in the projection: a look-up there finds its key. */
-export function projectedThrough(state: AgentState): number {
-  let through = state.sequence;
-  for (const open of Object.values(state.open)) {
-    if (open.confirmedRevision === 0) through = Math.min(through, open.payment.sequence - 1);
-  }
-  return through;
-}
+/** A look-up in the projection that begins after this was told finds all keys that are forgotten through it. */
+export const projectedThrough = (state: AgentState): number => state.closed;

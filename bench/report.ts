@@ -1,0 +1,97 @@
+import { cpus } from "node:os";
+import { ALL_CASES, CASES, type Measurement, SYSTEM_TITLES } from "./cases.ts";
+import type { BenchOptions } from "./options.ts";
+import type { Series } from "./rounds.ts";
+import { median } from "./statistics.ts";
+import { eventsPerRequest, type Target } from "./targets.ts";
+
+/** All that a run has found. */
+export interface BenchResult {
+  readonly startedAt: string;
+  readonly seconds: number;
+  readonly machine: string;
+  readonly options: Pick<BenchOptions, "rounds" | "seconds">;
+  readonly series: readonly Series[];
+  readonly targets: readonly Target[];
+  /** Where books disagree; empty: nowhere. */
+  readonly disagreements: readonly string[];
+  readonly errors: number;
+}
+
+export const machine = (): string =>
+  `${String(cpus().length)} x ${cpus()[0]?.model ?? "unknown processor"}, Node ${process.version}`;
+
+const of = (series: Series, figure: (measured: Measurement) => number): number =>
+  median(series.rounds.map(figure));
+
+const COLUMNS = ["case", "system", "p50 ms", "p99 ms", "max ms", "per second", "errors"] as const;
+
+function row(series: Series): string[] {
+  const { rounds } = series;
+  return [
+    ALL_CASES[series.case].title,
+    SYSTEM_TITLES[series.system],
+    of(series, (measured) => measured.p50Ms).toFixed(1),
+    of(series, (measured) => measured.p99Ms).toFixed(1),
+    Math.max(...rounds.map(({ maxMs }) => maxMs)).toFixed(0),
+    of(series, (measured) => measured.perSecond).toFixed(0),
+    String(rounds.reduce((sum, { errors }) => sum + errors, 0)),
+  ];
+}
+
+/** A table in Markdown, aligned, so that it reads the same in a terminal and in the documentation. */
+function table(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  textColumns: number,
+): string[] {
+  const widths = header.map((title, column) =>
+    Math.max(title.length, ...rows.map((cells) => cells[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, column) => pad(cell, widths[column] ?? 0, column < textColumns)).join(" | ")} |`;
+  const rule = widths.map((width, column) =>
+    column < textColumns ? "-".repeat(width) : `${"-".repeat(width - 1)}:`,
+  );
+  return [line(header), line(rule), ...rows.map(line)];
+}
+
+const pad = (cell: string, width: number, left: boolean): string =>
+  left ? cell.padEnd(width) : cell.padStart(width);
+
+function targetRow({ atMost, limit, name, passed, unit, value }: Target): string[] {
+  const shown = value === null ? "not measured" : `${value.toFixed(value >= 100 ? 0 : 2)}${unit}`;
+  const verdict = passed === null ? "-" : passed ? "PASS" : "FAIL";
+  return [name, `${atMost ? "at most" : "at least"} ${String(limit)}${unit}`, shown, verdict];
+}
+
+function histories(series: readonly Series[]): string[] {
+  return series.flatMap((each) => {
+    const events = eventsPerRequest(each);
+    if (events === null || each.course === null) return [];
+    const { runs } = each.course;
+    return [
+      `${ALL_CASES[each.case].title}: ${events.toFixed(2)} events per payment, ${String(runs)} roll-overs to a new run`,
+    ];
+  });
+}
+
+/** What a person reads. */
+export function report(result: BenchResult): string {
+  const { disagreements, errors, options, series, targets } = result;
+  const sorted = CASES.flatMap((name) => series.filter((each) => each.case === name));
+  return [
+    result.machine,
+    `${result.startedAt}, ${result.seconds.toFixed(0)} s; medians of ${String(options.rounds)} interleaved rounds of ${String(options.seconds)} s, max of all`,
+    "",
+    ...table(COLUMNS, sorted.map(row), 2),
+    "",
+    ...table(["target", "limit", "reached", "verdict"], targets.map(targetRow), 2),
+    "",
+    ...histories(sorted),
+    disagreements.length === 0
+      ? "Books agree: answered = approved = ledger entries = spent by the actors."
+      : `BOOKS DISAGREE: ${disagreements.join("; ")}`,
+    errors === 0 ? "No errors." : `${String(errors)} ERRORS.`,
+  ].join("\n");
+}

@@ -1,0 +1,127 @@
+import {
+  ALL_CASES,
+  type Case,
+  type CaseName,
+  type Measurement,
+  SYSTEM_TITLES,
+  type SystemName,
+} from "./cases.ts";
+import type { Child } from "./child.ts";
+import type { Course } from "./histories.ts";
+import { minus, NO_COURSE, plus } from "./histories.ts";
+import type { Load } from "./load/messages.ts";
+import type { BenchOptions } from "./options.ts";
+import type { System } from "./systems/system.ts";
+
+export type Systems = ReadonlyMap<SystemName, System>;
+
+/** One system in one case: its measurement in each round, and how its actors' histories grew over all of them. */
+export interface Series {
+  readonly system: SystemName;
+  readonly case: CaseName;
+  readonly rounds: Measurement[];
+  course: Course | null;
+}
+
+const WARM_UP_CONNECTIONS = 16;
+
+/** Added to a load's own time before it counts as hanging. */
+const LOAD_GRACE_MS = 30_000;
+
+export interface RoundsOptions {
+  readonly options: BenchOptions;
+  readonly systems: Systems;
+  readonly generator: Child;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Measures in interleaved rounds: in each round every case, in each case every system in turn. */
+export class Rounds {
+  readonly #dependencies: RoundsOptions;
+  readonly #answered = new Map<SystemName, number>();
+  readonly #series = new Map<string, Series>();
+
+  constructor(dependencies: RoundsOptions) {
+    this.#dependencies = dependencies;
+  }
+
+  get series(): readonly Series[] {
+    return [...this.#series.values()];
+  }
+
+  /** Requests that a system has answered with success, warm-up included. */
+  answeredBy(system: SystemName): number {
+    return this.#answered.get(system) ?? 0;
+  }
+
+  async run(): Promise<void> {
+    const { onProgress, options, systems } = this.#dependencies;
+    for (const [name, system] of systems) {
+      onProgress(`warming up ${SYSTEM_TITLES[name]}`);
+      await this.#warmUp(name, system);
+    }
+    for (let round = 1; round <= options.rounds; round += 1) {
+      for (const each of options.cases.map((name) => ALL_CASES[name])) {
+        for (const [name, system] of systems) {
+          const measured = await this.#measure(name, system, each);
+          onProgress(
+            `round ${String(round)} of ${String(options.rounds)} · ${progressOf(each, name, measured)}`,
+          );
+        }
+      }
+    }
+  }
+
+  async #warmUp(name: SystemName, system: System): Promise<void> {
+    const seconds = this.#dependencies.options.warmUpSeconds / 2;
+    for (const agents of ["spread", "hot"] as const) {
+      await this.#load(name, system, { agents, connections: WARM_UP_CONNECTIONS }, seconds);
+      await system.settle(agents);
+    }
+  }
+
+  async #measure(name: SystemName, system: System, each: Case): Promise<Measurement> {
+    const series = this.#seriesOf(name, each.name);
+    const before = await system.course(each.agents);
+    const measured = await this.#load(name, system, each, this.#dependencies.options.seconds);
+    await system.settle(each.agents);
+    const after = await system.course(each.agents);
+    series.rounds.push(measured);
+    if (before !== null && after !== null) {
+      series.course = plus(series.course ?? NO_COURSE, minus(after, before));
+    }
+    return measured;
+  }
+
+  async #load(
+    name: SystemName,
+    system: System,
+    { agents, connections }: Pick<Case, "agents" | "connections">,
+    seconds: number,
+  ): Promise<Measurement> {
+    const templates = await system.templates(agents);
+    const load: Load = { port: system.port, connections, seconds, templates };
+    const measured = await this.#dependencies.generator.request<Measurement>(
+      load,
+      seconds * 1_000 + LOAD_GRACE_MS,
+    );
+    this.#answered.set(name, this.answeredBy(name) + measured.requests - measured.errors);
+    return measured;
+  }
+
+  #seriesOf(system: SystemName, name: CaseName): Series {
+    const key = `${name} ${system}`;
+    const existing = this.#series.get(key);
+    if (existing !== undefined) return existing;
+    const series: Series = { system, case: name, rounds: [], course: null };
+    this.#series.set(key, series);
+    return series;
+  }
+}
+
+function progressOf(each: Case, name: SystemName, measured: Measurement): string {
+  const { errors, maxMs, p50Ms, perSecond } = measured;
+  const figures = `${perSecond.toFixed(0)}/s, p50 ${p50Ms.toFixed(1)} ms, max ${maxMs.toFixed(0)} ms`;
+  const failed = errors === 0 ? "" : `, ${String(errors)} ERRORS: ${String(measured.firstError)}`;
+  return `${each.title} · ${SYSTEM_TITLES[name]}: ${figures}${failed}`;
+}

@@ -1,0 +1,117 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, Connection } from "@temporalio/client";
+import { type RunningEngines, startEngines } from "../src/engines/start.ts";
+import type { SystemName } from "./cases.ts";
+import { Child } from "./child.ts";
+import type { BenchOptions } from "./options.ts";
+import { type BenchResult, machine } from "./report.ts";
+import { Rounds, type Systems } from "./rounds.ts";
+import { startBare } from "./systems/bare.ts";
+import { startPayments } from "./systems/payments.ts";
+import { startPlain } from "./systems/plain.ts";
+import type { Site, System } from "./systems/system.ts";
+import { judge } from "./targets.ts";
+
+type Say = (line: string) => void;
+
+const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
+  bare: startBare,
+  payments: startPayments,
+  plain: startPlain,
+};
+
+/** What is to be undone at the end, the last first. */
+class Undo {
+  readonly #steps: (() => Promise<unknown>)[] = [];
+
+  add(step: () => Promise<unknown>): void {
+    this.#steps.push(step);
+  }
+
+  async all(): Promise<void> {
+    for (const step of this.#steps.splice(0).toReversed()) await step().catch(() => undefined);
+  }
+}
+
+/** One run: engines and systems up, rounds, audit, everything down again, whatever happens. */
+export async function runBench(options: BenchOptions, say: Say): Promise<BenchResult> {
+  const undo = new Undo();
+  const interrupted = new Promise<never>((_resolve, reject) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      process.once(signal, () => reject(new Error(`interrupted by ${signal}`)));
+    }
+  });
+  try {
+    return await Promise.race([measure(options, undo, say), interrupted]);
+  } finally {
+    await undo.all();
+  }
+}
+
+async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<BenchResult> {
+  const startedAt = new Date();
+  const site = await prepareSite(options, undo, say);
+  const systems = await startSystems(options, site, undo, say);
+  const generator = await Child.start({ entry: "load/generator.ts", config: null });
+  undo.add(() => generator.stop());
+  const rounds = new Rounds({ options, systems, generator, onProgress: say });
+  await rounds.run();
+  const { series } = rounds;
+  return {
+    startedAt: startedAt.toISOString(),
+    seconds: (Date.now() - startedAt.getTime()) / 1_000,
+    machine: machine(),
+    options: { rounds: options.rounds, seconds: options.seconds },
+    series,
+    targets: judge(series),
+    disagreements: await audit(systems, rounds),
+    errors: series.flatMap((each) => each.rounds).reduce((sum, measured) => sum + measured.errors, 0),
+  };
+}
+
+async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise<Site> {
+  const dataDir = await mkdtemp(join(tmpdir(), "spending-control-bench-"));
+  undo.add(() => rm(dataDir, { recursive: true, force: true }));
+  const engines = await startEngines({
+    dataDir,
+    env: process.env,
+    ports: { mongodb: 0, temporal: 0, temporalUi: 0 },
+    onProgress: say,
+    onUnexpectedExit: (engine, detail) => say(`${engine} ended: ${detail}`),
+  });
+  undo.add(() => engines.stop());
+  const temporal = await connectTemporal(engines, undo);
+  return {
+    mongodbUri: engines.mongodb.uri,
+    temporalAddress: engines.temporal.address,
+    temporalNamespace: engines.temporal.namespace,
+    temporal,
+    dataDir,
+    profileDir: options.profileDir,
+  };
+}
+
+async function connectTemporal({ temporal }: RunningEngines, undo: Undo): Promise<Client> {
+  const connection = await Connection.connect({ address: temporal.address });
+  undo.add(() => connection.close());
+  return new Client({ connection, namespace: temporal.namespace });
+}
+
+async function startSystems(options: BenchOptions, site: Site, undo: Undo, say: Say): Promise<Systems> {
+  const systems = new Map<SystemName, System>();
+  for (const name of options.systems) {
+    say(`${name}: starting`);
+    const system = await START[name](site);
+    undo.add(() => system.stop());
+    systems.set(name, system);
+  }
+  return systems;
+}
+
+async function audit(systems: Systems, rounds: Rounds): Promise<string[]> {
+  const found: string[] = [];
+  for (const [name, system] of systems) found.push(...(await system.audit(rounds.answeredBy(name))));
+  return found;
+}

@@ -1,0 +1,71 @@
+import type { Db } from "mongodb";
+import { COLLECTIONS } from "../../activities/documents.ts";
+import type { AgentStateView } from "../../src/messages/agent.ts";
+import { ORDER } from "./system.ts";
+
+interface AgentTotals {
+  readonly _id: string;
+  readonly count: number;
+  readonly amountCents: number;
+}
+
+/**
+ * Compares the books: what was answered, the transactions on record, the processor's ledger, and what each actor says
+ * it has spent. Answers what disagrees.
+ */
+export async function auditPayments(
+  db: Db,
+  states: readonly AgentStateView[],
+  answered: number,
+): Promise<string[]> {
+  const transactions = db.collection(COLLECTIONS.transactions);
+  const approved = await transactions
+    .aggregate<AgentTotals>([
+      { $match: { status: "approved" } },
+      { $group: { _id: "$agentId", count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } } },
+    ])
+    .toArray();
+  const inLedger = await ledgerEntriesOfApproved(db);
+  const counts = {
+    answered,
+    transactions: await transactions.countDocuments(),
+    approved: approved.reduce((sum, { count }) => sum + count, 0),
+    "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments(),
+    "ledger entries of approved transactions": inLedger,
+    "spent by the actors": states.reduce((sum, { usage }) => sum + usage.spentCents, 0) / ORDER.amountCents,
+  };
+  const agree = Object.values(counts).every((count) => count === answered);
+  const listed = Object.entries(counts).map(([name, count]) => `${String(count)} ${name}`);
+  return [...(agree ? [] : [`payments: ${listed.join(", ")}`]), ...disagreeingAgents(states, approved)];
+}
+
+async function ledgerEntriesOfApproved(db: Db): Promise<number> {
+  const [joined] = await db
+    .collection(COLLECTIONS.sandboxCardLedger)
+    .aggregate<{ count: number }>([
+      {
+        $lookup: {
+          from: COLLECTIONS.transactions,
+          localField: "transactionId",
+          foreignField: "_id",
+          as: "transaction",
+        },
+      },
+      { $match: { "transaction.status": "approved", amountCents: ORDER.amountCents } },
+      { $count: "count" },
+    ])
+    .toArray();
+  return joined?.count ?? 0;
+}
+
+function disagreeingAgents(states: readonly AgentStateView[], approved: readonly AgentTotals[]): string[] {
+  const totals = new Map(approved.map((agent) => [agent._id, agent.amountCents]));
+  return states.flatMap(({ profile, usage }) => {
+    const onRecord = totals.get(profile.agentId) ?? 0;
+    if (usage.spentCents === onRecord && usage.reservedCents === 0) return [];
+    const { reservedCents, spentCents } = usage;
+    return [
+      `agent ${profile.agentId}: ${String(onRecord)} on record, ${String(spentCents)} spent, ${String(reservedCents)} reserved`,
+    ];
+  });
+}

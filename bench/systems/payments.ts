@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createOrganization } from "../../server/admin/create-organization.ts";
+import { connectMongo } from "../../server/connections.ts";
+import { agentWorkflowId, type AgentStateView, STATE_QUERY } from "../../src/messages/agent.ts";
+import { type Case, SPREAD_AGENTS } from "../cases.ts";
+import { Child } from "../child.ts";
+import { Histories } from "../histories.ts";
+import type { PaymentsConfig } from "../processes/payments.ts";
+import { auditPayments } from "./payments-audit.ts";
+import { createAgents, type PayingAgent } from "./payments-agents.ts";
+import type { Site, System } from "./system.ts";
+import { databaseOf, ORDER, portOf } from "./system.ts";
+
+/** Longer than the actor leaves a confirmation out before it acts by itself (10 s). */
+const SETTLE_MS = 30_000;
+const SETTLE_POLL_MS = 500;
+
+/** (b) The service itself, whole: payments by card over REST. */
+export async function startPayments(site: Site): Promise<System> {
+  const env = environmentOf(site);
+  const config: PaymentsConfig = { env, logFile: join(site.dataDir, "logs", "payments.log") };
+  const { profileDir, temporal } = site;
+  const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
+  const port = portOf(child.port);
+  const all = await createOrganizationWithAgents(env, port);
+  const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
+  const histories = new Histories(temporal);
+  const agentsOf = (agents: Case["agents"]) =>
+    agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
+  const stateOf = ({ id }: PayingAgent) =>
+    temporal.workflow.getHandle(agentWorkflowId(id)).query<AgentStateView>(STATE_QUERY);
+
+  return {
+    port,
+    templates: (agents) =>
+      Promise.resolve(
+        agentsOf(agents).map(({ apiKey }) => ({
+          path: "/v1/payments",
+          headers: { authorization: `Bearer ${apiKey}` },
+          body: ORDER,
+        })),
+      ),
+    settle: (agents) => settle(agentsOf(agents), stateOf),
+    course: (agents) => histories.courseOf(agentsOf(agents).map(({ id }) => agentWorkflowId(id))),
+    async audit(answered) {
+      const states = await Promise.all(all.map(stateOf));
+      return auditPayments(db, states, answered);
+    },
+    async stop() {
+      await mongo.close();
+      await child.stop();
+    },
+  };
+}
+
+const environmentOf = (site: Site): NodeJS.ProcessEnv => ({
+  MONGODB_URI: databaseOf(site.mongodbUri, "bench_payments"),
+  TEMPORAL_ADDRESS: site.temporalAddress,
+  TEMPORAL_NAMESPACE: site.temporalNamespace,
+  TEMPORAL_TASK_QUEUE: "bench-payments",
+  MASTER_KEY: "a-master-key-for-the-bench-long-enough-to-be-one",
+  PORT: "0",
+});
+
+async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number): Promise<PayingAgent[]> {
+  const owner = { email: "owner@example.com", password: "correct horse battery staple" };
+  const { teamId } = await createOrganization(env, {
+    name: "Bench",
+    ownerEmail: owner.email,
+    ownerPassword: owner.password,
+    plan: "enterprise",
+    restPerMinute: 1_000_000,
+  });
+  return createAgents({ port, owner, teamId, count: SPREAD_AGENTS + 1 });
+}
+
+/** Waits until every actor has seen everything through: nothing open, its record written and known to be. */
+async function settle(
+  agents: readonly PayingAgent[],
+  stateOf: (agent: PayingAgent) => Promise<AgentStateView>,
+): Promise<void> {
+  const deadline = Date.now() + SETTLE_MS;
+  for (const agent of agents) {
+    for (;;) {
+      const { confirmedRevision, open, revision } = await stateOf(agent);
+      if (confirmedRevision === revision && Object.keys(open).length === 0) break;
+      if (Date.now() > deadline) throw new Error(`agent ${agent.id} does not come to rest`);
+      await sleep(SETTLE_POLL_MS);
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { CaseName, Measurement, SystemName } from "./cases.ts";
+import type { Series } from "./rounds.ts";
+import { median } from "./statistics.ts";
+
+/** What issue 4 sets, and what was reached; `value` is null where this run did not measure it. */
+export interface Target {
+  readonly name: string;
+  readonly limit: number;
+  readonly atMost: boolean;
+  readonly unit: string;
+  readonly value: number | null;
+  /** Null where this run did not measure it. */
+  readonly passed: boolean | null;
+}
+
+/** The measured series, found by case and system. */
+class Results {
+  readonly #series: readonly Series[];
+
+  constructor(series: readonly Series[]) {
+    this.#series = series;
+  }
+
+  of(name: CaseName, system: SystemName): Series | null {
+    return this.#series.find((each) => each.case === name && each.system === system) ?? null;
+  }
+
+  /** Payments to bare updates: each round's own ratio, and of these the median, so that slow drift cancels out. */
+  ratio(name: CaseName, figure: (measured: Measurement) => number): number | null {
+    const payments = this.of(name, "payments")?.rounds;
+    const bare = this.of(name, "bare")?.rounds;
+    if (payments === undefined || bare === undefined) return null;
+    return median(
+      payments.map((measured, round) => {
+        const beside = bare[round];
+        return beside === undefined ? Number.NaN : figure(measured) / figure(beside);
+      }),
+    );
+  }
+
+  slowestMs(name: CaseName): number | null {
+    const rounds = this.of(name, "payments")?.rounds;
+    return rounds === undefined ? null : Math.max(...rounds.map(({ maxMs }) => maxMs));
+  }
+
+  eventsPerPayment(name: CaseName): number | null {
+    const series = this.of(name, "payments");
+    return series === null ? null : eventsPerRequest(series);
+  }
+}
+
+export function eventsPerRequest({ course, rounds }: Series): number | null {
+  const requests = rounds.reduce((sum, measured) => sum + measured.requests, 0);
+  return course === null || requests === 0 ? null : course.events / requests;
+}
+
+const perSecond = (measured: Measurement): number => measured.perSecond;
+const p50 = (measured: Measurement): number => measured.p50Ms;
+
+function target(name: string, value: number | null, bound: "<=" | ">=", limit: number, unit: string): Target {
+  const atMost = bound === "<=";
+  const passed = value === null ? null : atMost ? value <= limit : value >= limit;
+  return { name, limit, atMost, unit, value, passed };
+}
+
+/** Judges a run by the targets of the issue. */
+export function judge(series: readonly Series[]): Target[] {
+  const results = new Results(series);
+  return [
+    target("p50 one after another, to bare", results.ratio("one", p50), "<=", 2, "x"),
+    target(
+      "rate at 16 connections over 50 agents, to bare",
+      results.ratio("spread-16", perSecond),
+      ">=",
+      0.6,
+      "x",
+    ),
+    target(
+      "rate at 50 connections over 50 agents, to bare",
+      results.ratio("spread-50", perSecond),
+      ">=",
+      0.6,
+      "x",
+    ),
+    target("rate of one hot agent, to bare on one actor", results.ratio("hot", perSecond), ">=", 1.7, "x"),
+    target("slowest payment of the hot agent", results.slowestMs("hot"), "<=", 1_000, " ms"),
+    ...(["spread-16", "spread-50", "hot"] as const).map((name) =>
+      target(`history events per payment, ${name}`, results.eventsPerPayment(name), "<=", 10, ""),
+    ),
+  ];
+}

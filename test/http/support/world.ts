@@ -1,0 +1,119 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { COLLECTIONS } from "../../../activities/documents.ts";
+import { sharedService, type TestOrganization, type TestService } from "../../support/service.ts";
+import { ContractApi, type Success } from "./contract-api.ts";
+
+/** An organization of the test's own on a service, and what tests do with it again and again. */
+export interface World {
+  readonly service: TestService;
+  readonly api: ContractApi;
+  readonly organization: TestOrganization;
+  /** The owner's session. */
+  readonly token: string;
+  agent(fields?: Fields): Promise<TestAgent>;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+export type Paid = Success<"createPayment">;
+
+export interface TestAgent {
+  readonly id: string;
+  readonly key: string;
+  /** Pays by card with a fresh idempotency key; must be answered 201. */
+  pay(fields?: Fields): Promise<Paid>;
+  /** Pays, and must be held. */
+  hold(fields?: Fields): Promise<{ readonly transactionId: string; readonly approvalId: string }>;
+}
+
+export async function newWorld(on: Promise<TestService> | TestService = sharedService()): Promise<World> {
+  const service = await on;
+  const organization = await service.organization();
+  return worldOf(service, organization);
+}
+
+export function worldOf(service: TestService, organization: TestOrganization): World {
+  const api = new ContractApi(service.baseUrl);
+  const { teamId, token } = organization;
+  return {
+    service,
+    api,
+    organization,
+    token,
+    async agent(fields = {}) {
+      const body = { name: "Agent", teamId, budgetCents: 10_000, ...fields };
+      const { agent, apiKey } = await api.ok("createAgent", 201, { token, body });
+      if (apiKey === null) throw new Error("a new agent comes with its key");
+      return testAgent(api, agent.id, apiKey);
+    },
+  };
+}
+
+function testAgent(api: ContractApi, id: string, key: string): TestAgent {
+  const pay = (fields: Fields = {}) =>
+    api.ok("createPayment", 201, { token: key, body: cardPayment(fields) });
+  return {
+    id,
+    key,
+    pay,
+    async hold(fields = {}) {
+      const { approval, transaction } = await pay(fields);
+      if (approval === null) throw new Error(`was not held: ${JSON.stringify(transaction)}`);
+      return { transactionId: transaction.id, approvalId: approval.id };
+    },
+  };
+}
+
+/** A card payment of 1.00 that nothing is wrong with. */
+export const cardPayment = (fields: Fields = {}): Fields => ({
+  rail: "card",
+  amountCents: 100,
+  merchant: "shop",
+  purpose: "a test",
+  idempotencyKey: randomUUID(),
+  ...fields,
+});
+
+/** Elevates the organization's sessions as a step-up does; what tests step-up itself goes through the API. */
+export async function elevate({ organization, service }: World): Promise<void> {
+  const stepUpExpiresAt = new Date(Date.now() + 300_000);
+  const { organizationId } = organization;
+  await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
+}
+
+/** Gives the organization's owner another role; it binds the open session at once. */
+export async function demote(world: World, role: "member" | "admin" | "owner"): Promise<void> {
+  const { organizationId } = world.organization;
+  await world.service.db.collection("users").updateOne({ organizationId }, { $set: { role } });
+}
+
+const POLL_MS = 50;
+const WITHIN_MS = 10_000;
+
+/** What the probe answers once it answers at all (not null); fails after a bound. */
+export async function until<T>(what: string, probe: () => Promise<T | null>, ms = WITHIN_MS): Promise<T> {
+  const end = Date.now() + ms;
+  for (;;) {
+    const found = await probe();
+    if (found !== null) return found;
+    if (Date.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
+    await sleep(POLL_MS);
+  }
+}
+
+export const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+
+/** How often each outcome came: `{ "201": 1, "409 VERSION_CONFLICT": 9 }`. */
+export function tally(outcomes: readonly (string | number | null)[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const outcome of outcomes) counts[String(outcome)] = (counts[String(outcome)] ?? 0) + 1;
+  return counts;
+}
+
+/** How many records each collection has: what a refused request must not change. */
+export async function counts({ service }: World): Promise<Readonly<Record<string, number>>> {
+  const names = [...Object.values(COLLECTIONS), "organizations", "users", "factors"];
+  const all = names.map(async (name) => [name, await service.db.collection(name).countDocuments()] as const);
+  return Object.fromEntries(await Promise.all(all));
+}

@@ -1,0 +1,37 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * Points in the life of a payment at which a service can be held, so that it can be killed right there. A payment to
+ * the merchant of that name stops at the point for as long as the point is armed; then it is let go.
+ */
+export const POINTS = [
+  /** Decided, the rail has not been called. */
+  "before-rail",
+  /** The rail has taken effect, its answer is lost. */
+  "after-rail",
+  /** Projected, not confirmed to the actor. */
+  "after-projection",
+  /** Decided as held, its approval's workflow does not run. */
+  "before-approval-starts",
+  /** Approved by a person, its approval's workflow does not know. */
+  "before-approval-is-told",
+] as const;
+
+export type Point = (typeof POINTS)[number];
+
+/** Names the folder of armed points to the process under test. */
+export const POINTS_FOLDER = "TEST_CRASH_POINTS";
+
+export const armedFile = (folder: string, point: Point): string => join(folder, point);
+
+export async function arm(folder: string, ...points: readonly Point[]): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await Promise.all(points.map((point) => writeFile(armedFile(folder, point), "")));
+}
+
+export const disarm = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
+
+/** What the process prints when a payment has come to an armed point. */
+export const heldLine = (point: Point, transactionId: string): string => `held at ${point}: ${transactionId}`;
+export const heldPattern = (point: Point): RegExp => new RegExp(`^held at ${point}: (txn_\\S+)$`, "m");
