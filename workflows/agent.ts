@@ -132,7 +132,9 @@ class AgentActor {
     return info.continueAsNewSuggested || info.historyLength >= this.#settings.rollOverAfterEvents;
   }
 
+  /** What is left to sweep; nothing while as many sweeps run as may, so that the loop waits instead of spinning. */
   #unswept(): OpenPayment[] {
+    if (this.#sweeping.size >= SWEEPS_MAX) return [];
     return Object.values(this.state.open).filter(
       (open) =>
         open.confirmedRevision < open.payment.revision &&
@@ -154,7 +156,7 @@ class AgentActor {
   #sweepDue(now: number): void {
     const dueBefore = now - this.#settings.sweepAfterSeconds * 1_000;
     for (const open of this.#unswept()) {
-      if (this.#sweeping.size >= SWEEPS_MAX) return;
+      if (this.#sweeping.size >= SWEEPS_MAX) break;
       if (open.changedAt <= dueBefore)
         this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
     }

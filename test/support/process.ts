@@ -97,6 +97,10 @@ export class Child {
     return this.#stderr;
   }
 
+  get running(): boolean {
+    return this.#exit === null;
+  }
+
   signal(signal: NodeJS.Signals): void {
     if (this.#exit === null) signalProcess(this.pid, signal);
   }
@@ -248,6 +252,10 @@ export class ServiceProcess {
 
   /** Ends whatever still runs and removes the folder. */
   async dispose(): Promise<void> {
+    // Below npm the service is another process, which would go on alone.
+    if (this.#child?.running === true && this.#runtime !== null) {
+      signalProcess(this.#runtime.pid, "SIGKILL");
+    }
     await this.#child?.end("SIGKILL");
     for (const { pid } of await this.processes()) signalProcess(pid, "SIGKILL");
     await this.untilNothingRuns(END_MS);

@@ -21,7 +21,7 @@ const strictError = errorBody.strict();
 
 /** Traces of an implementation that no answer may carry. */
 const INTERNAL =
-  /node_modules|\bat \w.*:\d+:\d+|\.ts:\d|mongo|temporal|zod|ECONN|Symbol\(|\[object|undefined/i;
+  /node_modules|\bat \w.*:\d+:\d+|\.ts:\d|mongo|temporal|zod|ECONN|Symbol\(|\[object/i;
 
 /**
  * A client over real HTTP that holds every answer against the contract: its status and code are documented for the

@@ -1,0 +1,117 @@
+import type { Db } from "mongodb";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
+import { COLLECTIONS } from "../../../activities/documents.ts";
+import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
+
+/** What an agent's actor says of its money (GET budget-policy). */
+export interface Totals {
+  readonly spentCents: number;
+  readonly reservedCents: number;
+}
+
+export interface BooksOptions {
+  readonly db: Db;
+  readonly organizationId: string;
+  /** Asks the actor. */
+  readonly totalsOf: (agentId: string) => Promise<Totals>;
+}
+
+/**
+ * Audits an organization from outside: what its actors decided, what the projection shows and what the processor
+ * took must agree to the cent. Answers what does not, each in a line; empty when the books agree.
+ */
+export async function audit({ db, organizationId, totalsOf }: BooksOptions): Promise<readonly string[]> {
+  const of = { organizationId };
+  const [agents, transactions, approvals, ledger] = await Promise.all([
+    db.collection<AgentDocument>(COLLECTIONS.agents).find(of).toArray(),
+    db.collection<TransactionDocument>(COLLECTIONS.transactions).find(of).toArray(),
+    db.collection<ApprovalDocument>(COLLECTIONS.approvals).find(of).toArray(),
+    db.collection<CardLedgerDocument>(COLLECTIONS.sandboxCardLedger).find(of).toArray(),
+  ]);
+  const ofAgents = await Promise.all(
+    agents.map(async (agent) => {
+      const own = transactions.filter(({ agentId }) => agentId === agent._id);
+      return [...auditTotals(agent, own, await totalsOf(agent._id)), ...auditSequence(agent, own)];
+    }),
+  );
+  return [
+    ...ofAgents.flat(),
+    ...transactions.flatMap((transaction) => auditEffects(transaction, ledger)),
+    ...auditLedger(transactions, ledger),
+    ...auditHolds(transactions, approvals),
+  ];
+}
+
+const sum = (transactions: readonly TransactionDocument[], status: TransactionDocument["status"]): number =>
+  transactions.filter((one) => one.status === status).reduce((total, one) => total + one.amountCents, 0);
+
+/** The actor's totals, and the record that lists show, are what the statuses of its payments add up to. */
+function auditTotals(
+  agent: AgentDocument,
+  transactions: readonly TransactionDocument[],
+  totals: Totals,
+): readonly string[] {
+  const [spent, reserved] = [sum(transactions, "approved"), sum(transactions, "pending")];
+  const compare = (who: string, said: Totals): readonly string[] =>
+    said.spentCents === spent && said.reservedCents === reserved
+      ? []
+      : [
+          `agent ${agent._id}: its ${who} says ${said.spentCents} spent, ${said.reservedCents} reserved; its payments ${spent}, ${reserved}`,
+        ];
+  const within = spent + reserved <= agent.policy.budgetCents;
+  return [
+    ...compare("actor", totals),
+    ...compare("record", agent),
+    ...(within ? [] : [`agent ${agent._id}: ${spent + reserved} of a budget of ${agent.policy.budgetCents}`]),
+  ];
+}
+
+/** Every decision is numbered by the actor, so a gap is a decision without a record, a double one a repeated one. */
+function auditSequence(
+  agent: AgentDocument,
+  transactions: readonly TransactionDocument[],
+): readonly string[] {
+  const numbers = transactions.map(({ sequence }) => sequence).sort((a, b) => a - b);
+  const wrong = numbers.findIndex((number, index) => number !== index + 1);
+  return wrong < 0 ? [] : [`agent ${agent._id}: payment ${wrong + 1} is missing, or there twice`];
+}
+
+/** Exactly one capture for each approved payment, one reversal too for each reversed one, and none for others. */
+function auditEffects(
+  transaction: TransactionDocument,
+  ledger: readonly CardLedgerDocument[],
+): readonly string[] {
+  const { _id, amountCents, merchant, status } = transaction;
+  const entries = ledger.filter(({ transactionId }) => transactionId === _id);
+  const count = (wanted: CardLedgerDocument["status"]): number =>
+    entries.filter((entry) => entry.status === wanted).length;
+  const captured = status === "approved" || status === "reversed" ? 1 : 0;
+  const reversed = status === "reversed" ? 1 : 0;
+  const differs = entries.some((entry) => entry.amountCents !== amountCents || entry.merchant !== merchant);
+  return [
+    ...(count("captured") === captured ? [] : [`${status} ${_id}: captured ${count("captured")} times`]),
+    ...(count("reversed") === reversed ? [] : [`${status} ${_id}: reversed ${count("reversed")} times`]),
+    ...(differs ? [`${status} ${_id}: the processor took another amount or merchant`] : []),
+  ];
+}
+
+function auditLedger(
+  transactions: readonly TransactionDocument[],
+  ledger: readonly CardLedgerDocument[],
+): readonly string[] {
+  const known = new Set(transactions.map(({ _id }) => _id));
+  return ledger
+    .filter(({ transactionId }) => !known.has(transactionId))
+    .map(({ _id, amountCents }) => `the processor took ${amountCents} under ${_id}, of which nobody knows`);
+}
+
+/** What is pending waits for a person: nothing else may stay reserved. */
+function auditHolds(
+  transactions: readonly TransactionDocument[],
+  approvals: readonly ApprovalDocument[],
+): readonly string[] {
+  const waiting = new Set(approvals.filter(({ state }) => state === "pending").map(({ _id }) => _id));
+  return transactions
+    .filter(({ status, approvalId }) => status === "pending" && !waiting.has(approvalId ?? ""))
+    .map(({ _id }) => `${_id} is pending, and nobody is asked about it`);
+}

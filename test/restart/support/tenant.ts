@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import type { Db } from "mongodb";
+import { z } from "zod";
+import { createOrganization } from "../../../server/admin/create-organization.ts";
+import type { CreatedOrganization } from "../../../server/auth/create-organization.ts";
+import { connectMongo } from "../../../server/connections.ts";
+import { budgetPolicy } from "../../../src/contract/records.ts";
+import { Api } from "../../support/api.ts";
+import { until } from "../../support/process.ts";
+import { PASSWORD } from "../../support/service.ts";
+import { audit } from "./audit.ts";
+
+/** Where a service is reached, and the settings of an admin command beside it. */
+export interface Place {
+  readonly baseUrl: string;
+  readonly mongodbUri: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+const approvedAnswer = z.object({ approval: z.object({ resolution: z.string() }) });
+
+/** An organization of one test, seen from outside: over HTTP, and in the books. It outlives the service. */
+export class Tenant {
+  readonly organization: CreatedOrganization;
+  readonly #email: string;
+  #place: Place;
+  #api: Api;
+  #token = "";
+
+  private constructor(place: Place, email: string, organization: CreatedOrganization) {
+    this.#place = place;
+    this.#api = new Api(place.baseUrl);
+    this.#email = email;
+    this.organization = organization;
+  }
+
+  static async create(place: Place): Promise<Tenant> {
+    const ownerEmail = `owner-${randomBytes(6).toString("hex")}@example.com`;
+    const organization = await createOrganization(place.env, {
+      name: "Restarts",
+      ownerEmail,
+      ownerPassword: PASSWORD,
+      plan: "enterprise",
+    });
+    const tenant = new Tenant(place, ownerEmail, organization);
+    await tenant.meet(place);
+    return tenant;
+  }
+
+  /** Turns to the service where it is after a restart. */
+  async meet(place: Place): Promise<void> {
+    this.#place = place;
+    this.#api = new Api(place.baseUrl);
+    this.#token = await this.#api.signIn(this.#email, PASSWORD);
+  }
+
+  get api(): Api {
+    return this.#api;
+  }
+
+  createAgent(fields: Readonly<Record<string, unknown>> = {}) {
+    return this.#api.createAgent(this.#token, this.organization.teamId, fields);
+  }
+
+  async usage(agentId: string) {
+    const path = `/v1/agents/${agentId}/budget-policy`;
+    const { body } = await this.#api.call("GET", path, { token: this.#token });
+    return budgetPolicy.parse(body).usage;
+  }
+
+  /** Approves as the owner; answers the resolution. */
+  async approve(approvalId: string): Promise<string> {
+    const path = `/v1/approvals/${approvalId}/approve`;
+    const { body } = await this.#api.call("POST", path, { token: this.#token });
+    return approvedAnswer.parse(body).approval.resolution;
+  }
+
+  async withDatabase<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    const { db, mongo } = await connectMongo(this.#place.mongodbUri);
+    try {
+      return await work(db);
+    } finally {
+      await mongo.close();
+    }
+  }
+
+  /** The books agree within the bound, by the service's own doing. */
+  async expectBooksToAgree(withinMs: number): Promise<void> {
+    const { organizationId } = this.organization;
+    const totalsOf = (agentId: string) => this.usage(agentId);
+    await this.withDatabase((db) =>
+      until("the books agree", withinMs, async () => {
+        expect(await audit({ db, organizationId, totalsOf })).to.deep.equal([]);
+        return true;
+      }),
+    );
+  }
+}
