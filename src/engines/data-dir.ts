@@ -17,6 +17,9 @@ const lockFolder = (dataDir: string): string => path.join(dataDir, "lock");
 /** The pid of the live service that holds the DATA_DIR, or null. */
 export const dataDirHolder = (dataDir: string): Promise<number | null> => lockHolder(lockFolder(dataDir));
 
+/** The dev server gives its file's name to SQLite as part of a URI, unescaped: it would write to another place. */
+const UNBEARABLE = /[?#%]/;
+
 export interface HeldDataDir {
   /** Absolute, without symbolic links: the engines' command lines are recognized by it. */
   readonly path: string;
@@ -37,6 +40,12 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
   } catch (error) {
     const message = `DATA_DIR ${path.resolve(dataDir)} cannot be written: ${reasonOf(error)}`;
     throw new EngineError("DATA_DIR", message, { cause: error });
+  }
+  if (UNBEARABLE.test(folder)) {
+    throw new EngineError(
+      "DATA_DIR",
+      `DATA_DIR ${folder} has a ?, # or % in its path, which the Temporal dev server cannot bear: choose another folder.`,
+    );
   }
   const lock: ProcessLock = await takeLock(lockFolder(folder), {
     waitMs: LOCK_WAIT_MS,

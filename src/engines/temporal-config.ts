@@ -83,7 +83,7 @@ export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promis
   throw new EngineError("CONFIG", `${name} is not as it must be: ${issues.join("; ")}`);
 }
 
-export interface TemporalPlace {
+export interface DevServerPlace {
   readonly port: number;
   readonly uiPort: number;
   readonly databaseFile: string;
@@ -93,7 +93,7 @@ const flagsOf = (flag: string, values: Readonly<Record<string, string>>): string
   Object.entries(values).flatMap(([key, value]) => [flag, `${key}=${value}`]);
 
 /** The dev server's arguments: loopback only, UI included, everything else from the file. */
-export function temporalArguments(config: TemporalDevConfig, place: TemporalPlace): readonly string[] {
+export function temporalArguments(config: TemporalDevConfig, place: DevServerPlace): readonly string[] {
   const dynamicConfig = Object.entries(config.dynamicConfig).map(([key, value]) => [
     key,
     JSON.stringify(value),

@@ -16,6 +16,8 @@ import { engineEnvironment } from "./support/binaries.ts";
 import { engineErrorOf, removeFolder, scratchFolder, timed, writeScript } from "./support/scratch.ts";
 
 const FETCH_TIMEOUT_MS = 1_800_000;
+/** A guardian's bound is 1.5 s; the rest is for a busy machine. */
+const ENGINES_GONE_MS = 4_000;
 const ANY_PORT = { mongodb: 0, temporal: 0, temporalUi: 0 };
 
 async function insert(uri: string, value: string): Promise<void> {
@@ -53,6 +55,7 @@ async function occupy(): Promise<{ readonly port: number; readonly server: Serve
 const portOf = (uri: string): number => Number(/:(\d+)/.exec(uri.replace("mongodb://", ""))?.[1]);
 
 describe("The embedded engines", () => {
+  let scratch: string;
   let dataDir: string;
   let env: NodeJS.ProcessEnv;
   let events: string[];
@@ -74,7 +77,8 @@ describe("The embedded engines", () => {
   before(async function () {
     this.timeout(FETCH_TIMEOUT_MS); // on a fresh machine they are fetched here
     env = await engineEnvironment();
-    dataDir = await scratchFolder();
+    scratch = await scratchFolder();
+    dataDir = path.join(scratch, "data dir");
   });
   beforeEach(() => {
     events = [];
@@ -83,7 +87,7 @@ describe("The embedded engines", () => {
     await running?.stop();
     running = null;
   });
-  after(() => removeFolder(dataDir));
+  after(() => removeFolder(scratch));
 
   const enginesOnDataDir = async (): Promise<readonly number[]> =>
     (await listProcesses())
@@ -174,7 +178,7 @@ describe("The embedded engines", () => {
     await once(service, "exit");
     // the next start does not wait for the engines to be gone
     const next = start();
-    for (const pid of pids) expect(await waitForEnd(pid, 3_000)).to.equal(true);
+    for (const pid of pids) expect(await waitForEnd(pid, ENGINES_GONE_MS)).to.equal(true);
     expect(await values((await next).mongodb.uri)).to.deep.equal(["first", "second", "third"]);
   });
 
@@ -223,11 +227,14 @@ describe("The embedded engines", () => {
     expect(await enginesOnDataDir()).to.deep.equal([]);
   });
 
-  it("say in one line that DATA_DIR cannot be written", async () => {
+  it("say in one line that DATA_DIR cannot be written or used", async () => {
     const file = path.join(dataDir, "a-file");
     await writeFile(file, "");
     const error = await engineErrorOf(start({ dataDir: path.join(file, "data") }), "DATA_DIR");
     expect(error.message).to.include("cannot be written");
+    // such a name would put the database of the workflows somewhere else
+    const misread = await engineErrorOf(start({ dataDir: path.join(dataDir, "50%20x") }), "DATA_DIR");
+    expect(misread.message).to.include("choose another folder");
   });
 
   it("are not started where the environment names addresses", async () => {
