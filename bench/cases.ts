@@ -1,3 +1,5 @@
+import type { CpuMs } from "./cpu.ts";
+
 /** What is compared with what. */
 
 export const SYSTEMS = ["bare", "payments", "plain"] as const;
@@ -30,8 +32,8 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
   hot: { name: "hot", title: "50 connections, 1 agent", connections: 50, agents: "hot" },
 };
 
-/** One system's measurement in one case of one round. */
-export interface Measurement {
+/** What the generator saw of a load. */
+export interface LoadFigures {
   readonly requests: number;
   /** Answers other than 2xx, and requests without an answer. */
   readonly errors: number;
@@ -41,4 +43,10 @@ export interface Measurement {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
+}
+
+/** One system's measurement in one case of one round. */
+export interface Measurement extends LoadFigures {
+  /** Processor time of each process that took part, by its name; null where the system does not tell. */
+  readonly cpuMs: CpuMs;
 }

@@ -43,6 +43,10 @@ export class Child {
     return new Child(child, entry, message.port);
   }
 
+  get pid(): number | null {
+    return this.#process.pid ?? null;
+  }
+
   /** Asks it for something and waits for the answer; one request at a time. */
   async request<T>(value: unknown, withinMs: number): Promise<T> {
     const answer = nextMessage(this.#process, this.#entry, withinMs);

@@ -7,6 +7,8 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Of each system's warm-up, spread over the agents and on the hot one. */
   readonly warmUpSeconds: number;
+  /** Does not wait between measurements for what costs no money. */
+  readonly inAHurry: boolean;
   readonly systems: readonly SystemName[];
   readonly cases: readonly CaseName[];
   readonly json: boolean;
@@ -19,8 +21,8 @@ export interface BenchOptions {
 const SECONDS_MAX = 60;
 const ROUNDS_MAX = 20;
 
-const DEFAULTS = { rounds: 3, seconds: 5, warmUpSeconds: 4 };
-const QUICK = { rounds: 1, seconds: 2, warmUpSeconds: 1 };
+const DEFAULTS = { rounds: 3, seconds: 5, warmUpSeconds: 4, inAHurry: false };
+const QUICK = { rounds: 1, seconds: 2, warmUpSeconds: 1, inAHurry: true };
 
 const upTo =
   (max: number) =>

@@ -76,6 +76,19 @@ function histories(series: readonly Series[]): string[] {
   });
 }
 
+/** Processor time per request: what is scarce when all of it runs on one machine. */
+function cpuTable(series: readonly Series[]): string[] {
+  const names = ["service", "temporal", "mongod", "generator"];
+  const rows = series.map((each) => {
+    const perRequest = names.map((name) =>
+      of(each, ({ cpuMs, requests }) => (cpuMs[name] ?? Number.NaN) / requests),
+    );
+    const cells = [...perRequest, perRequest.reduce((sum, value) => sum + value, 0)];
+    return [ALL_CASES[each.case].title, SYSTEM_TITLES[each.system], ...cells.map((ms) => ms.toFixed(2))];
+  });
+  return table(["processor ms per request", "system", ...names, "all"], rows, 2);
+}
+
 /** What a person reads. */
 export function report(result: BenchResult): string {
   const { disagreements, errors, options, series, targets } = result;
@@ -87,6 +100,8 @@ export function report(result: BenchResult): string {
     ...table(COLUMNS, sorted.map(row), 2),
     "",
     ...table(["target", "limit", "reached", "verdict"], targets.map(targetRow), 2),
+    "",
+    ...cpuTable(sorted),
     "",
     ...histories(sorted),
     disagreements.length === 0

@@ -2,11 +2,13 @@ import {
   ALL_CASES,
   type Case,
   type CaseName,
+  type LoadFigures,
   type Measurement,
   SYSTEM_TITLES,
   type SystemName,
 } from "./cases.ts";
 import type { Child } from "./child.ts";
+import { cpuMs, cpuUsed } from "./cpu.ts";
 import type { Course } from "./histories.ts";
 import { minus, NO_COURSE, plus } from "./histories.ts";
 import type { Load } from "./load/messages.ts";
@@ -32,6 +34,8 @@ export interface RoundsOptions {
   readonly options: BenchOptions;
   readonly systems: Systems;
   readonly generator: Child;
+  /** The engines' processes. */
+  readonly pids: () => Readonly<Record<string, number | null>>;
   readonly onProgress: (line: string) => void;
 }
 
@@ -73,18 +77,20 @@ export class Rounds {
   }
 
   async #warmUp(name: SystemName, system: System): Promise<void> {
-    const seconds = this.#dependencies.options.warmUpSeconds / 2;
+    const { options } = this.#dependencies;
+    const seconds = options.warmUpSeconds / 2;
     for (const agents of ["spread", "hot"] as const) {
       await this.#load(name, system, { agents, connections: WARM_UP_CONNECTIONS }, seconds);
-      await system.settle(agents);
     }
+    for (const agents of ["spread", "hot"] as const) await system.settle(agents, options.inAHurry);
   }
 
   async #measure(name: SystemName, system: System, each: Case): Promise<Measurement> {
+    const { options } = this.#dependencies;
     const series = this.#seriesOf(name, each.name);
     const before = await system.course(each.agents);
-    const measured = await this.#load(name, system, each, this.#dependencies.options.seconds);
-    await system.settle(each.agents);
+    const measured = await this.#load(name, system, each, options.seconds);
+    await system.settle(each.agents, options.inAHurry);
     const after = await system.course(each.agents);
     series.rounds.push(measured);
     if (before !== null && after !== null) {
@@ -101,10 +107,11 @@ export class Rounds {
   ): Promise<Measurement> {
     const templates = await system.templates(agents);
     const load: Load = { port: system.port, connections, seconds, templates };
-    const measured = await this.#dependencies.generator.request<Measurement>(
-      load,
-      seconds * 1_000 + LOAD_GRACE_MS,
-    );
+    const { generator, pids } = this.#dependencies;
+    const running = () => cpuMs({ ...pids(), service: system.pid, generator: generator.pid });
+    const before = await running();
+    const figures = await generator.request<LoadFigures>(load, seconds * 1_000 + LOAD_GRACE_MS);
+    const measured: Measurement = { ...figures, cpuMs: cpuUsed(before, await running()) };
     this.#answered.set(name, this.answeredBy(name) + measured.requests - measured.errors);
     return measured;
   }

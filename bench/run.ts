@@ -56,7 +56,7 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
   const systems = await startSystems(options, site, undo, say);
   const generator = await Child.start({ entry: "load/generator.ts", config: null });
   undo.add(() => generator.stop());
-  const rounds = new Rounds({ options, systems, generator, onProgress: say });
+  const rounds = new Rounds({ options, systems, generator, pids: site.pids, onProgress: say });
   await rounds.run();
   const { series } = rounds;
   return {
@@ -88,6 +88,7 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
     temporalAddress: engines.temporal.address,
     temporalNamespace: engines.temporal.namespace,
     temporal,
+    pids: () => ({ temporal: engines.temporal.pid, mongod: engines.mongodb.pid }),
     dataDir,
     profileDir: options.profileDir,
   };

@@ -22,6 +22,13 @@ export function authorize(access: Access, principal: Principal | null, now: Date
   return access.stepUp && !isSteppedUp(principal, now) ? refusal("STEP_UP_REQUIRED") : null;
 }
 
+/** The same for a tool that only the body names (POST by rail); still before its shape is looked at. */
+export function authorizeBody(access: Access, principal: Principal | null, body: unknown): Refusal | null {
+  if (access.kind !== "agent" || principal?.type !== "agent") return null;
+  const tool = access.toolOf?.(body) ?? null;
+  return tool === null || mayUse(principal, tool) ? null : refusal("TOOL_NOT_ALLOWED");
+}
+
 /** Whether an agent's key is scoped to a tool; one without scopes has the full set. */
 export function mayUse({ agent }: AgentPrincipal, tool: string): boolean {
   return agent.scopes === null || agent.scopes.includes(tool);

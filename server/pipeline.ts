@@ -8,7 +8,7 @@ import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
-import { authorize } from "./authorize.ts";
+import { authorize, authorizeBody } from "./authorize.ts";
 import type { Handlers, Reply } from "./handlers/types.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principals.ts";
@@ -49,6 +49,8 @@ export class Pipeline {
 
   /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
   async handle(id: OperationId, raw: RawInput, principal: Principal | null): Promise<Result<Reply<unknown>>> {
+    const denied = authorizeBody(operations[id].access, principal, raw.body);
+    if (denied !== null) return refused(denied);
     const input = parseInput(operations[id], raw);
     if (!input.ok) return input;
     try {
@@ -94,7 +96,7 @@ function parseInput(operation: Operation, raw: RawInput): Result<RawInput> {
 /** A missing key has a code of its own, whatever else is wrong: the caller must make and keep one first. */
 function lacksIdempotencyKey(operation: Operation, body: unknown): boolean {
   if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED")) return false;
-  return typeof body === "object" && body !== null && !("idempotencyKey" in body);
+  return typeof body === "object" && body !== null && !Array.isArray(body) && !("idempotencyKey" in body);
 }
 
 /** Issues in a reported answer at the most. */

@@ -1,4 +1,4 @@
-import type { Measurement } from "../cases.ts";
+import type { LoadFigures } from "../cases.ts";
 import { type Role, runRole } from "../processes/role.ts";
 import { percentile } from "../statistics.ts";
 import { LoadClient } from "./client.ts";
@@ -19,7 +19,7 @@ class LoadRun {
     this.#client = new LoadClient(load.port, load.connections);
   }
 
-  async measure(): Promise<Measurement> {
+  async measure(): Promise<LoadFigures> {
     const startedAt = performance.now();
     const endsAt = startedAt + Math.min(this.#load.seconds, LOAD_SECONDS_MAX) * 1_000;
     await Promise.all(Array.from({ length: this.#load.connections }, () => this.#connection(endsAt)));

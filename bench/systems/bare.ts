@@ -31,6 +31,7 @@ export async function startBare(site: Site): Promise<System> {
 
   return {
     port: portOf(child.port),
+    pid: child.pid,
     async templates(agents: Case["agents"]) {
       // Each time a new hot one: this actor never rolls over, and its history has an end.
       const ids = agents === "spread" ? spread : await actors(1);

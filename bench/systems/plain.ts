@@ -19,6 +19,7 @@ export async function startPlain(site: Site): Promise<System> {
 
   return {
     port: portOf(child.port),
+    pid: child.pid,
     templates: (agents: Case["agents"]) =>
       Promise.resolve(
         (agents === "spread" ? keys.slice(0, SPREAD_AGENTS) : keys.slice(SPREAD_AGENTS)).map((key) => ({

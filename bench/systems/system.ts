@@ -9,6 +9,8 @@ export interface Site {
   readonly temporalAddress: string;
   readonly temporalNamespace: string;
   readonly temporal: Client;
+  /** The engines' processes, by name. */
+  readonly pids: () => Readonly<Record<string, number | null>>;
   /** Logs go here. */
   readonly dataDir: string;
   readonly profileDir: string | null;
@@ -17,10 +19,14 @@ export interface Site {
 /** One of the systems that are compared: a process of its own, with its agents. */
 export interface System {
   readonly port: number;
+  readonly pid: number | null;
   /** What a case sends; called before each measurement. */
   templates(agents: Case["agents"]): Promise<readonly RequestTemplate[]>;
-  /** Waits until nothing of the load is left to do, so that it does not count against the next system. */
-  settle(agents: Case["agents"]): Promise<void>;
+  /**
+   * Waits until nothing of the load is left to do, so that it does not count against the next system; in a hurry,
+   * only until no money is under way.
+   */
+  settle(agents: Case["agents"], inAHurry: boolean): Promise<void>;
   /** What its actors' histories have grown to; null for a system without any, or whose growth nobody asks for. */
   course(agents: Case["agents"]): Promise<Course | null>;
   /** What disagrees between its books and the requests that were answered with success; empty: nothing. */

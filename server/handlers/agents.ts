@@ -7,6 +7,7 @@ import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
+import type { AgentCreateDocument } from "../collections.ts";
 import { newId, newUuid, payloadHash, shortHash } from "../ids.ts";
 import { isUnavailable } from "../pipeline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
@@ -129,24 +130,35 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
     return team.archivedAt === null ? ok(team) : refused(refusal("CONTAINER_ARCHIVED"));
   }
 
-  /** The id this create has for good: the one recorded under its idempotency key, or a new one. */
-  async function reserveId(body: CreateBody, principal: ManagementPrincipal): Promise<Result<string>> {
-    const { idempotencyKey, ...payload } = body;
-    const agentId = newUuid();
-    if (idempotencyKey === undefined) return ok(agentId);
-    const _id = shortHash(
-      JSON.stringify([principal.organizationId, "user", principal.userId, idempotencyKey]),
-    );
-    const reservation = { _id, payloadHash: payloadHash(payload), agentId, createdAt: clock() };
+  /** What was reserved under the key before: null when nothing was. */
+  async function earlierId(reservation: AgentCreateDocument): Promise<Result<string> | null> {
+    const earlier = await collections.agentCreates.findOne({ _id: reservation._id });
+    if (earlier === null) return null;
+    if (earlier.payloadHash !== reservation.payloadHash) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
+    return ok(earlier.agentId);
+  }
+
+  /** The id this create has for good: the one recorded under its idempotency key, or the new one. */
+  async function reserveId(reservation: AgentCreateDocument): Promise<Result<string>> {
     try {
       await collections.agentCreates.insertOne(reservation);
-      return ok(agentId);
+      return ok(reservation.agentId);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
     }
-    const earlier = await collections.agentCreates.findOne({ _id });
-    if (earlier?.payloadHash !== reservation.payloadHash) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
-    return ok(earlier.agentId);
+    return (await earlierId(reservation)) ?? ok(reservation.agentId);
+  }
+
+  function reservationOf(body: CreateBody, principal: ManagementPrincipal): AgentCreateDocument | null {
+    const { idempotencyKey, ...payload } = body;
+    if (idempotencyKey === undefined) return null;
+    const owner = [principal.organizationId, "user", principal.userId, idempotencyKey];
+    return {
+      _id: shortHash(JSON.stringify(owner)),
+      payloadHash: payloadHash(payload),
+      agentId: newUuid(),
+      createdAt: clock(),
+    };
   }
 
   function newAgent(id: string, body: CreateBody, team: TeamDocument, principal: ManagementPrincipal) {
@@ -182,13 +194,22 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
     return { agent, apiKey };
   }
 
+  /** The committed agent, whatever became of its team since; null when the create is new or was never finished. */
+  async function replay(reservation: AgentCreateDocument) {
+    const id = await earlierId(reservation);
+    if (id === null || !id.ok) return id;
+    const existing = await collections.agents.findOne({ _id: id.value });
+    return existing === null ? null : ok(replayed(existing));
+  }
+
   async function create(body: CreateBody, principal: ManagementPrincipal) {
+    const reservation = reservationOf(body, principal);
+    const earlier = reservation === null ? null : await replay(reservation);
+    if (earlier !== null) return earlier;
     const place = await checkPlace(body, principal);
     if (!place.ok) return place;
-    const id = await reserveId(body, principal);
+    const id = reservation === null ? ok(newUuid()) : await reserveId(reservation);
     if (!id.ok) return id;
-    const existing = await collections.agents.findOne({ _id: id.value });
-    if (existing !== null) return ok(replayed(existing));
     const { agent, apiKey } = newAgent(id.value, body, place.value, principal);
     await actors.startAgent(profileOf(agent), agent.policy);
     try {

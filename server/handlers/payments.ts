@@ -2,7 +2,6 @@ import type { AgentDocument } from "../../activities/documents.ts";
 import type { Denial } from "../../src/domain/agent/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { mayUse } from "../authorize.ts";
 import type { PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
@@ -51,8 +50,6 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
 
   return {
     async createPayment({ body }, { principal }) {
-      const tool = body.rail === "card" ? "create_card_payment" : "create_wallet_payment";
-      if (!mayUse(principal, tool)) return refused(refusal("TOOL_NOT_ALLOWED"));
       if (body.rail === "wallet") return pay(principal.agent, body);
       const { merchant, ...order } = body;
       return pay(principal.agent, { ...order, recipient: merchant });

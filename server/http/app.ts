@@ -1,4 +1,4 @@
-import express, { type ErrorRequestHandler, type Express } from "express";
+import express, { type ErrorRequestHandler, type Express, type Response } from "express";
 import helmet from "helmet";
 import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
@@ -25,6 +25,8 @@ export function createApp(dependencies: AppDependencies): Express {
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
+  app.enable("strict routing");
+  app.enable("case sensitive routing");
   app.use(helmet());
   app.use((_request, response, next) => {
     if (draining()) response.setHeader("Connection", "close");
@@ -46,16 +48,20 @@ export function createApp(dependencies: AppDependencies): Express {
   app.post("/mcp", mcpEndpoint(dependencies));
   // The protocol's own answer where a server offers no stream and keeps no sessions.
   app.all("/mcp", (_request, response) => void response.setHeader("Allow", "POST").status(405).end());
+  // The router would answer OPTIONS by itself; a method that a path doesn't have is 404 (decisions.md section 1).
+  app.use((request, response, next) => (request.method === "OPTIONS" ? notFound(response) : next()));
   app.use(restRouter(dependencies));
-  app.use((_request, response) => sendRefusal(response, refusal("NOT_FOUND")));
+  app.use((_request, response) => notFound(response));
   app.use(lastResort(logger));
   return app;
 }
 
+const notFound = (response: Response): void => sendRefusal(response, refusal("NOT_FOUND"));
+
 /** A path that cannot be decoded is no path of ours; anything else here is a defect: logged, and said plainly. */
 function lastResort(logger: Logger): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
-    if (error instanceof URIError) return sendRefusal(response, refusal("NOT_FOUND"));
+    if (error instanceof URIError) return notFound(response);
     logger.error({ err: error }, "a request failed unexpectedly");
     if (response.headersSent) response.destroy();
     else sendRefusal(response, refusal("INTERNAL"));

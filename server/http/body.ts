@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import express, { type Request, type Response } from "express";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
@@ -5,7 +6,12 @@ import { ok, refused } from "../../src/domain/result.ts";
 
 const BODY_BYTES_MAX = 256 * 1_024;
 
-const readJson = express.json({ limit: BODY_BYTES_MAX, strict: true });
+const readJson = express.json({ limit: BODY_BYTES_MAX, strict: true, verify: assertUtf8 });
+
+/** Bytes that are no text are refused; decoding would put replacement characters in their place, in silence. */
+function assertUtf8(_request: unknown, _response: unknown, bytes: Buffer, encoding: string): void {
+  if (encoding === "utf-8" && !isUtf8(bytes)) throw new Error("the body is not UTF-8");
+}
 
 const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;

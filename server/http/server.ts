@@ -1,5 +1,8 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { refusal } from "../../src/domain/errors.ts";
+import { errorBodyOf } from "./errors.ts";
 
 /** How long requests at hand may take once the service drains. */
 const DRAIN_MS = 10_000;
@@ -27,6 +30,7 @@ const starting: RequestListener = (_request, response) => {
 export async function listen(host: string, port: number): Promise<HttpServer> {
   let application = starting;
   const server = createServer((request, response) => application(request, response));
+  server.on("clientError", (_error, socket) => refuseMalformed(socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
     server.listen(port, host, resolve);
@@ -38,6 +42,15 @@ export async function listen(host: string, port: number): Promise<HttpServer> {
     },
     drain: () => drain(server),
   };
+}
+
+/** What is no HTTP, or has headers too large, is answered with the flat body as well; there is no response object. */
+function refuseMalformed(socket: Duplex): void {
+  if (!socket.writable) return void socket.destroy();
+  const reason = refusal("VALIDATION_FAILED", "The request is not well-formed HTTP.", { issues: [] });
+  const body = JSON.stringify(errorBodyOf(reason));
+  const head = ["HTTP/1.1 400 Bad Request", "Content-Type: application/json; charset=utf-8"];
+  socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
 }
 
 function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {

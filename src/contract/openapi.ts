@@ -30,6 +30,9 @@ const COMPONENTS = "#/components/schemas/";
 /** Codes that any operation with a credential may answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = ["VALIDATION_FAILED", "SERVICE_UNAVAILABLE", "INTERNAL"];
 
+/** Codes of a body that cannot be read, whether the operation takes one or not. */
+const BODY_ERRORS: readonly ErrorCode[] = ["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
+
 /** The OpenAPI document of every REST operation, derived from the registry: it cannot disagree with the routes. */
 export function openApiDocument(baseUrl: string): OpenApiDocument {
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
@@ -126,12 +129,18 @@ const replays = (operation: Operation): boolean => operation.errors.includes("ID
 
 function errorsByStatus(operation: Operation): Map<string, ErrorCode[]> {
   const byStatus = new Map<string, ErrorCode[]>();
-  for (const code of new Set([...accessErrors(operation.access), ...COMMON_ERRORS, ...operation.errors])) {
-    const status = String(ERRORS[code].status);
+  const bodyErrors = operation.http?.method === "get" ? [] : BODY_ERRORS;
+  const codes = [...accessErrors(operation.access), ...COMMON_ERRORS, ...bodyErrors, ...operation.errors];
+  for (const code of new Set(codes)) {
+    const status = String(statusOf(operation, code));
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   return byStatus;
 }
+
+/** decisions.md section 1 gives one code two statuses: it is 401 where it keeps a person from signing in. */
+const statusOf = ({ access }: Operation, code: ErrorCode): number =>
+  code === "SECOND_FACTOR_INVALID" && access.kind === "public" ? 401 : ERRORS[code].status;
 
 function accessErrors(access: Access): ErrorCode[] {
   if (access.kind === "public") return [];

@@ -23,6 +23,8 @@ export interface PublicAccess {
 export interface AgentAccess {
   readonly kind: "agent";
   readonly tools: readonly [AgentTool, ...AgentTool[]];
+  /** Where the body says which of them it takes (POST by rail): that one; null when it does not say. */
+  readonly toolOf?: (body: unknown) => AgentTool | null;
 }
 
 /** A person's session or an organization's key. */

@@ -28,6 +28,7 @@ const heldRail = (rail: RailPort): RailPort => ({
     await pass("before-rail", payment);
     const outcome = await rail.send(profile, payment);
     await pass("after-rail", payment);
+    await pass("after-approved-rail", payment);
     return outcome;
   },
   query: (payment) => rail.query(payment),

@@ -259,6 +259,7 @@ export class ServiceProcess {
     await this.#child?.end("SIGKILL");
     for (const { pid } of await this.processes()) signalProcess(pid, "SIGKILL");
     await this.untilNothingRuns(END_MS);
+    if (process.env["KEEP_DIRS"] === undefined)
     await rm(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
   }
 }

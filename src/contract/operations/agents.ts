@@ -66,6 +66,7 @@ export const createAgent = define({
     "CONTAINER_ARCHIVED",
     "IDEMPOTENCY_KEY_REUSED",
     "REQUEST_IN_PROGRESS",
+    "CREATE_RETRYABLE",
   ],
 });
 

@@ -102,7 +102,7 @@ export const confirmTotp = define({
   http: { method: "post", path: "/v1/auth/totp/confirm", successStatus: 200 },
   body: z.strictObject({ code }),
   output: z.strictObject({ user }),
-  errors: ["NOT_FOUND", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+  errors: ["STEP_UP_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
 });
 
 export const stepUp = define({

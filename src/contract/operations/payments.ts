@@ -55,6 +55,15 @@ const wallet = {
 
 const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
 
+const railOf = z.object({ rail: z.enum(["card", "wallet"]) });
+
+/** The scope that a payment needs is its rail's, and it is asked for before anything else of the body is looked at. */
+function railTool(body: unknown): "create_card_payment" | "create_wallet_payment" | null {
+  const named = railOf.safeParse(body);
+  if (!named.success) return null;
+  return named.data.rail === "card" ? "create_card_payment" : "create_wallet_payment";
+}
+
 export const createPayment = define({
   summary: "Make a payment",
   description:
@@ -62,14 +71,14 @@ export const createPayment = define({
     "approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
     "twice: a replay answers 200 with the same transaction as it is now. Decisions 5.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"] },
+  access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
   body: z.discriminatedUnion("rail", [
     z.strictObject({ rail: z.literal("card"), ...card, ...shared, purpose, idempotencyKey }),
     z.strictObject({ rail: z.literal("wallet"), ...wallet, ...shared, purpose, idempotencyKey }),
   ]),
   output: payment,
-  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "TOOL_NOT_ALLOWED", "AGENT_PAUSED"],
+  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
 });
 
 export const createCardPayment = define({
@@ -83,7 +92,7 @@ export const createCardPayment = define({
   tool: tool("create_card_payment", "Pay by card", pays),
   body: cardPayment,
   output: payment,
-  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED"],
+  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
 });
 
 export const checkPayment = define({

@@ -98,30 +98,45 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
   if (payment.phase !== "sending" && payment.phase !== "following") return payment;
   switch (outcome.status) {
     case "pending":
-      return payment.phase === "sending" ? next(payment, { phase: "following" }) : payment;
+      return payment.phase === "sending" ? onRail(payment, { phase: "following" }) : payment;
     case "settled":
       return settled(payment, outcome.final);
     case "failed":
       return payment.status === "pending" ? failed(payment, outcome, now) : payment;
     case "reversed":
-      return next(payment, { status: "reversed", phase: "done", approval: resolve(payment, "approved") });
+      return onRail(payment, { status: "reversed", phase: "done", approval: resolve(payment, "approved") });
   }
 }
 
 function settled(payment: Payment, final: boolean): Payment {
   const phase = final ? "done" : "following";
   if (payment.status === "approved" && payment.phase === phase) return payment;
-  return next(payment, { status: "approved", phase, approval: resolve(payment, "approved") });
+  return onRail(payment, { status: "approved", phase, approval: resolve(payment, "approved") });
 }
 
 function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "failed" }>, now: number): Payment {
-  return next(payment, {
+  return onRail(payment, {
     status: "failed",
     phase: "done",
     denial: { code: outcome.code, reason: outcome.reason, details: null },
     deniedAt: now,
     approval: resolve(payment, "failed"),
   });
+}
+
+/**
+ * The payment changed by its rail. Its revision follows from what it has become, not from how often the rail was
+ * asked: server, sweep and settlement may each have heard something else first, and what they write down under one
+ * revision must be the same thing, with the later thing under the higher one.
+ */
+function onRail(payment: Payment, change: Partial<Payment>): Payment {
+  const after = { ...payment, ...change };
+  return { ...after, revision: payment.revision - stepsOnRail(payment) + stepsOnRail(after) };
+}
+
+function stepsOnRail({ phase, status }: Payment): number {
+  if (phase === "following") return status === "pending" ? 1 : 2;
+  return phase === "done" ? 3 : 0;
 }
 
 const resolve = (payment: Payment, resolution: ApprovalResolution): Approval | null =>

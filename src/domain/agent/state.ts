@@ -58,8 +58,11 @@ export interface AgentState {
 /** Idempotency keys remembered by the actor itself; older ones are looked up in the projection (design.md). */
 export const REMEMBERED_KEYS_MAX = 2_000;
 
-/** Payments that may be under way or on hold at once: what is open must fit through continue-as-new. */
-export const OPEN_PAYMENTS_MAX = 400;
+/**
+ * Payments that may be under way or on hold at once: what is open must fit through continue-as-new, in 2 MiB, with
+ * the longest and worst-escaped texts too. A larger state would end its workflow.
+ */
+export const OPEN_PAYMENTS_MAX = 200;
 
 export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, now: number): AgentState {
   return {

@@ -20,8 +20,7 @@ const documented = openApiDocument("http://test").paths;
 const strictError = errorBody.strict();
 
 /** Traces of an implementation that no answer may carry. */
-const INTERNAL =
-  /node_modules|\bat \w.*:\d+:\d+|\.ts:\d|mongo|temporal|zod|ECONN|Symbol\(|\[object/i;
+const INTERNAL = /node_modules|\bat \w.*:\d+:\d+|\.ts:\d|mongo|temporal|zod|ECONN|Symbol\(|\[object/i;
 
 /**
  * A client over real HTTP that holds every answer against the contract: its status and code are documented for the

@@ -10,6 +10,8 @@ export const POINTS = [
   "before-rail",
   /** The rail has taken effect, its answer is lost. */
   "after-rail",
+  /** The same, for a payment that a person approved. */
+  "after-approved-rail",
   /** Projected, not confirmed to the actor. */
   "after-projection",
   /** Decided as held, its approval's workflow does not run. */

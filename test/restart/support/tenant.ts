@@ -9,7 +9,7 @@ import { budgetPolicy } from "../../../src/contract/records.ts";
 import { Api } from "../../support/api.ts";
 import { until } from "../../support/process.ts";
 import { PASSWORD } from "../../support/service.ts";
-import { audit } from "./audit.ts";
+import { audit, type Totals } from "./audit.ts";
 
 /** Where a service is reached, and the settings of an admin command beside it. */
 export interface Place {
@@ -85,13 +85,22 @@ export class Tenant {
     }
   }
 
+  /** The actor's totals are these within the bound. */
+  async expectTotals(agentId: string, totals: Totals, withinMs: number): Promise<void> {
+    await until(`${totals.spentCents} spent, ${totals.reservedCents} reserved`, withinMs, async () => {
+      expect(await this.usage(agentId)).to.include(totals);
+      return true;
+    });
+  }
+
   /** The books agree within the bound, by the service's own doing. */
   async expectBooksToAgree(withinMs: number): Promise<void> {
     const { organizationId } = this.organization;
     const totalsOf = (agentId: string) => this.usage(agentId);
     await this.withDatabase((db) =>
       until("the books agree", withinMs, async () => {
-        expect(await audit({ db, organizationId, totalsOf })).to.deep.equal([]);
+        const differences = await audit({ db, organizationId, totalsOf });
+        expect(differences, differences.join("; ")).to.deep.equal([]);
         return true;
       }),
     );

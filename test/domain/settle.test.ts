@@ -1,0 +1,141 @@
+import { expect } from "chai";
+import type {
+  Payment,
+  PaymentPhase,
+  RailOutcome,
+  TransactionStatus,
+} from "../../src/domain/agent/payment.ts";
+import { settle } from "../../src/domain/agent/payment.ts";
+import { NOON, TestActor } from "./support/actor.ts";
+
+const outcomes: Readonly<Record<string, RailOutcome>> = {
+  pending: { status: "pending" },
+  settled: { status: "settled", final: true },
+  "settled, not final": { status: "settled", final: false },
+  failed: { status: "failed", code: "CARD_DECLINED", reason: "Declined." },
+  reversed: { status: "reversed" },
+};
+
+/** Where a payment can stand once its rail is called, and the revision that says so. */
+const places: Readonly<Record<string, { status: TransactionStatus; phase: PaymentPhase; revision: number }>> =
+  {
+    sending: { status: "pending", phase: "sending", revision: 1 },
+    "sent, pending": { status: "pending", phase: "following", revision: 2 },
+    "approved, not final": { status: "approved", phase: "following", revision: 3 },
+    approved: { status: "approved", phase: "done", revision: 4 },
+    failed: { status: "failed", phase: "done", revision: 4 },
+    reversed: { status: "reversed", phase: "done", revision: 4 },
+  };
+
+function at<T>(table: Readonly<Record<string, T>>, name: string): T {
+  const found = table[name];
+  if (found === undefined) throw new Error(`no row ${name}`);
+  return found;
+}
+
+const paymentAt = (place: string): Payment => ({ ...new TestActor().pay(100), ...at(places, place) });
+
+const LATER = NOON + 1_000;
+
+describe("what a rail's outcome makes of a payment", () => {
+  const rows: readonly [from: string, outcome: string, to: string][] = [
+    ["sending", "pending", "sent, pending"],
+    ["sending", "settled", "approved"],
+    ["sending", "settled, not final", "approved, not final"],
+    ["sending", "failed", "failed"],
+    ["sending", "reversed", "reversed"],
+    ["sent, pending", "settled", "approved"],
+    ["sent, pending", "settled, not final", "approved, not final"],
+    ["sent, pending", "failed", "failed"],
+    ["sent, pending", "reversed", "reversed"],
+    ["approved, not final", "settled", "approved"],
+    ["approved, not final", "reversed", "reversed"],
+  ];
+  for (const [from, name, to] of rows) {
+    it(`${from}: ${name} makes it ${to}`, () => {
+      const outcome = at(outcomes, name);
+      const after = settle(paymentAt(from), outcome, LATER);
+      expect(after).to.include(at(places, to));
+      expect(after.deniedAt).to.equal(to === "failed" ? LATER : null);
+      expect(after.denial?.code ?? null).to.equal(to === "failed" ? "CARD_DECLINED" : null);
+      expect(settle(after, outcome, LATER + 1), "told twice is told once").to.equal(after);
+    });
+  }
+
+  it("executors who heard different things on the way write the same revision for the same thing", () => {
+    const sending = paymentAt("sending");
+    const pending = at(outcomes, "pending");
+    const settled = at(outcomes, "settled");
+    const straight = settle(sending, settled, LATER);
+    const followed = settle(settle(sending, pending, NOON), settled, LATER);
+    expect(followed).to.deep.equal(straight);
+    expect(settle(sending, pending, LATER).revision).to.be.below(straight.revision);
+  });
+});
+
+describe("a terminal status never changes, but approved to reversed", () => {
+  for (const [name, outcome] of Object.entries(outcomes)) {
+    for (const status of ["denied", "failed", "expired", "reversed", "approved"] as const) {
+      it(`${status} and done: ${name} changes nothing`, () => {
+        const before: Payment = { ...paymentAt("approved"), status };
+        expect(settle(before, outcome, LATER)).to.equal(before);
+      });
+    }
+
+    it(`on hold: ${name} changes nothing, for nothing was sent`, () => {
+      const before = new TestActor({ autoApprovalThresholdCents: 0 }).pay(100);
+      expect(settle(before, outcome, LATER)).to.equal(before);
+    });
+  }
+
+  for (const name of ["pending", "settled, not final", "failed"]) {
+    it(`approved and not final: ${name} changes nothing`, () => {
+      const before = paymentAt("approved, not final");
+      expect(settle(before, at(outcomes, name), LATER)).to.equal(before);
+    });
+  }
+});
+
+describe("outcomes that are told late, twice or out of order", () => {
+  it("a settlement that comes after the reversal does not bring the money back", () => {
+    const actor = new TestActor();
+    const { request } = actor.pay(100);
+    const tell = (result: RailOutcome) =>
+      actor.do({
+        kind: "confirm",
+        transactionId: request.transactionId,
+        revision: 1,
+        outcome: { result, at: actor.now },
+      });
+    tell({ status: "settled", final: false });
+    tell({ status: "reversed" });
+    tell({ status: "settled", final: false });
+    tell({ status: "settled", final: true });
+    expect(actor.payment(request.transactionId).status).to.equal("reversed");
+    expect(actor.totals()).to.include({ spent: 0, reserved: 0 });
+  });
+
+  it("a confirmation of an older revision leaves the newer one to be carried out", () => {
+    const actor = new TestActor({ autoApprovalThresholdCents: 0 });
+    const { request } = actor.pay(100);
+    const { transactionId } = request;
+    actor.resolve("deny", transactionId);
+    actor.do({ kind: "confirm", transactionId, revision: 1, outcome: null });
+    expect(actor.state.open[transactionId]?.confirmedRevision).to.equal(1);
+    actor.do({ kind: "confirm", transactionId, revision: 2, outcome: null });
+    expect(actor.state.open).to.deep.equal({});
+  });
+
+  it("a confirmation of a payment that is closed, or was never made, changes nothing", () => {
+    const actor = new TestActor();
+    const { request } = actor.paid(100);
+    const before = structuredClone(actor.state);
+    for (const transactionId of [request.transactionId, "txn_unknown"]) {
+      const result = { status: "failed", code: "CARD_DECLINED", reason: "Declined." } as const;
+      const outcome = { result, at: actor.now };
+      const reply = actor.do({ kind: "confirm", transactionId, revision: 9, outcome });
+      expect(reply).to.deep.equal({ kind: "confirmed" });
+    }
+    expect(actor.state).to.deep.equal(before);
+  });
+});

@@ -1,0 +1,162 @@
+import { expect } from "chai";
+import { DAY, HOUR, MINUTE, NOON, TestActor } from "./support/actor.ts";
+
+const MIDNIGHT = NOON + 12 * HOUR;
+const reversed = { status: "reversed" } as const;
+const settledNotFinal = { status: "settled", final: false } as const;
+
+describe("the UTC day", () => {
+  it("its spend and count begin anew at midnight UTC, not a millisecond before", () => {
+    const actor = new TestActor({ dailySpendLimitCents: 100, dailyVelocityLimit: 1 }, NOON);
+    actor.paid(100);
+    actor.now = MIDNIGHT - 1;
+    expect(actor.pay(1).denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");
+    actor.now = MIDNIGHT;
+    expect(actor.pay(100).denial).to.equal(null);
+    expect(actor.pay(0).denial?.code).to.equal("DAILY_VELOCITY_EXCEEDED");
+  });
+
+  it("a payment of the last millisecond counts on the day that ends", () => {
+    const actor = new TestActor({ dailyVelocityLimit: 1 }, MIDNIGHT - 1);
+    expect(actor.pay(1).day).to.equal("2026-05-13");
+    actor.now = MIDNIGHT;
+    expect(actor.pay(1).day).to.equal("2026-05-14");
+  });
+
+  const turns: readonly [string, number, string, string][] = [
+    [
+      "29 February of a leap year is a day of its own",
+      Date.UTC(2028, 1, 28, 23, 59),
+      "2028-02-28",
+      "2028-02-29",
+    ],
+    ["after 29 February comes 1 March", Date.UTC(2028, 1, 29, 23, 59), "2028-02-29", "2028-03-01"],
+    [
+      "without a leap day 28 February is followed by 1 March",
+      Date.UTC(2027, 1, 28, 23, 59),
+      "2027-02-28",
+      "2027-03-01",
+    ],
+    ["the year turns at midnight UTC", Date.UTC(2026, 11, 31, 23, 59), "2026-12-31", "2027-01-01"],
+    ["the spring change of clocks moves nothing", Date.UTC(2026, 2, 29, 23, 59), "2026-03-29", "2026-03-30"],
+  ];
+  for (const [guarantee, start, first, second] of turns) {
+    it(guarantee, () => {
+      const actor = new TestActor({ dailySpendLimitCents: 100 }, start);
+      expect(actor.paid(100).day).to.equal(first);
+      expect(actor.pay(1).denial?.details?.resetsAt).to.equal(start + MINUTE);
+      actor.now = start + MINUTE;
+      const next = actor.pay(100);
+      expect([next.denial, next.day]).to.deep.equal([null, second]);
+    });
+  }
+
+  it("what settles after midnight still counts on the day it was reserved", () => {
+    const actor = new TestActor({ dailySpendLimitCents: 100 }, MIDNIGHT - 1);
+    const { request } = actor.pay(100);
+    actor.now = MIDNIGHT + 1;
+    actor.settle(request.transactionId);
+    expect(actor.totals()).to.include({ spent: 100 });
+    expect(actor.pay(100).denial).to.equal(null);
+  });
+
+  it("what fails after midnight gives nothing to the day that began", () => {
+    const actor = new TestActor({ dailySpendLimitCents: 100 }, MIDNIGHT - 1);
+    const { request } = actor.pay(100);
+    actor.now = MIDNIGHT;
+    actor.paid(60);
+    actor.settle(request.transactionId, { status: "failed", code: "CARD_DECLINED", reason: "Declined." });
+    expect(actor.totals()).to.deep.equal({ spent: 60, reserved: 0, today: 60, count: 1 });
+    expect(actor.pay(41).denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");
+  });
+
+  it("what fails on its day drops out of the day's spend and stays in the counts", () => {
+    const actor = new TestActor({ dailySpendLimitCents: 100, dailyVelocityLimit: 2 });
+    actor.paid(100, { status: "failed", code: "CARD_DECLINED", reason: "Declined." });
+    expect(actor.totals()).to.deep.equal({ spent: 0, reserved: 0, today: 0, count: 1 });
+    expect(actor.pay(100).denial).to.equal(null);
+    expect(actor.pay(0).denial?.code).to.equal("DAILY_VELOCITY_EXCEEDED");
+  });
+});
+
+describe("a reversal", () => {
+  it("on the same UTC day gives the amount back to the budget and to the day's spend, not to the counts", () => {
+    const actor = new TestActor({ budgetCents: 100, dailySpendLimitCents: 100, dailyVelocityLimit: 2 });
+    const { request } = actor.paid(100, settledNotFinal);
+    expect(actor.totals()).to.deep.equal({ spent: 100, reserved: 0, today: 100, count: 1 });
+    actor.settle(request.transactionId, reversed);
+    expect(actor.totals()).to.deep.equal({ spent: 0, reserved: 0, today: 0, count: 1 });
+    expect(actor.pay(100).denial).to.equal(null);
+  });
+
+  it("on a later UTC day gives the amount back to the budget only", () => {
+    const actor = new TestActor({ budgetCents: 200 }, MIDNIGHT - MINUTE);
+    const { request } = actor.paid(100, settledNotFinal);
+    actor.now = MIDNIGHT + MINUTE;
+    actor.paid(60);
+    actor.settle(request.transactionId, reversed);
+    expect(actor.totals()).to.deep.equal({ spent: 60, reserved: 0, today: 60, count: 1 });
+  });
+
+  it("of a payment that was approved on a later day than it was made belongs to the day of approval", () => {
+    const actor = new TestActor({ autoApprovalThresholdCents: 0 }, MIDNIGHT - MINUTE);
+    const { request } = actor.pay(100);
+    actor.now = MIDNIGHT + MINUTE;
+    actor.resolve("approve", request.transactionId);
+    actor.settle(request.transactionId, settledNotFinal);
+    expect(actor.totals()).to.include({ spent: 100, today: 100 });
+    actor.settle(request.transactionId, reversed);
+    expect(actor.totals()).to.include({ spent: 0, today: 0 });
+  });
+});
+
+describe("the rolling hour", () => {
+  it("a payment exactly 3,600,000 ms old has left it; one a millisecond younger has not", () => {
+    const actor = new TestActor({ hourlyVelocityLimit: 1 });
+    actor.paid(1);
+    actor.now = NOON + HOUR - 1;
+    const denied = actor.pay(1);
+    expect(denied.denial?.code).to.equal("HOURLY_VELOCITY_EXCEEDED");
+    expect(denied.denial?.details?.resetsAt).to.equal(NOON + HOUR);
+    actor.now = NOON + HOUR;
+    expect(actor.pay(1).denial).to.equal(null);
+  });
+
+  it("rolls over midnight: yesterday's last payments still count in it", () => {
+    const actor = new TestActor({ hourlyVelocityLimit: 1, dailyVelocityLimit: 1 }, MIDNIGHT - MINUTE);
+    actor.paid(1);
+    actor.now = MIDNIGHT + MINUTE;
+    expect(actor.pay(1).denial?.code).to.equal("HOURLY_VELOCITY_EXCEEDED");
+  });
+
+  it("each denied payment leaves it as it was, so that trying does not lengthen the wait", () => {
+    const actor = new TestActor({ hourlyVelocityLimit: 1 });
+    actor.paid(1);
+    for (let minute = 1; minute < 60; minute += 1) {
+      actor.now = NOON + minute * MINUTE;
+      expect(actor.pay(1).denial?.details?.resetsAt).to.equal(NOON + HOUR);
+    }
+    actor.now = NOON + HOUR;
+    expect(actor.pay(1).denial).to.equal(null);
+  });
+
+  it("under a limit far above its table it never counts too few: 5,000 instants, then one more than allowed", () => {
+    const actor = new TestActor({ hourlyVelocityLimit: 5_000 });
+    for (let payment = 0; payment < 5_000; payment += 1) {
+      actor.now += 500;
+      expect(actor.paid(0).denial).to.equal(null);
+    }
+    expect(actor.pay(0).denial?.code).to.equal("HOURLY_VELOCITY_EXCEEDED");
+    expect(actor.state.usage.hour.length).to.be.at.most(4_096);
+    actor.now += HOUR;
+    expect(actor.pay(0).denial).to.equal(null);
+  });
+
+  it("a day later nothing of it is left", () => {
+    const actor = new TestActor({ hourlyVelocityLimit: 1 });
+    actor.paid(1);
+    actor.now += DAY;
+    expect(actor.pay(1).denial).to.equal(null);
+    expect(actor.state.usage.hour).to.deep.equal([[NOON + DAY, 1]]);
+  });
+});

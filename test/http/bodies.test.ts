@@ -1,0 +1,135 @@
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+import { expectError } from "./support/contract-api.ts";
+import { send } from "./support/wire.ts";
+import { cardPayment, counts, newWorld, type TestAgent, type World } from "./support/world.ts";
+
+const LIMIT_BYTES = 256 * 1_024;
+const JSON_TYPE = { "content-type": "application/json" };
+
+describe("request bodies", () => {
+  let world: World;
+  let agent: TestAgent;
+  before(async () => {
+    world = await newWorld();
+    agent = await world.agent();
+  });
+
+  /** POST /v1/payments with this very body; what must be refused, with nothing written. */
+  async function refused(
+    [status, code]: readonly [number, ErrorCode],
+    body: string | Uint8Array,
+    headers: Readonly<Record<string, string>> = JSON_TYPE,
+  ): Promise<void> {
+    const before = await counts(world);
+    const authorization = `Bearer ${agent.key}`;
+    const request = { method: "POST", headers: { authorization, ...headers }, body };
+    const answer = await send(world.service.baseUrl, "/v1/payments", request);
+    const { error } = expectError(answer);
+    const what = typeof body === "string" ? body.slice(0, 60) : `${body.length} bytes`;
+    expect([answer.status, error], `${JSON.stringify(headers)} ${what}`).to.deep.equal([status, code]);
+    expect(await counts(world)).to.deep.equal(before);
+  }
+
+  const invalid = [400, "VALIDATION_FAILED"] as const;
+  const tooLarge = [413, "PAYLOAD_TOO_LARGE"] as const;
+  const notJson = [415, "UNSUPPORTED_MEDIA_TYPE"] as const;
+  const payment = (fields = {}) => JSON.stringify(cardPayment(fields));
+
+  it("malformed JSON, and JSON that is no object, is 400", async () => {
+    const malformed = [
+      "{",
+      "}",
+      '{"a":1,}',
+      "{'a':1}",
+      "NaN",
+      "null",
+      "1",
+      '"x"',
+      "[]",
+      "true",
+      "\u0000",
+      "{}{}",
+    ];
+    for (const body of malformed) await refused(invalid, body);
+    await refused(invalid, `${"[".repeat(50_000)}${"]".repeat(50_000)}`);
+    await refused(
+      invalid,
+      payment({ merchant: "@" }).replace('"@"', `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`),
+    );
+  });
+
+  it("bytes that are no UTF-8 are refused, never turned into replacement characters", async () => {
+    const [before = "", after = ""] = payment({ purpose: "@" }).split("@");
+    for (const bytes of [[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x98]]) {
+      await refused(invalid, Buffer.concat([Buffer.from(before), Buffer.from(bytes), Buffer.from(after)]));
+    }
+  });
+
+  it("256 KiB are read, one byte more is 413, however it is sent", async () => {
+    const padded = (bytes: number): string => {
+      const body = payment({ purpose: "" });
+      return body.replace('"purpose":""', `"purpose":"${"x".repeat(bytes - body.length)}"`);
+    };
+    expect(Buffer.byteLength(padded(LIMIT_BYTES))).to.equal(LIMIT_BYTES);
+    await refused(invalid, padded(LIMIT_BYTES)); // its purpose is too long
+    await refused(tooLarge, padded(LIMIT_BYTES + 1));
+    const gzip = { ...JSON_TYPE, "content-encoding": "gzip" };
+    await refused(invalid, gzipSync(padded(LIMIT_BYTES)), gzip);
+    await refused(tooLarge, gzipSync(padded(LIMIT_BYTES + 1)), gzip);
+  });
+
+  it("a gzip bomb is 413 as soon as it is too large, and costs no memory", async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * 1_024 * 1_024));
+    expect(bomb.length).to.be.below(LIMIT_BYTES);
+    const before = process.memoryUsage().rss;
+    await refused(tooLarge, bomb, { ...JSON_TYPE, "content-encoding": "gzip" });
+    expect(process.memoryUsage().rss - before).to.be.below(48 * 1_024 * 1_024);
+  });
+
+  it("what is not JSON by its type, charset or encoding is 415, a broken encoding 400", async () => {
+    const types = [
+      ...["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json"],
+      ...["application/jsonp", "application/xml", "*/*", "application/json; charset=latin1"],
+    ];
+    for (const type of types) await refused(notJson, payment(), { "content-type": type });
+    await refused(notJson, Buffer.from(payment()), {}); // no type at all
+    await refused(notJson, payment(), { ...JSON_TYPE, "content-encoding": "zip" });
+    await refused(invalid, payment(), { ...JSON_TYPE, "content-encoding": "gzip" });
+    const headers = {
+      authorization: `Bearer ${agent.key}`,
+      "content-type": "Application/JSON; charset=UTF-8",
+    };
+    const answer = await send(world.service.baseUrl, "/v1/payments", {
+      ...{ method: "POST", body: payment() },
+      headers,
+    });
+    expect(answer.status).to.equal(201);
+  });
+
+  it("prototype keys are unknown fields like any other", async () => {
+    for (const key of ["__proto__", "constructor", "prototype", "toString", "$where", "a.b", ""]) {
+      for (const value of ['{"amountCents":1}', '"x"', "null"]) {
+        await refused(invalid, payment().replace("{", `{${JSON.stringify(key)}:${value},`));
+      }
+    }
+    const { amountCents: _amount, ...rest } = cardPayment();
+    await refused(invalid, JSON.stringify(rest).replace("{", '{"__proto__":{"amountCents":1},'));
+  });
+
+  it("an operation without a body takes none but an empty object, also a GET", async () => {
+    const { baseUrl } = world.service;
+    const call = async (body: string, type = "application/json") => {
+      const headers = { authorization: `Bearer ${world.token}`, "content-type": type };
+      return send(baseUrl, `/v1/agents/${agent.id}/pause`, { method: "POST", headers, body });
+    };
+    expect(expectError(await call('{"force":true}')).error).to.equal("VALIDATION_FAILED");
+    expect(expectError(await call('{"$where":"1"}')).error).to.equal("VALIDATION_FAILED");
+    expect(expectError(await call("x", "text/plain")).error).to.equal("UNSUPPORTED_MEDIA_TYPE");
+    const { agent: record } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
+    expect(record.state).to.equal("active");
+    expect((await call("{}")).status).to.equal(200);
+    await world.api.ok("resumeAgent", 200, { token: world.token, id: agent.id });
+  });
+});

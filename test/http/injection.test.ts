@@ -1,0 +1,122 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
+import { expectBooksAgree } from "./support/books.ts";
+import {
+  cardPayment,
+  counts,
+  elevate,
+  type Fields,
+  newWorld,
+  type TestAgent,
+  type World,
+} from "./support/world.ts";
+
+/** What a query language, a driver or a database might take for more than a value. */
+const HOSTILE: readonly unknown[] = [
+  { $gt: "" },
+  { $ne: null },
+  { $regex: ".*" },
+  { $where: "sleep(1000)" },
+  ["a"],
+  { toString: "a" },
+  "a\u0000b",
+  "\u0000",
+  "a\ud800b",
+  "\udc00",
+];
+
+/** For each operation with a body, one that nothing is wrong with. */
+const BODIES: Partial<Record<OperationId, () => Fields>> = {
+  signIn: () => ({ email: "a@example.com", password: "a password", code: "123456" }),
+  refreshSession: () => ({ refreshToken: "token" }),
+  confirmTotp: () => ({ code: "123456" }),
+  stepUp: () => ({ method: "totp", code: "123456" }),
+  createAgent: () => ({
+    ...{ name: "x", description: "y", budgetCents: 1, idempotencyKey: randomUUID() },
+    ...{ teamId: randomUUID(), autoApprovalThresholdCents: 1, scopes: ["get_budget"] },
+  }),
+  updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),
+  createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
+  denyApproval: () => ({ feedback: "no" }),
+};
+
+describe("hostile values", () => {
+  let world: World;
+  let agent: TestAgent;
+  let approvalId: string;
+  let transactionId: string;
+  before(async () => {
+    world = await newWorld();
+    agent = await world.agent({ autoApprovalThresholdCents: 0 });
+    ({ approvalId, transactionId } = await agent.hold());
+    await elevate(world);
+  });
+
+  const tokenFor = (id: OperationId): string =>
+    operations[id].access.kind === "agent" ? agent.key : world.token;
+
+  function idFor(id: OperationId): { id?: string } {
+    const path = operations[id].http?.path ?? "";
+    if (path.includes("/agents/:id")) return { id: agent.id };
+    if (path.includes("/approvals/:id")) return { id: approvalId };
+    return path.includes(":id") ? { id: transactionId } : {};
+  }
+
+  const withBody = operationList
+    .map(([id]) => id)
+    .filter((id) => operations[id].http !== null && !operations[id].body.safeParse({}).success);
+
+  it("there is a body for each operation that takes one", () => {
+    const known = ["createPayment", ...Object.keys(BODIES)];
+    expect(withBody.filter((id) => !known.includes(id))).to.deep.equal([]);
+    for (const id of withBody)
+      expect(operations[id].body.safeParse(BODIES[id]?.()).success, id).to.equal(true);
+  });
+
+  for (const id of withBody) {
+    it(`${id}: operators, arrays, NUL bytes and broken surrogates in any field are 400, and nothing is written`, async () => {
+      const before = await counts(world);
+      const body = BODIES[id]?.() ?? {};
+      for (const field of Object.keys(body)) {
+        for (const value of HOSTILE) {
+          const request = { token: tokenFor(id), ...idFor(id), body: { ...body, [field]: value } };
+          await world.api.refused(id, 400, "VALIDATION_FAILED", request);
+        }
+      }
+      for (const whole of HOSTILE.filter((value) => typeof value === "object")) {
+        const request = { token: tokenFor(id), ...idFor(id), body: whole };
+        const { status } = await world.api.call(id, request);
+        expect(status, JSON.stringify(whole)).to.equal(400);
+      }
+      expect(await counts(world)).to.deep.equal(before);
+    });
+  }
+
+  it("operators in a query are 400, in a path 404", async () => {
+    const lists = operationList.filter(([, operation]) => "limit" in operation.query.shape);
+    expect(lists).to.have.lengthOf(5);
+    for (const [id, operation] of lists) {
+      for (const name of Object.keys(operation.query.shape)) {
+        for (const query of [`${name}[$gt]=`, `${name}[]=a`, `${name}.$gt=a`]) {
+          await world.api.refused(id, 400, "VALIDATION_FAILED", { token: tokenFor(id), query });
+        }
+        for (const value of ["\u0000", "{}", '{"$gt":""}', "$gt"]) {
+          const { status } = await world.api.call(id, { token: tokenFor(id), query: { [name]: value } });
+          expect(status, `${name}=${value}`).to.equal(400);
+        }
+      }
+    }
+    for (const hostile of ['{"$gt":""}', "[$ne]", "%00", `${agent.id}%00`, "%ED%A0%80x"]) {
+      const read = { token: world.token, id: encodeURI(hostile) };
+      await world.api.refused("getAgent", 404, "NOT_FOUND", read);
+    }
+  });
+
+  it("afterwards the organization is as it was: one payment on hold, its agent and its budget untouched", async () => {
+    const books = await expectBooksAgree(world, agent);
+    expect(books).to.deep.equal({ spentCents: 0, reservedCents: 100, ledgerCents: 0, entries: 0 });
+    const { agent: record } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
+    expect([record.version, record.state, record.budgetCents]).to.deep.equal([1, "active", 10_000]);
+  });
+});

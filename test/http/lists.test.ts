@@ -1,0 +1,205 @@
+import { expect } from "chai";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { elevate, newWorld, type TestAgent, times, type World } from "./support/world.ts";
+
+const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+interface Listed {
+  readonly id: string;
+  readonly createdAt: string;
+}
+
+interface Page {
+  readonly items: readonly Listed[];
+  readonly nextCursor: string | null;
+}
+
+type Query = Readonly<Record<string, string>>;
+type Read = (query: Query) => Promise<Page>;
+
+describe("lists over HTTP", () => {
+  const COUNT = 25;
+  let world: World;
+  let agent: TestAgent;
+  let asker: TestAgent;
+  before(async () => {
+    world = await newWorld();
+    agent = await world.agent();
+    asker = await world.agent({ autoApprovalThresholdCents: 0 });
+    await Promise.all(times(COUNT, () => agent.pay({ amountCents: 1 })));
+    await Promise.all(times(COUNT, () => asker.pay({ amountCents: 1 })));
+    await Promise.all(times(COUNT - 2, () => world.agent()));
+  });
+
+  const own = () => ({ token: world.token });
+  const lists: readonly (readonly [OperationId, Read, () => Promise<unknown>])[] = [
+    [
+      "listTransactions",
+      async (query) => {
+        const { transactions, nextCursor } = await world.api.ok("listTransactions", 200, { ...own(), query });
+        return { items: transactions, nextCursor };
+      },
+      () => agent.pay({ amountCents: 1 }),
+    ],
+    [
+      "listPayments",
+      async (query) => {
+        const request = { token: agent.key, query };
+        const { payments, nextCursor } = await world.api.ok("listPayments", 200, request);
+        return { items: payments, nextCursor };
+      },
+      () => agent.pay({ amountCents: 1 }),
+    ],
+    [
+      "listPendingApprovals",
+      async (query) => {
+        const { approvals, nextCursor } = await world.api.ok("listPendingApprovals", 200, {
+          ...own(),
+          query,
+        });
+        return { items: approvals, nextCursor };
+      },
+      () => asker.pay({ amountCents: 1 }),
+    ],
+    [
+      "listAgents",
+      async (query) => {
+        const { agents, nextCursor } = await world.api.ok("listAgents", 200, { ...own(), query });
+        return { items: agents, nextCursor };
+      },
+      () => world.agent(),
+    ],
+  ];
+
+  /** Every page to the last; something new arrives before each of them. */
+  async function walk(read: Read, query: Query, arrive: () => Promise<unknown>): Promise<Listed[]> {
+    const items: Listed[] = [];
+    let page = await read(query);
+    items.push(...page.items);
+    while (page.nextCursor !== null) {
+      await arrive();
+      page = await read({ ...query, cursor: page.nextCursor });
+      items.push(...page.items);
+    }
+    return items;
+  }
+
+  const newestFirst = (items: readonly Listed[]): Listed[] =>
+    items.toSorted((a, b) => (a.createdAt + a.id < b.createdAt + b.id ? 1 : -1));
+
+  for (const [operationId, read, arrive] of lists) {
+    describe(operationId, () => {
+      it("a walk by cursor meets everything that was there, newest first, once, though new ones arrive meanwhile", async () => {
+        const there = (await read({ limit: "200" })).items;
+        const met = await walk(read, { limit: "4" }, arrive);
+        expect(met.map(({ id }) => id)).to.deep.equal(there.map(({ id }) => id));
+        expect(met.length).to.be.at.least(COUNT);
+        expect(met).to.deep.equal(newestFirst(met));
+      });
+
+      it("the last page has no cursor, also when it is exactly full; without a limit 50 come", async () => {
+        const all = (await read({ limit: "200" })).items.length;
+        expect(await read({ limit: String(all) })).to.deep.include({ nextCursor: null });
+        expect((await read({ limit: String(all - 1) })).nextCursor).to.be.a("string");
+        expect((await read({})).items.length).to.equal(Math.min(50, all));
+      });
+
+      it("a limit out of 1 to 200, or no number, is 400, not clamped; so is any parameter twice or unknown", async () => {
+        const token = operationId === "listPayments" ? agent.key : world.token;
+        const wrong = ["limit=0", "limit=-1", "limit=201", "limit=1.5", "limit=", "limit=ten", "limit=1e1"];
+        const odd = ["limit=5&limit=5", "Limit=5", "limit[]=5", "limit[$gt]=5", "offset=1", "%00=1"];
+        const strange = ["__proto__=1", "constructor=1", "toString=1", "%zz=1"];
+        for (const query of [...wrong, ...odd, ...strange]) {
+          await world.api.refused(operationId, 400, "VALIDATION_FAILED", { token, query });
+        }
+        for (const limit of ["1", "200"]) await world.api.ok(operationId, 200, { token, query: { limit } });
+      });
+
+      it("a cursor that is malformed, tampered with or given twice is 400 BAD_CURSOR", async () => {
+        const token = operationId === "listPayments" ? agent.key : world.token;
+        const cursor = (await read({ limit: "1" })).nextCursor ?? "";
+        const decoded = Buffer.from(cursor, "base64url").toString();
+        const tampered = decoded.replace(/\d{13}/, (at) => String(Number(at) + 1));
+        expect(tampered).not.to.equal(decoded);
+        const bad = [
+          ...["", "x", "null", "[]", "{}", "\u0000", "é", "x".repeat(1_000), "x".repeat(1_001)],
+          ...[cursor.slice(0, -2), `${cursor.slice(0, 8)}A${cursor.slice(9)}`],
+          ...[tampered, '[["$gt",""],"x"]', "[1]"].map((text) => Buffer.from(text).toString("base64url")),
+        ];
+        for (const query of [...bad.map((text) => ({ cursor: text })), `cursor=${cursor}&cursor=${cursor}`]) {
+          await world.api.refused(operationId, 400, "BAD_CURSOR", { token, query });
+        }
+      });
+    });
+  }
+
+  it("a cursor is bound to its list, its filters and its organization, and not to the page's size", async () => {
+    const { nextCursor } = await world.api.ok("listTransactions", 200, { ...own(), query: { limit: "2" } });
+    const cursor = nextCursor ?? "";
+    await world.api.ok("listTransactions", 200, { ...own(), query: { cursor, limit: "7" } });
+    const badCursor = (operationId: OperationId, token: string, query: Query) =>
+      world.api.refused(operationId, 400, "BAD_CURSOR", { token, query: { ...query, cursor } });
+    await badCursor("listTransactions", world.token, { agent_id: agent.id });
+    await badCursor("listTransactions", world.token, { type: "card" });
+    await badCursor("listTransactions", world.token, { range: "7d" });
+    await badCursor("listTransactions", world.token, { projectId: world.organization.projectId });
+    await badCursor("listAgents", world.token, {});
+    await badCursor("listPendingApprovals", world.token, {});
+    await badCursor("listPayments", agent.key, {});
+    await badCursor("listTransactions", (await newWorld()).token, {});
+    const pending = await world.api.ok("listPendingApprovals", 200, { ...own(), query: { limit: "2" } });
+    const query = { cursor: pending.nextCursor ?? "" };
+    await world.api.refused("listCompletedApprovals", 400, "BAD_CURSOR", { ...own(), query });
+  });
+
+  it("filters narrow; an id that is unknown or another organization's gives an empty list, a malformed one 400", async () => {
+    const other = await newWorld();
+    const foreign = await other.agent();
+    await foreign.pay();
+    const { projectId, teamId } = world.organization;
+    const ids = async (operationId: "listTransactions" | "listPendingApprovals", query: Query) => {
+      const answer = await world.api.ok(operationId, 200, { ...own(), query: { limit: "200", ...query } });
+      return "transactions" in answer ? answer.transactions : answer.approvals;
+    };
+    for (const operationId of ["listTransactions", "listPendingApprovals"] as const) {
+      const all = await ids(operationId, {});
+      expect(await ids(operationId, { projectId, teamId })).to.deep.equal(all);
+      const ofAsker = await ids(operationId, { agent_id: asker.id });
+      expect(ofAsker.length).to.be.at.least(COUNT);
+      expect(new Set(ofAsker.map(({ agentId }) => agentId))).to.deep.equal(new Set([asker.id]));
+      for (const name of ["agent_id", "projectId", "teamId"]) {
+        for (const id of [UNKNOWN_ID, foreign.id, other.organization.teamId, other.organization.projectId]) {
+          expect(await ids(operationId, { [name]: id })).to.deep.equal([]);
+        }
+        const query = { [name]: "general" };
+        await world.api.refused(operationId, 400, "VALIDATION_FAILED", { ...own(), query });
+      }
+    }
+    expect(await ids("listTransactions", { type: "wallet" })).to.deep.equal([]);
+    const recent = await ids("listTransactions", { range: "7d", type: "card" });
+    expect(recent).to.deep.equal(await ids("listTransactions", { range: "all" }));
+    for (const query of [{ type: "cash" }, { range: "8d" }, { status: "approved" }]) {
+      await world.api.refused("listTransactions", 400, "VALIDATION_FAILED", { ...own(), query });
+    }
+  });
+
+  it("agents narrow by team, project and state, and an agent's record is in the list as it is read alone", async () => {
+    const small = await newWorld();
+    const [one, two] = [await small.agent(), await small.agent()];
+    await elevate(small);
+    await small.api.ok("pauseAgent", 200, { token: small.token, id: one.id });
+    const list = async (query: Query) => {
+      const { agents } = await small.api.ok("listAgents", 200, { token: small.token, query });
+      return agents.map(({ id }) => id);
+    };
+    expect(await list({})).to.deep.equal([two.id, one.id]);
+    expect(await list({ state: "paused" })).to.deep.equal([one.id]);
+    expect(await list({ state: "archived" })).to.deep.equal([]);
+    expect(await list({ teamId: small.organization.teamId })).to.deep.equal([two.id, one.id]);
+    expect(await list({ teamId: world.organization.teamId })).to.deep.equal([]);
+    expect(await list({ projectId: UNKNOWN_ID })).to.deep.equal([]);
+    const { agents } = await small.api.ok("listAgents", 200, { token: small.token });
+    const { agent: alone } = await small.api.ok("getAgent", 200, { token: small.token, id: two.id });
+    expect(agents[0]).to.deep.equal(alone);
+  });
+});

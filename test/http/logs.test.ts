@@ -1,0 +1,87 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generate } from "otplib";
+import { expect } from "chai";
+import { createLogger } from "../../server/logger.ts";
+import { sharedService } from "../support/service.ts";
+import { startServiceOn } from "./support/own-service.ts";
+import { cardPayment, newWorld, until, worldOf } from "./support/world.ts";
+
+describe("the log", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "spending-control-log-"));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  it("a defect is one line with its cause, the caller learns nothing of it, and no secret is in any line", async () => {
+    const shared = await newWorld(await sharedService());
+    const { env } = shared.service;
+    const file = join(folder, "service.log");
+    const service = await startServiceOn({
+      env,
+      logger: createLogger({ level: "trace", file }),
+      worker: false,
+    });
+    const secrets: string[] = [];
+    try {
+      const { email, password } = shared.organization;
+      const api = worldOf(
+        { ...service, organization: () => shared.service.organization() },
+        shared.organization,
+      ).api;
+      const session = await api.ok("signIn", 200, { body: { email, password } });
+      const { token } = session;
+      const wrong = { email, password: `${password} is wrong` };
+      await api.refused("signIn", 401, "UNAUTHORIZED", { body: wrong });
+      const { secret } = await api.ok("enrollTotp", 201, { token });
+      const code = await generate({ secret });
+      await api.ok("confirmTotp", 200, { token, body: { code } });
+      const body = { name: "Secretive", teamId: shared.organization.teamId, budgetCents: 1_000 };
+      const { agent, apiKey } = await api.ok("createAgent", 201, { token, body });
+      const key = apiKey ?? "";
+      secrets.push(password, wrong.password, session.token, session.refreshToken, secret, key);
+      const { transaction } = await api.ok("createPayment", 201, { token: key, body: cardPayment() });
+      await api.refused("createPayment", 400, "VALIDATION_FAILED", {
+        token: key,
+        body: { idempotencyKey: key },
+      });
+      // A record that cannot be: what reads it runs into a defect.
+      const transactions = service.db.collection<{ _id: string }>("transactions");
+      await transactions.updateOne({ _id: transaction.id }, { $set: { createdAt: "yesterday" } });
+      await api.refused("getPayment", 500, "INTERNAL", { token: key, id: transaction.id });
+      await transactions.deleteOne({ _id: transaction.id });
+      expect(agent.name).to.equal("Secretive");
+    } finally {
+      await service.stop();
+    }
+    const log = await until("the defect is logged", async () => {
+      const text = await readFile(file, "utf8");
+      return text.includes("an operation failed unexpectedly") ? text : null;
+    });
+    const lines = log.trim().split("\n");
+    for (const line of lines) expect(() => void JSON.parse(line)).not.to.throw();
+    expect(lines.filter((line) => line.includes("an operation failed unexpectedly"))).to.have.lengthOf(1);
+    for (const secret of secrets) expect(log).not.to.include(secret);
+  });
+
+  it("credentials in what is logged are replaced", async () => {
+    const file = join(folder, "redaction.log");
+    const logger = createLogger({ level: "info", file });
+    const fields = {
+      authorization: "s3",
+      password: "s3",
+      token: "s3",
+      refreshToken: "s3",
+      apiKey: "s3",
+      secret: "s3",
+    };
+    logger.info({ request: fields }, "within");
+    const text = await until("the line is written", async () => {
+      const written = await readFile(file, "utf8").catch(() => "");
+      return written.includes("within") ? written : null;
+    });
+    expect(text).not.to.include("s3");
+  });
+});

@@ -1,0 +1,149 @@
+import { expect } from "chai";
+import { operationList } from "../../src/contract/registry.ts";
+import { codeOf, expectError } from "./support/contract-api.ts";
+import { send, wire } from "./support/wire.ts";
+import { newWorld, type TestAgent, times, type World } from "./support/world.ts";
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
+
+describe("odd requests", () => {
+  let world: World;
+  let agent: TestAgent;
+  let baseUrl: string;
+  before(async () => {
+    world = await newWorld();
+    agent = await world.agent();
+    ({ baseUrl } = world.service);
+  });
+
+  const notFound = async (path: string, method: string) => {
+    const headers = { authorization: `Bearer ${world.token}` };
+    const answer = await send(baseUrl, path, { method, headers });
+    expect([answer.status, codeOf(answer)], `${method} ${path}`).to.deep.equal([404, "NOT_FOUND"]);
+    expectError(answer);
+  };
+
+  it("a method that a path does not have is 404, OPTIONS too", async () => {
+    const paths = new Map<string, string[]>();
+    for (const [, { http }] of operationList) {
+      if (http === null) continue;
+      paths.set(http.path, [...(paths.get(http.path) ?? []), http.method.toUpperCase()]);
+    }
+    for (const [path, methods] of paths) {
+      for (const method of METHODS.filter((candidate) => !methods.includes(candidate))) {
+        await notFound(path.replace(":id", agent.id), method);
+      }
+    }
+  });
+
+  it("unknown paths are 404: other letters, slashes, versions, dots", async () => {
+    for (const path of [
+      ...["/", "/v1", "/v1/", "/v2/agents", "/v1/agents/", "/V1/agents", "/v1/Agents", "//v1/agents"],
+      ...["/v1//agents", "/v1/agents/pending/x", "/v1/approvals", "/v1/payments/x/approve", "/.env"],
+      ...["/v1/openapi.json/", "/v1/openapi.yaml", "/favicon.ico", "/v1/agents;x", "/v1/%61gents/%"],
+    ]) {
+      for (const method of ["GET", "POST", "DELETE"]) await notFound(path, method);
+    }
+  });
+
+  it("percent-encoding that cannot be decoded is 404, on a route or on none", async () => {
+    for (const garbage of ["%", "%zz", "%c0%af", "%ff", "%e0%80", "%ed%a0%80", "%u0041"]) {
+      await notFound(`/v1/agents/${garbage}`, "GET");
+      await notFound(`/v1/agents/${garbage}/pause`, "POST");
+      await notFound(`/${garbage}`, "GET");
+    }
+  });
+
+  it("HEAD answers as GET does, without the body", async () => {
+    const headers = { authorization: `Bearer ${world.token}` };
+    const head = await send(baseUrl, "/v1/agents", { method: "HEAD", headers });
+    const get = await send(baseUrl, "/v1/agents", { headers });
+    expect([head.status, head.body]).to.deep.equal([200, ""]);
+    expect(head.headers.get("content-length")).to.equal(get.headers.get("content-length"));
+    expect((await send(baseUrl, "/v1/agents", { method: "HEAD" })).status).to.equal(401);
+    expect((await send(baseUrl, "/v1/auth/sign-in", { method: "HEAD", headers })).status).to.equal(404);
+  });
+
+  it("a credential is one Bearer token in any case of the word; anything else is 401 with WWW-Authenticate", async () => {
+    const status = async (authorization: string | null, path: string) => {
+      const headers = authorization === null ? {} : { authorization };
+      const answer = await send(baseUrl, path, { headers });
+      if (answer.status === 401) expectError(answer);
+      return answer.status;
+    };
+    for (const [token, path] of [
+      [world.token, "/v1/agents"],
+      [agent.key, "/v1/payments"],
+    ] as const) {
+      for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+        expect(await status(`${scheme} ${token}`, path), scheme).to.equal(200);
+      }
+      for (const wrong of [
+        ...[null, "", "Bearer", "Bearer ", token, `Basic ${token}`, `Token ${token}`, `Bearer${token}`],
+        ...[`Bearer  ${token}`, `Bearer\t${token}`, `Bearer ${token}, Bearer ${token}`, `Bearer "${token}"`],
+        ...[
+          `Bearer ${token.slice(0, -1)}`,
+          `Bearer ${token}x`,
+          `Bearer ${token.toUpperCase()}`,
+          `Bearer ü${token}`,
+        ],
+        ...[`Bearer ${token} ${token}`, `Bearer ${"x".repeat(4_097)}`, `Bearer ${"x".repeat(10_000)}`],
+      ]) {
+        expect(await status(wrong, path), String(wrong)).to.equal(401);
+      }
+    }
+  });
+
+  it("a token with another algorithm, issuer, or nobody's signature is 401", async () => {
+    const [header = "", claims = "", signature = ""] = world.token.split(".");
+    const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const decoded: unknown = JSON.parse(Buffer.from(claims, "base64url").toString());
+    for (const token of [
+      `${encode({ alg: "none", typ: "JWT" })}.${claims}.`,
+      `${encode({ alg: "HS256", typ: "JWT" })}.${claims}.${signature}`,
+      `${header}.${encode(Object.assign({}, decoded, { org_role: "owner", exp: 9_999_999_999 }))}.${signature}`,
+      `${header}.${claims}.`,
+      `${header}.${claims}`,
+      "..",
+    ]) {
+      const answer = await send(baseUrl, "/v1/auth/me", { headers: { authorization: `Bearer ${token}` } });
+      expect(answer.status).to.equal(401);
+      expectError(answer);
+    }
+  });
+
+  it("what is no HTTP is answered with a flat 400 too: broken request lines, headers too large, odd lengths", async () => {
+    const host = `Host: ${new URL(baseUrl).host}\r\n`;
+    for (const bytes of [
+      "GET\r\n\r\n",
+      `GET /v1/agents HTTP/9.9\r\n${host}\r\n`,
+      `GET /v1/agents HTTP/1.1\r\n${host}X: ${"x".repeat(20_000)}\r\n\r\n`,
+      `GET /v1/agents HTTP/1.1\r\n${host}a b: c\r\n\r\n`,
+      `POST /v1/payments HTTP/1.1\r\n${host}Content-Length: ten\r\n\r\n`,
+      `POST /v1/payments HTTP/1.1\r\n${host}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      `POST /v1/payments HTTP/1.1\r\n${host}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
+    ]) {
+      const answer = await wire(baseUrl, bytes);
+      expect(answer.status, bytes.slice(0, 60)).to.equal(400);
+      expect(expectError(answer).error).to.equal("VALIDATION_FAILED");
+    }
+  });
+
+  it("callers who hang up in the middle of a body harm nobody", async () => {
+    const head = `POST /v1/payments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n`;
+    const partial = `${head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"rail"`;
+    await Promise.all(times(5, () => hangUp(baseUrl, partial)));
+    expect((await agent.pay()).transaction.status).to.equal("approved");
+  });
+});
+
+async function hangUp(baseUrl: string, bytes: string): Promise<void> {
+  const { connect } = await import("node:net");
+  const { hostname, port } = new URL(baseUrl);
+  await new Promise<void>((resolve) => {
+    const socket = connect(Number(port), hostname, () => {
+      socket.write(bytes, () => socket.destroy());
+    });
+    socket.on("close", () => resolve());
+  });
+}

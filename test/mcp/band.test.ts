@@ -1,0 +1,195 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { operations } from "../../src/contract/registry.ts";
+import { expectBooksAgree } from "../http/support/books.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "../http/support/world.ts";
+import { McpCaller } from "./support.ts";
+
+const PAYMENT_OF_NOBODY = `txn_${"0".repeat(26)}`;
+const { cancelPayment, createCardPayment, getBudget, getDenialFeedback, getPayment, listPayments } =
+  operations;
+
+describe("the agent band", () => {
+  let world: World;
+  let agent: TestAgent;
+  let mcp: McpCaller;
+  before(async () => {
+    world = await newWorld();
+  });
+  beforeEach(async () => {
+    agent = await world.agent({ autoApprovalThresholdCents: 500, budgetCents: 2_000 });
+    mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+  });
+  afterEach(() => mcp.close());
+
+  const card = (fields: object = {}) => ({
+    ...{ amountCents: 100, merchant: "shop", purpose: "a test", idempotencyKey: randomUUID() },
+    ...fields,
+  });
+  const pay = (fields: object = {}) => mcp.ok(createCardPayment.output, "create_card_payment", card(fields));
+  const rest = (id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
+
+  it("create_card_payment answers what REST does; the same key is the same payment, over REST too", async () => {
+    const args = card({ amountCents: 1_234 / 2 - 217 });
+    const paid = await mcp.ok(createCardPayment.output, "create_card_payment", args);
+    expect(paid.transaction).to.deep.include({ status: "approved", rail: "card", amountCents: 400 });
+    expect(await mcp.ok(createCardPayment.output, "create_card_payment", args)).to.deep.equal(paid);
+    expect(await rest(paid.transaction.id)).to.deep.equal(paid);
+    const twin = { token: agent.key, body: { rail: "card", ...args } };
+    expect(await world.api.ok("createPayment", 200, twin)).to.deep.equal(paid);
+    await mcp.refused("create_card_payment", "IDEMPOTENCY_KEY_REUSED", { ...args, amountCents: 401 });
+    expect((await expectBooksAgree(world, agent)).entries).to.equal(1);
+  });
+
+  it("get_payment and list_payments answer what REST does, page by page", async () => {
+    const paid = [await pay(), await pay(), await pay({ amountCents: 501 })];
+    for (const payment of paid) {
+      const args = { transactionId: payment.transaction.id };
+      expect(await mcp.ok(getPayment.output, "get_payment", args)).to.deep.equal(payment);
+    }
+    const first = await mcp.ok(listPayments.output, "list_payments", { limit: 2 });
+    const twin = await world.api.ok("listPayments", 200, { token: agent.key, query: { limit: "2" } });
+    expect(first).to.deep.equal(twin);
+    const second = await mcp.ok(listPayments.output, "list_payments", { limit: 2, cursor: first.nextCursor });
+    expect([...first.payments, ...second.payments].map(({ id }) => id)).to.deep.equal(
+      paid.map(({ transaction }) => transaction.id).toReversed(),
+    );
+    expect(second.nextCursor).to.equal(null);
+    await mcp.refused("list_payments", "BAD_CURSOR", { cursor: "x" });
+    for (const limit of [0, 201, "2"]) await mcp.refused("list_payments", "VALIDATION_FAILED", { limit });
+  });
+
+  it("cancel_payment takes a held payment back, and no other", async () => {
+    const { approval, transaction } = await pay({ amountCents: 501 });
+    expect([transaction.status, approval?.flaggedByRuleTypes]).to.deep.equal([
+      "pending",
+      ["agent_threshold"],
+    ]);
+    const args = { transactionId: transaction.id };
+    const cancelled = await mcp.ok(cancelPayment.output, "cancel_payment", args);
+    expect(cancelled.transaction).to.deep.include({ status: "denied", denialCode: "CANCELLED_BY_AGENT" });
+    expect(cancelled).to.deep.equal(await rest(transaction.id));
+    await mcp.refused("cancel_payment", "PAYMENT_NOT_CANCELLABLE", args);
+    await mcp.refused("cancel_payment", "NOT_FOUND", { transactionId: PAYMENT_OF_NOBODY });
+    expect((await expectBooksAgree(world, agent)).reservedCents).to.equal(0);
+  });
+
+  it("get_budget: the policy with its usage at the top level, and no caps of team and project", async () => {
+    await pay();
+    await pay({ amountCents: 501 });
+    const { project, team, ...policy } = await mcp.ok(getBudget.output, "get_budget");
+    const read = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id: agent.id });
+    expect(policy).to.deep.equal(read);
+    expect(policy.usage).to.deep.include({ spentCents: 100, reservedCents: 501, remainingCents: 1_399 });
+    expect([team, project]).to.deep.equal([{ remainingCents: null }, { remainingCents: null }]);
+  });
+
+  it("an agent's own tools cannot change its policy or decide its approvals", async () => {
+    const { approval } = await pay({ amountCents: 501 });
+    const own = { token: agent.key };
+    await world.api.refused("updateAgentBudgetPolicy", 403, "WRONG_CREDENTIAL", {
+      ...{ ...own, id: agent.id },
+      body: { version: 1, budgetCents: 1_000_000 },
+    });
+    const id = approval?.id ?? "";
+    await world.api.refused("approveApproval", 403, "WRONG_CREDENTIAL", { ...own, id });
+    await world.api.refused("denyApproval", 403, "WRONG_CREDENTIAL", { ...own, id, body: { feedback: "x" } });
+    await world.api.refused("createAgent", 403, "WRONG_CREDENTIAL", { ...own, body: {} });
+    for (const operation of ["pauseAgent", "resumeAgent", "getAgent", "getAgentBudgetPolicy"] as const) {
+      await world.api.refused(operation, 403, "WRONG_CREDENTIAL", { ...own, id: agent.id });
+    }
+    const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id: agent.id });
+    expect([policy.version, policy.budgetCents]).to.deep.equal([1, 2_000]);
+  });
+
+  describe("get_denial_feedback", () => {
+    const feedback = (transactionId?: string) =>
+      mcp.ok(
+        getDenialFeedback.output,
+        "get_denial_feedback",
+        transactionId === undefined ? {} : { transactionId },
+      );
+
+    async function deniedBy(text: string): Promise<string> {
+      const { approval, transaction } = await pay({ amountCents: 501 });
+      const request = { token: world.token, id: approval?.id ?? "", body: { feedback: text } };
+      await world.api.ok("denyApproval", 200, request);
+      return transaction.id;
+    }
+
+    it("of one: code, reason and what the person said, with the moment it was denied", async () => {
+      const transactionId = await deniedBy("buy the cheaper one");
+      const { denials } = await feedback(transactionId);
+      expect(denials).to.have.lengthOf(1);
+      expect(denials[0]).to.deep.include({
+        ...{
+          transactionId,
+          status: "denied",
+          denialCode: "APPROVAL_DENIED",
+          feedback: "buy the cheaper one",
+        },
+      });
+      const { approval, transaction } = await rest(transactionId);
+      expect(denials[0]?.denialReason).to.equal(transaction.denialReason);
+      expect(denials[0]?.deniedAt).to.equal(approval?.resolvedAt);
+    });
+
+    it("without an id: denied, failed and cancelled ones, newest first; approved and held ones are none", async () => {
+      await pay();
+      await pay({ amountCents: 501 });
+      const byPolicy = (await pay({ amountCents: 1_999 })).transaction.id;
+      const byRail = (await pay({ merchant: "sandbox-decline" })).transaction.id;
+      const byPerson = await deniedBy("no");
+      const { denials } = await feedback();
+      expect(denials.map(({ denialCode, transactionId }) => [transactionId, denialCode])).to.deep.equal([
+        [byPerson, "APPROVAL_DENIED"],
+        [byRail, "CARD_DECLINED"],
+        [byPolicy, "BUDGET_EXCEEDED"],
+      ]);
+      expect(denials.map((denial) => denial.feedback)).to.deep.equal(["no", null, null]);
+    });
+
+    it("at most the last 20", async () => {
+      const denied: string[] = [];
+      for (const _payment of times(22, (index) => index)) {
+        denied.unshift((await pay({ amountCents: 2_001 })).transaction.id);
+      }
+      const { denials } = await feedback();
+      expect(denials.map(({ transactionId }) => transactionId)).to.deep.equal(denied.slice(0, 20));
+    });
+
+    it("NOT_FOUND for approved, held, unknown and other agents' payments", async () => {
+      const other = await world.agent({ budgetCents: 1 });
+      const foreign = (await other.pay()).transaction;
+      expect(foreign.status).to.equal("denied");
+      const ids = [
+        (await pay()).transaction.id,
+        (await pay({ amountCents: 501 })).transaction.id,
+        foreign.id,
+        PAYMENT_OF_NOBODY,
+      ];
+      for (const transactionId of ids) {
+        await mcp.refused("get_denial_feedback", "NOT_FOUND", { transactionId });
+      }
+    });
+  });
+
+  it("a policy change binds the next call, and usage follows the policy that is", async () => {
+    await elevate(world);
+    const body = { version: 1, perTransactionLimitCents: 99 };
+    await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id: agent.id, body });
+    expect((await pay()).transaction.denialCode).to.equal("PER_TRANSACTION_LIMIT_EXCEEDED");
+    const budget = await mcp.ok(getBudget.output, "get_budget");
+    expect([budget.perTransactionLimitCents, budget.version]).to.deep.equal([99, 2]);
+  });
+
+  it("the record of the key tells when it was last used", async () => {
+    await mcp.call("get_budget");
+    const used = async () => {
+      const { agent: record } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
+      return record.key?.lastUsedAt ?? null;
+    };
+    const lastUsedAt = await until("the use of the key is written", used);
+    expect(Date.now() - Date.parse(lastUsedAt)).to.be.within(-1_000, 15_000);
+  });
+});

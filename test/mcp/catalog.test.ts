@@ -1,0 +1,138 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { AGENT_TOOLS } from "../../src/contract/agent-tools.ts";
+import { operationList } from "../../src/contract/registry.ts";
+import { newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import { McpCaller } from "./support.ts";
+
+/** Tools of this capability; the wallet rail brings the others. */
+const BAND = [
+  ...["get_budget", "check_payment", "create_card_payment", "get_payment", "list_payments"],
+  ...["cancel_payment", "get_denial_feedback"],
+];
+const WRITES = ["create_card_payment", "cancel_payment"];
+
+const input = z.strictObject({
+  type: z.literal("object"),
+  properties: z.record(z.string(), z.looseObject({})),
+  required: z.array(z.string()),
+  additionalProperties: z.literal(false),
+});
+const output = z.strictObject({
+  type: z.literal("object"),
+  anyOf: z.tuple([z.looseObject({}), z.looseObject({})]),
+  $defs: z.record(z.string(), z.looseObject({})).optional(),
+});
+const annotations = z.strictObject({
+  title: z.string().min(1),
+  readOnlyHint: z.boolean(),
+  destructiveHint: z.boolean(),
+  idempotentHint: z.boolean(),
+  openWorldHint: z.boolean(),
+});
+
+describe("the catalogue of MCP tools", () => {
+  let world: World;
+  let agent: TestAgent;
+  let mcp: McpCaller;
+  before(async () => {
+    world = await newWorld();
+    agent = await world.agent();
+    mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+  });
+  after(() => mcp.close());
+
+  const tools = async () => (await mcp.client.listTools()).tools;
+
+  it("initialize answers name, version, tools and how to behave; no session is kept", () => {
+    expect(mcp.client.getServerVersion()).to.include({ name: "agent-spending-control" });
+    expect(mcp.client.getServerCapabilities()).to.deep.equal({ tools: {} });
+    expect(mcp.client.getInstructions()).to.include("idempotencyKey");
+  });
+
+  it("tools/list names exactly the agent band's tools, in its order, each one an agent can be scoped to", async () => {
+    const names = (await tools()).map(({ name }) => name);
+    expect(names.toSorted()).to.deep.equal(BAND.toSorted());
+    expect([...AGENT_TOOLS]).to.include.members(names);
+    expect(names).not.to.include.members(["update_agent_budget_policy", "approve_approval"]);
+  });
+
+  it("each has a title, a description, the four annotations, and writes are told from reads", async () => {
+    for (const tool of await tools()) {
+      const hints = annotations.parse(tool.annotations);
+      expect(tool.description).to.be.a("string").and.to.have.length.above(40);
+      expect(tool.title).to.equal(hints.title);
+      expect(hints.readOnlyHint, tool.name).to.equal(!WRITES.includes(tool.name));
+      expect(hints.destructiveHint).to.equal(WRITES.includes(tool.name));
+      expect(hints.openWorldHint).to.equal(tool.name === "create_card_payment");
+      expect(hints.idempotentHint).to.equal(tool.name !== "cancel_payment");
+    }
+  });
+
+  it("input schemas are flat objects without unions that refuse unknown arguments", async () => {
+    for (const tool of await tools()) {
+      const { properties, required } = input.parse(tool.inputSchema);
+      expect(JSON.stringify(tool.inputSchema), tool.name).not.to.match(/"(anyOf|oneOf|allOf|\$ref|not)"/);
+      for (const property of Object.values(properties)) {
+        expect(property["type"] ?? property["const"] ?? property["enum"], tool.name).to.be.a("string");
+      }
+      expect(Object.keys(properties)).to.include.members(required);
+    }
+  });
+
+  it("path ids have the names of the specification, and required is what a call cannot do without", async () => {
+    const shapes = Object.fromEntries(
+      (await tools()).map(({ inputSchema, name }) => {
+        const { properties, required } = input.parse(inputSchema);
+        return [name, [Object.keys(properties).toSorted(), required.toSorted()]];
+      }),
+    );
+    const pay = ["amountCents", "currency", "idempotencyKey", "merchant", "merchantCategory", "purpose"];
+    expect(shapes).to.deep.equal({
+      get_budget: [[], []],
+      check_payment: [[...pay, "rail", "recipient"].toSorted(), ["amountCents", "rail"]],
+      create_card_payment: [pay, ["amountCents", "idempotencyKey", "merchant", "purpose"]],
+      get_payment: [["transactionId"], ["transactionId"]],
+      list_payments: [["cursor", "limit"], []],
+      cancel_payment: [["transactionId"], ["transactionId"]],
+      get_denial_feedback: [["transactionId"], []],
+    });
+  });
+
+  it("output schemas are objects with anyOf of the success and the flat error, with references that resolve", async () => {
+    for (const tool of await tools()) {
+      const { $defs = {}, anyOf } = output.parse(tool.outputSchema);
+      expect(anyOf[1]["properties"]).to.have.all.keys(
+        ...["error", "message", "issues", "requiredScope", "retry_after_seconds"],
+      );
+      const references = [...JSON.stringify(tool.outputSchema).matchAll(/"\$ref":"([^"]*)"/g)];
+      for (const [, ref] of references) expect(Object.keys($defs)).to.include(ref?.replace("#/$defs/", ""));
+    }
+  });
+
+  it("every operation that is a tool has been listed, and none that is not", async () => {
+    const bound = operationList.flatMap(([, { tool }]) => (tool === null ? [] : [tool.name]));
+    expect((await tools()).map(({ name }) => name)).to.deep.equal(bound);
+  });
+
+  it("a scoped agent is shown the tools it is scoped to, and may call no other: TOOL_NOT_ALLOWED before the arguments", async () => {
+    const scoped = await world.agent({ scopes: ["get_budget", "get_payment", "get_wallet"] });
+    const caller = await McpCaller.connect(world.service.baseUrl, scoped.key);
+    try {
+      const { tools: shown } = await caller.client.listTools();
+      expect(shown.map(({ name }) => name).toSorted()).to.deep.equal(["get_budget", "get_payment"]);
+      for (const name of [
+        "check_payment",
+        "create_card_payment",
+        "list_payments",
+        "cancel_payment",
+      ] as const) {
+        await caller.refused(name, "TOOL_NOT_ALLOWED", { no: "such" });
+      }
+      await caller.refused("get_denial_feedback", "TOOL_NOT_ALLOWED");
+      expect((await caller.call("get_budget")).isError).to.equal(false);
+    } finally {
+      await caller.close();
+    }
+  });
+});

@@ -1,0 +1,78 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import fc from "fast-check";
+import { operations } from "../../src/contract/registry.ts";
+import { expectBooksAgree } from "../http/support/books.ts";
+import { counts, elevate, newWorld, type World } from "../http/support/world.ts";
+import { McpCaller } from "./support.ts";
+
+const RUNS = 12;
+const limit = (max: number) => fc.option(fc.integer({ min: 0, max }), { nil: null });
+const policy = fc.record({
+  budgetCents: fc.integer({ min: 0, max: 1_000 }),
+  autoApprovalThresholdCents: limit(500),
+  perTransactionLimitCents: limit(600),
+  dailySpendLimitCents: limit(900),
+  hourlyVelocityLimit: limit(4),
+  dailyVelocityLimit: limit(4),
+});
+const amounts = fc.array(fc.integer({ min: 1, max: 600 }), { minLength: 1, maxLength: 4 });
+
+describe("check_payment", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+    await elevate(world);
+  });
+
+  const { checkPayment, createCardPayment } = operations;
+
+  it("says what the payment then gets, for any policy and any payments before it", async function () {
+    const seed = Date.now() % 2_147_483_647;
+    const property = fc.asyncProperty(policy, amounts, async (limits, cents) => {
+      const agent = await world.agent();
+      const body = { version: 1, ...limits };
+      await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id: agent.id, body });
+      const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+      for (const amountCents of cents) {
+        const wish = { amountCents, merchant: "shop", purpose: "x", idempotencyKey: randomUUID() };
+        const checked = await mcp.ok(checkPayment.output, "check_payment", { rail: "card", ...wish });
+        const { approval, transaction } = await mcp.ok(createCardPayment.output, "create_card_payment", wish);
+        const decision = transaction.status === "pending" ? "held" : transaction.status;
+        const { denialCode, denialReason } = transaction;
+        expect(checked).to.deep.include({ decision, denialCode, denialReason });
+        expect(checked.denialDetails?.remaining).to.equal(transaction.denialDetails?.remaining);
+        expect(checked.flaggedByRuleTypes).to.deep.equal(approval?.flaggedByRuleTypes ?? []);
+      }
+      await mcp.close();
+      await expectBooksAgree(world, agent);
+    });
+    await fc.assert(property, { seed, numRuns: RUNS, endOnFailure: true });
+  });
+
+  it("has no effect: no record, no reservation, no count, and its idempotency key stays free", async () => {
+    const agent = await world.agent({ budgetCents: 1_000, autoApprovalThresholdCents: 500 });
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    const before = await counts(world);
+    const idempotencyKey = randomUUID();
+    for (const [amountCents, decision] of [
+      [500, "approved"],
+      [501, "held"],
+      [1_001, "denied"],
+    ] as const) {
+      const wish = { rail: "card", amountCents, merchant: "shop", purpose: "x", idempotencyKey };
+      const checked = await mcp.ok(checkPayment.output, "check_payment", wish);
+      expect(checked.decision).to.equal(decision);
+      expect(checked.budget.usage).to.deep.equal({
+        ...{ spentCents: 0, reservedCents: 0, remainingCents: 1_000 },
+        ...{ todayCents: 0, lastHourCount: 0, todayCount: 0 },
+      });
+    }
+    const recipient = "0x52908400098527886E0F7030069857D2E4169EE7";
+    const wallet = { rail: "wallet", amountCents: 1, recipient };
+    expect((await mcp.ok(checkPayment.output, "check_payment", wallet)).decision).to.equal("approved");
+    expect(await counts(world)).to.deep.equal(before);
+    expect((await agent.pay({ amountCents: 7, idempotencyKey })).transaction.status).to.equal("approved");
+    await mcp.close();
+  });
+});

@@ -1,0 +1,181 @@
+import { McpError } from "@modelcontextprotocol/sdk/types.js";
+import { expect } from "chai";
+import { z } from "zod";
+import type { Answer } from "../support/api.ts";
+import { codeOf, expectError } from "../http/support/contract-api.ts";
+import { send } from "../http/support/wire.ts";
+import { counts, newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import { McpCaller } from "./support.ts";
+
+const rpcError = z.looseObject({ error: z.looseObject({ code: z.int(), message: z.string() }) });
+
+describe("MCP as a protocol", () => {
+  let world: World;
+  let agent: TestAgent;
+  let mcp: McpCaller;
+  let baseUrl: string;
+  before(async () => {
+    world = await newWorld();
+    ({ baseUrl } = world.service);
+    agent = await world.agent();
+    mcp = await McpCaller.connect(baseUrl, agent.key);
+  });
+  after(() => mcp.close());
+
+  const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const post = (token: string | null, body: string, headers: Readonly<Record<string, string>> = HEADERS) => {
+    const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+    return send(baseUrl, "/mcp", { method: "POST", headers: { ...headers, ...authorization }, body });
+  };
+  const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+  const call = (name: unknown, args: unknown) =>
+    JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
+
+  const outcome = (answer: Answer) => {
+    expectError(answer);
+    return [answer.status, codeOf(answer)];
+  };
+
+  it("an unknown tool is JSON-RPC error -32602, not a tool error", async () => {
+    for (const name of [
+      "delete_policy",
+      "update_agent_budget_policy",
+      "get_wallet",
+      "__proto__",
+      "constructor",
+      "",
+    ]) {
+      const error: unknown = await mcp.client
+        .callTool({ name, arguments: {} })
+        .catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(McpError);
+      expect(error).to.include({ code: -32_602 });
+    }
+  });
+
+  it("bad arguments are a tool error VALIDATION_FAILED with the argument's name, and nothing is written", async () => {
+    const card = { amountCents: 100, merchant: "shop", purpose: "x", idempotencyKey: "k" };
+    const before = await counts(world);
+    const bad: readonly (readonly [object, string])[] = [
+      [{ ...card, amountCents: -1 }, "amountCents"],
+      [{ ...card, amountCents: "100" }, "amountCents"],
+      [{ ...card, merchant: { $gt: "" } }, "merchant"],
+      [{ ...card, merchant: "a\u0000" }, "merchant"],
+      [{ ...card, purpose: "\ud800" }, "purpose"],
+      [{ ...card, budgetCents: 1_000_000 }, ""],
+      [{ ...card, constructor: 1 }, ""],
+      [{ ...card, rail: "card" }, ""],
+      [{ ...card, agentId: agent.id }, ""],
+    ];
+    for (const [args, path] of bad) {
+      const { issues } = await mcp.refused("create_card_payment", "VALIDATION_FAILED", { ...args });
+      expect(
+        issues?.map((issue) => issue.path),
+        JSON.stringify(args),
+      ).to.deep.equal([path]);
+    }
+    const { idempotencyKey: _key, ...keyless } = card;
+    await mcp.refused("create_card_payment", "IDEMPOTENCY_KEY_REQUIRED", keyless);
+    await mcp.refused("get_payment", "VALIDATION_FAILED", {});
+    await mcp.refused("get_payment", "VALIDATION_FAILED", { transactionId: 7 });
+    await mcp.refused("get_payment", "VALIDATION_FAILED", { id: "txn_1" });
+    await mcp.refused("get_payment", "NOT_FOUND", { transactionId: "txn_1" });
+    await mcp.refused("get_payment", "VALIDATION_FAILED", { transactionId: "txn_1", more: 1 });
+    await mcp.refused("get_budget", "VALIDATION_FAILED", { agentId: agent.id });
+    for (const args of [
+      { rail: "card", amountCents: 1 },
+      { rail: "wallet", amountCents: 1, merchant: "x" },
+    ]) {
+      await mcp.refused("check_payment", "VALIDATION_FAILED", args);
+    }
+    expect(await counts(world)).to.deep.equal(before);
+  });
+
+  it("no credential, a session, and a mistyped key are HTTP 401 with WWW-Authenticate", async () => {
+    for (const token of [null, world.token, `${agent.key.slice(0, -1)}_`, `svc_org_live_${"0".repeat(46)}`]) {
+      expect(outcome(await post(token, list))).to.deep.equal([401, "UNAUTHORIZED"]);
+    }
+    const failure: unknown = await McpCaller.connect(baseUrl, "nobody").catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(Error);
+  });
+
+  it("a revoked key is dead on the next request", async () => {
+    const revoked = await world.agent();
+    expect((await post(revoked.key, list)).status).to.equal(200);
+    const agents = world.service.db.collection<{ _id: string }>("agents");
+    await agents.updateOne({ _id: revoked.id }, { $set: { key: null } });
+    expect(outcome(await post(revoked.key, list))).to.deep.equal([401, "UNAUTHORIZED"]);
+  });
+
+  it("a paused agent is HTTP 403 AGENT_PAUSED whatever it asks, and works again once resumed", async () => {
+    const paused = await world.agent();
+    const caller = await McpCaller.connect(baseUrl, paused.key);
+    await world.api.ok("pauseAgent", 200, { token: world.token, id: paused.id });
+    for (const body of [list, call("get_budget", {}), "{"]) {
+      expect(outcome(await post(paused.key, body))).to.deep.equal([403, "AGENT_PAUSED"]);
+    }
+    const failure: unknown = await caller.call("get_budget").catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(Error).and.to.include({ code: 403 });
+    await world.api.ok("resumeAgent", 200, { token: world.token, id: paused.id });
+    expect((await caller.call("get_budget")).isError).to.equal(false);
+    await caller.close();
+  });
+
+  it("only POST is served: anything else is 405 with Allow, without a credential too", async () => {
+    for (const method of ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]) {
+      const { headers, status } = await send(baseUrl, "/mcp", { method });
+      expect([status, headers.get("allow")], method).to.deep.equal([405, "POST"]);
+    }
+    expect((await send(baseUrl, "/mcp/", { method: "POST" })).status).to.equal(404);
+  });
+
+  it("bodies have the limits of REST: 413, 415 and 400", async () => {
+    expect(outcome(await post(agent.key, "x".repeat(256 * 1_024 + 1)))).to.deep.equal([
+      413,
+      "PAYLOAD_TOO_LARGE",
+    ]);
+    const text = { ...HEADERS, "content-type": "text/plain" };
+    expect(outcome(await post(agent.key, list, text))).to.deep.equal([415, "UNSUPPORTED_MEDIA_TYPE"]);
+    expect(outcome(await post(agent.key, "{"))).to.deep.equal([400, "VALIDATION_FAILED"]);
+  });
+
+  it("what is no JSON-RPC is a JSON-RPC error without anything internal, and harms nobody", async () => {
+    const odd = [
+      ...["{}", "[]", '{"jsonrpc":"1.0","id":1,"method":"tools/list"}', '{"jsonrpc":"2.0","id":1}'],
+      ...['{"jsonrpc":"2.0","id":{},"method":"x"}', '{"jsonrpc":"2.0","id":1,"method":"resources/list"}'],
+      ...['{"jsonrpc":"2.0","id":1,"method":"__proto__"}', '{"jsonrpc":"2.0","id":1,"method":"constructor"}'],
+      ...[
+        call(7, {}),
+        call({ $gt: "" }, {}),
+        call("get_budget", []),
+        call("get_budget", "x"),
+        call(undefined, {}),
+      ],
+    ];
+    for (const body of odd) {
+      const answer = await post(agent.key, body);
+      expect(answer.status, body).to.be.oneOf([200, 202, 400]);
+      const text = JSON.stringify(answer.body);
+      expect(text, body).not.to.match(/node_modules|\.ts:\d|\.js:\d|mongo|temporal/i);
+      if (body !== "[]") expect(rpcError.safeParse(answer.body).success, `${body}: ${text}`).to.equal(true);
+    }
+    expect((await mcp.call("get_budget")).isError).to.equal(false);
+  });
+
+  it("two agents at once, over many connections, each see their own payments only", async () => {
+    const other = await world.agent();
+    const theirs = await McpCaller.connect(baseUrl, other.key);
+    const paid = await Promise.all([agent.pay(), other.pay(), agent.pay(), other.pay()]);
+    const [mine, foreign] = await Promise.all([mcp.call("list_payments"), theirs.call("list_payments")]);
+    const idsOf = (agentId: string) =>
+      paid
+        .filter(({ transaction }) => transaction.agentId === agentId)
+        .map(({ transaction }) => transaction.id);
+    for (const id of idsOf(agent.id)) {
+      expect(JSON.stringify(mine.body)).to.include(id);
+      expect(JSON.stringify(foreign.body)).not.to.include(id);
+    }
+    expect(JSON.stringify(foreign.body)).to.include(idsOf(other.id)[0]);
+    await theirs.close();
+  });
+});

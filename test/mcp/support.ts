@@ -1,0 +1,80 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { expect } from "chai";
+import { z } from "zod";
+import { derivedTools } from "../../server/mcp/tools.ts";
+import type { AgentTool } from "../../src/contract/agent-tools.ts";
+import { errorBody } from "../../src/contract/records.ts";
+import { operations } from "../../src/contract/registry.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+
+/** A tool's result: its body, that of the REST twin or an error, and which of the two it is. */
+export interface ToolResult {
+  readonly isError: boolean;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+const textOnly = z.tuple([z.strictObject({ type: z.literal("text"), text: z.string() })]);
+const record = z.record(z.string(), z.unknown());
+
+/** A real MCP client with an agent's key; it has listed the tools, so it validates every structured result. */
+export class McpCaller {
+  readonly client: Client;
+
+  private constructor(client: Client) {
+    this.client = client;
+  }
+
+  static async connect(baseUrl: string, key: string): Promise<McpCaller> {
+    const client = new Client({ name: "test", version: "1.0.0" });
+    const requestInit = { headers: { authorization: `Bearer ${key}` } };
+    await client.connect(
+      asTransport(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp`), { requestInit })),
+    );
+    await client.listTools();
+    return new McpCaller(client);
+  }
+
+  /** Calls a tool and holds the result against the contract: text and structured content agree, its schema too. */
+  async call(name: AgentTool, args: Readonly<Record<string, unknown>> = {}): Promise<ToolResult> {
+    const result = CallToolResultSchema.parse(await this.client.callTool({ name, arguments: { ...args } }));
+    const [{ text }] = textOnly.parse(result.content);
+    const body = record.parse(result.structuredContent);
+    expect(JSON.parse(text)).to.deep.equal(body);
+    const isError = result.isError === true;
+    const tool = derivedTools.get(name);
+    const schema = isError || tool === undefined ? errorBody.strict() : operations[tool.operationId].output;
+    const parsed = schema.safeParse(body);
+    expect(parsed.success, `${name}: ${parsed.error?.message ?? ""} in ${text}`).to.equal(true);
+    return { isError, body };
+  }
+
+  /** The body of a call that must succeed, parsed. */
+  async ok<S extends z.ZodType>(output: S, name: AgentTool, args: Readonly<Record<string, unknown>> = {}) {
+    const { body, isError } = await this.call(name, args);
+    expect(isError, JSON.stringify(body)).to.equal(false);
+    return output.parse(body);
+  }
+
+  async refused(name: AgentTool, code: ErrorCode, args: Readonly<Record<string, unknown>> = {}) {
+    const { body, isError } = await this.call(name, args);
+    expect([isError, body["error"]], JSON.stringify(body)).to.deep.equal([true, code]);
+    return errorBody.parse(body);
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+}
+
+type Transport = Parameters<Client["connect"]>[0];
+
+/** The SDK's own transport does not fit its interface under exact optional types. */
+function asTransport(transport: StreamableHTTPClientTransport): Transport;
+function asTransport(transport: object): object {
+  return transport;
+}
+
+/** What a failed connection says of its HTTP answer. */
+export const httpFailure = z.looseObject({ code: z.int() });

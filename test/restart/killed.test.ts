@@ -1,0 +1,167 @@
+import { expect } from "chai";
+import { Load, replay, type Sent } from "./support/load.ts";
+import { Stage } from "./support/stage.ts";
+
+/** The actor does itself what is not confirmed 10 s after it was decided; the rest is the work. */
+const SWEPT_MS = 12_000;
+/** An activity that died with its worker is tried again when its 20 s are over. */
+const RETRIED_MS = 25_000;
+const SOON_MS = 5_000;
+
+/** Long enough to live through a restart, short enough to wait for. */
+const WINDOW_SECONDS = 20;
+const EXPIRY_LATE_MS = 2_000;
+
+type Agent = Awaited<ReturnType<Stage["tenant"]["createAgent"]>>;
+
+describe("A service that is killed with kill -9", function () {
+  this.timeout(90_000);
+  let stage: Stage;
+
+  const createAgent = (fields: Readonly<Record<string, unknown>> = {}): Promise<Agent> =>
+    stage.tenant.createAgent({ autoApprovalThresholdCents: 1_000, ...fields });
+
+  /** Clients in the midst of paying, two agents of whom one runs out of its budget. */
+  async function startLoad(name: string): Promise<Load> {
+    const agents = await Promise.all([
+      createAgent({ budgetCents: 100_000 }),
+      createAgent({ budgetCents: 2_000 }),
+    ]);
+    const apiKeys = agents.map(({ apiKey }) => apiKey);
+    const load = new Load({ apiKeys, apis: [stage.tenant.api], clients: 6, name });
+    await load.untilPaid(60);
+    return load;
+  }
+
+  async function expectReplaysToSettle(sent: readonly Sent[]): Promise<void> {
+    expect(sent.filter(({ status }) => status === null)).to.have.lengthOf(6);
+    expect(sent.filter(({ status }) => status !== null && status !== 201)).to.deep.equal([]);
+    await replay(stage.tenant.api, sent);
+  }
+
+  before(async () => {
+    stage = await Stage.set({ APPROVAL_WINDOW_SECONDS: String(WINDOW_SECONDS) });
+  });
+  after(() => stage.service.dispose());
+
+  describe("alone", () => {
+    let agent: Agent;
+    let onHold: string;
+    let sent: readonly Sent[];
+
+    before(async () => {
+      agent = await createAgent();
+      const { apiKey } = agent;
+      const { tenant } = stage;
+      await stage.arm(
+        "before-rail",
+        "after-rail",
+        "after-projection",
+        "before-approval-starts",
+        "before-approval-is-told",
+      );
+      const load = await startLoad("alone");
+      const { approval } = await tenant.api.pay(apiKey, {
+        merchant: "before-approval-is-told",
+        amountCents: 3_000,
+      });
+      void tenant.approve(approval?.id ?? "").catch(() => null);
+      await stage.payAndHold(apiKey, "before-rail", 100);
+      await stage.payAndHold(apiKey, "after-rail", 200);
+      await stage.payAndHold(apiKey, "after-projection", 400);
+      onHold = (await stage.payAndHold(apiKey, "before-approval-starts", 4_000)).transactionId;
+      await stage.heldAt("before-approval-is-told");
+      await stage.service.killMain();
+      sent = await load.stop();
+      await stage.restart();
+    });
+
+    it("between decision, rail, projection and confirmation, or before an approval's workflow knows: the actor finishes each in time, once", async () => {
+      const { tenant } = stage;
+      await tenant.expectTotals(agent.agent.id, { spentCents: 3_700, reservedCents: 4_000 }, SWEPT_MS);
+      const { approval } = await tenant.api.payment(agent.apiKey, onHold);
+      expect(await tenant.approve(approval?.id ?? "")).to.equal("approved");
+      await tenant.expectTotals(agent.agent.id, { spentCents: 7_700, reservedCents: 0 }, SOON_MS);
+    });
+
+    it("under load: a replay finds what was answered, makes what was not, and the books agree", async () => {
+      await expectReplaysToSettle(sent);
+      await stage.tenant.expectBooksToAgree(SWEPT_MS);
+    });
+  });
+
+  describe("together with all engines, at once", () => {
+    let paying: Agent;
+    let holding: Agent;
+    let following: Agent;
+    let lost: { readonly beforeRail: string; readonly afterRail: string };
+    let held: readonly { readonly approvalId: string; readonly expiresAt: number }[];
+    let sent: readonly Sent[];
+
+    const hold = async (amountCents: number) => {
+      const { approval } = await stage.tenant.api.pay(holding.apiKey, { amountCents });
+      if (approval === null) throw new Error("the payment was not held");
+      return { approvalId: approval.id, expiresAt: Date.parse(approval.expiresAt) };
+    };
+
+    before(async () => {
+      [paying, holding, following] = await Promise.all([createAgent(), createAgent(), createAgent()]);
+      const { tenant } = stage;
+      await stage.arm("before-rail", "after-rail", "after-approved-rail");
+      held = [await hold(2_000), await hold(3_000)];
+      const load = await startLoad("together");
+      const executing = await tenant.api.pay(following.apiKey, {
+        merchant: "after-approved-rail",
+        amountCents: 1_001,
+      });
+      void tenant.approve(executing.approval?.id ?? "").catch(() => null);
+      await stage.heldAt("after-approved-rail");
+      await tenant.api.pay(following.apiKey, { merchant: "sandbox-slow", amountCents: 10 });
+      await tenant.api.pay(following.apiKey, { merchant: "sandbox-reverse", amountCents: 20 });
+      lost = {
+        beforeRail: (await stage.payAndHold(paying.apiKey, "before-rail", 100)).transactionId,
+        afterRail: (await stage.payAndHold(paying.apiKey, "after-rail", 200)).transactionId,
+      };
+      await stage.service.killEverything();
+      sent = await load.stop();
+      await stage.restart();
+    });
+
+    it("while the rail is called: the lost payment is made once, its replay is told so, the next is not confused with it", async () => {
+      const { tenant } = stage;
+      const [next, again] = await Promise.all([
+        tenant.api.pay(paying.apiKey, { merchant: "the next one", amountCents: 300 }),
+        stage.payAgain(paying.apiKey, "before-rail", 100),
+      ]);
+      expect(next.transaction).to.include({ merchant: "the next one", amountCents: 300, status: "approved" });
+      expect(next.transaction.id).not.to.be.oneOf([lost.beforeRail, lost.afterRail]);
+      // 200: it was decided before the kill, durably, and not anew.
+      expect(again).to.include({ status: 200, transactionId: lost.beforeRail });
+
+      await tenant.expectTotals(paying.agent.id, { spentCents: 600, reservedCents: 0 }, SWEPT_MS);
+      const late = await stage.payAgain(paying.apiKey, "after-rail", 200);
+      expect(late).to.include({ status: 200, transactionId: lost.afterRail });
+    });
+
+    it("with payments on hold: one is still approved, the other expires on time", async () => {
+      const { tenant } = stage;
+      const [first, second] = held;
+      expect(await tenant.approve(first?.approvalId ?? "")).to.equal("approved");
+      await tenant.expectTotals(holding.agent.id, { spentCents: 2_000, reservedCents: 3_000 }, SOON_MS);
+      const expiresAt = second?.expiresAt ?? 0;
+      const within = expiresAt + EXPIRY_LATE_MS - Date.now();
+      await tenant.expectTotals(holding.agent.id, { spentCents: 2_000, reservedCents: 0 }, within);
+      expect(Date.now()).to.be.at.least(expiresAt);
+    });
+
+    it("under load: a replay finds what was answered, makes what was not", async () => {
+      await expectReplaysToSettle(sent);
+    });
+
+    it("while an approved payment is carried out and others settle: each ends as it should, and the books agree", async () => {
+      const { tenant } = stage;
+      await tenant.expectTotals(following.agent.id, { spentCents: 1_011, reservedCents: 0 }, RETRIED_MS);
+      await tenant.expectBooksToAgree(SWEPT_MS);
+    });
+  });
+});

@@ -1,0 +1,118 @@
+import { expect } from "chai";
+import { z } from "zod";
+import type { Answer, Api } from "../../support/api.ts";
+import { until } from "../../support/process.ts";
+
+/** One payment that a client asked for, and how that went. */
+export interface Sent {
+  readonly apiKey: string;
+  readonly idempotencyKey: string;
+  readonly merchant: string;
+  readonly amountCents: number;
+  readonly ms: number;
+  /** Null: the line broke before there was an answer. */
+  readonly status: number | null;
+  readonly transactionId: string | null;
+}
+
+export interface LoadOptions {
+  readonly apiKeys: readonly string[];
+  readonly apis: readonly Api[];
+  /** Clients that each pay one payment after another. */
+  readonly clients: number;
+  /** Tells one load's payments from another's. */
+  readonly name: string;
+}
+
+const paid = z.object({ transaction: z.object({ id: z.string(), status: z.string() }) });
+const SOON_MS = 30_000;
+
+/**
+ * Clients that pay as fast as they are answered, each payment under a key of its own and with an amount that its
+ * number gives. A client whose line breaks gives up; one that is told 503 goes on with its next payment.
+ */
+export class Load {
+  readonly #options: LoadOptions;
+  readonly #sent: Sent[] = [];
+  readonly #clients: Promise<void>[];
+  #number = 0;
+  #stopped = false;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    this.#clients = Array.from({ length: options.clients }, (_none, index) => this.#run(index));
+  }
+
+  async #run(client: number): Promise<void> {
+    const { apiKeys, apis } = this.#options;
+    const apiKey = apiKeys[client % apiKeys.length];
+    const api = apis[client % apis.length];
+    if (apiKey === undefined || api === undefined) throw new Error("a load needs a key and a service");
+    while (!this.#stopped) {
+      this.#number += 1;
+      const one = await pay(api, apiKey, `${this.#options.name}-${this.#number}`, 1 + (this.#number % 97));
+      this.#sent.push(one);
+      if (one.status === null) return;
+    }
+  }
+
+  get sent(): readonly Sent[] {
+    return this.#sent;
+  }
+
+  /** Waits until so many more payments were made. */
+  async untilPaid(more: number): Promise<void> {
+    const count = (): number => this.#sent.filter(({ transactionId }) => transactionId !== null).length;
+    const wanted = count() + more;
+    await until(`${more} more payments`, SOON_MS, () => (count() >= wanted ? true : null));
+  }
+
+  /** The clients stop after the payment at hand. */
+  async stop(): Promise<readonly Sent[]> {
+    this.#stopped = true;
+    await Promise.all(this.#clients);
+    return this.#sent;
+  }
+}
+
+export async function pay(
+  api: Api,
+  apiKey: string,
+  idempotencyKey: string,
+  amountCents: number,
+  merchant = `shop ${idempotencyKey}`,
+): Promise<Sent> {
+  const startedAt = performance.now();
+  const answer = await api.payRaw(apiKey, { idempotencyKey, merchant, amountCents }).catch(() => null);
+  const ms = performance.now() - startedAt;
+  const transactionId = answer === null ? null : transactionOf(answer);
+  return { apiKey, idempotencyKey, merchant, amountCents, ms, status: answer?.status ?? null, transactionId };
+}
+
+function transactionOf({ status, body }: Answer): string | null {
+  return status === 200 || status === 201 ? paid.parse(body).transaction.id : null;
+}
+
+const REPLAYS_AT_ONCE = 8;
+
+/**
+ * Sends every payment again under its key, as a client does that wants to know. Each must be answered as paid; one
+ * that was answered before with the same transaction. Answers the transactions' ids.
+ */
+export async function replay(api: Api, sent: readonly Sent[]): Promise<readonly string[]> {
+  const ids: string[] = [];
+  let next = 0;
+  const client = async (): Promise<void> => {
+    for (let one = sent[next++]; one !== undefined; one = sent[next++]) {
+      const again = await pay(api, one.apiKey, one.idempotencyKey, one.amountCents, one.merchant);
+      if (again.transactionId === null) throw new Error(`${one.idempotencyKey}: replayed, ${again.status}`);
+      if (one.transactionId !== null) {
+        expect([again.status, again.transactionId]).to.deep.equal([200, one.transactionId]);
+      }
+      ids.push(again.transactionId);
+    }
+  };
+  await Promise.all(Array.from({ length: REPLAYS_AT_ONCE }, client));
+  expect(new Set(ids).size, "a transaction for each key").to.equal(sent.length);
+  return ids;
+}

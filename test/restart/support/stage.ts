@@ -1,0 +1,83 @@
+import { join } from "node:path";
+import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
+import { ServiceProcess } from "../../support/process.ts";
+import { pay, type Sent } from "./load.ts";
+import { arm, disarm, heldPattern, type Point, POINTS_FOLDER } from "./points.ts";
+import { type Place, Tenant } from "./tenant.ts";
+
+const HELD_MS = 10_000;
+
+/** A service in which payments can be held at points, with one organization on it. */
+export class Stage {
+  readonly service: ServiceProcess;
+  readonly tenant: Tenant;
+  readonly #points: string;
+
+  private constructor(service: ServiceProcess, tenant: Tenant, points: string) {
+    this.service = service;
+    this.tenant = tenant;
+    this.#points = points;
+  }
+
+  static async set(env: NodeJS.ProcessEnv = {}): Promise<Stage> {
+    const service = await ServiceProcess.create({ entry: "test/restart/crashing-main.ts", env });
+    try {
+      const points = join(service.dataDir, "points");
+      const runtime = await service.start({ [POINTS_FOLDER]: points });
+      return new Stage(service, await Tenant.create(placeOf(service, runtime)), points);
+    } catch (error) {
+      await service.dispose();
+      throw error;
+    }
+  }
+
+  arm(...points: readonly Point[]): Promise<void> {
+    return arm(this.#points, ...points);
+  }
+
+  /** Lets go of everything that is held. */
+  disarm(): Promise<void> {
+    return disarm(this.#points);
+  }
+
+  /** Starts the service again on the same folder, with nothing left to be held. */
+  async restart(): Promise<void> {
+    await this.disarm();
+    await this.meet(await this.service.start({ [POINTS_FOLDER]: this.#points }));
+  }
+
+  /** Turns to the service where it is now. */
+  meet(runtime: RuntimeFile): Promise<void> {
+    return this.tenant.meet(placeOf(this.service, runtime));
+  }
+
+  /** Waits until a payment stands at the point; answers its transaction's id. */
+  async heldAt(point: Point): Promise<string> {
+    const [, transactionId = ""] = await this.service.child.printed(heldPattern(point), HELD_MS);
+    return transactionId;
+  }
+
+  /** Pays at a point and waits until the payment stands there: its request is still unanswered. */
+  async payAndHold(apiKey: string, point: Point, amountCents: number): Promise<Held> {
+    const answer = pay(this.tenant.api, apiKey, `key ${point}`, amountCents, point);
+    const transactionId = await Promise.race([this.heldAt(point), answer.then(() => null)]);
+    if (transactionId === null) throw new Error(`the payment to ${point} was not held`);
+    return { transactionId, answer };
+  }
+
+  /** The client of `payAndHold` tries again under the same key. */
+  payAgain(apiKey: string, point: Point, amountCents: number): Promise<Sent> {
+    return pay(this.tenant.api, apiKey, `key ${point}`, amountCents, point);
+  }
+}
+
+export interface Held {
+  readonly transactionId: string;
+  readonly answer: Promise<Sent>;
+}
+
+const placeOf = (service: ServiceProcess, { baseUrl, mongodb }: RuntimeFile): Place => ({
+  baseUrl,
+  mongodbUri: mongodb.uri,
+  env: service.env,
+});
