@@ -1,5 +1,4 @@
 import type { Collection } from "mongodb";
-import { MongoError } from "mongodb";
 import type { AgentDocument } from "../activities/documents.ts";
 import { classifyApiKey } from "../src/domain/api-key.ts";
 import { refusal } from "../src/domain/errors.ts";
@@ -7,6 +6,11 @@ import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
 import type { Principal } from "./principals.ts";
+import { isUnavailable } from "./unavailable.ts";
+import { within } from "./within.ts";
+
+/** The part of a caller's 5 s that its credential's check may take. */
+const AUTHENTICATION_MS = 3_000;
 
 export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
@@ -33,10 +37,11 @@ export class Authenticator {
     const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
     if (token === undefined) return unauthorized();
     try {
-      if (classifyApiKey(token) === "agent") return await this.#agent(token);
-      return await this.#dependencies.authenticateSession(token);
+      const isAgent = classifyApiKey(token) === "agent";
+      const check = isAgent ? this.#agent(token) : this.#dependencies.authenticateSession(token);
+      return await within(AUTHENTICATION_MS, check);
     } catch (error) {
-      if (!(error instanceof MongoError)) throw error;
+      if (!isUnavailable(error)) throw error;
       return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
     }
   }

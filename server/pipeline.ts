@@ -1,4 +1,3 @@
-import { MongoError } from "mongodb";
 import type { z } from "zod";
 import type { OperationId } from "../src/contract/registry.ts";
 import { operations } from "../src/contract/registry.ts";
@@ -7,11 +6,18 @@ import type { Refusal, ValidationIssue } from "../src/domain/errors.ts";
 import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
-import { ActorUnavailable } from "./actors/mailbox.ts";
 import { authorize, authorizeBody } from "./authorize.ts";
 import type { Handlers, Reply } from "./handlers/types.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principals.ts";
+import { isUnavailable } from "./unavailable.ts";
+import { within } from "./within.ts";
+
+/**
+ * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What
+ * takes longer goes on, and a replay of its idempotency key tells what became of it.
+ */
+const ANSWER_MS = 4_000;
 
 /** A request's parts before they are parsed. */
 export interface RawInput {
@@ -48,15 +54,20 @@ export class Pipeline {
   }
 
   /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
-  async handle(id: OperationId, raw: RawInput, principal: Principal | null): Promise<Result<Reply<unknown>>> {
+  async handle(
+    id: OperationId,
+    raw: RawInput,
+    principal: Principal | null,
+    elapsedMs: number,
+  ): Promise<Result<Reply<unknown>>> {
     const denied = authorizeBody(operations[id].access, principal, raw.body);
     if (denied !== null) return refused(denied);
     const input = parseInput(operations[id], raw);
     if (!input.ok) return input;
     try {
-      return await this.#handlerOf(id)(input.value, { principal });
+      return await within(ANSWER_MS - elapsedMs, this.#handlerOf(id)(input.value, { principal }));
     } catch (error) {
-      return refused(this.#refusalOf(id, error));
+      return refused(this.#refusalOf(id, raw.body, error));
     }
   }
 
@@ -65,38 +76,49 @@ export class Pipeline {
     return this.#dependencies.handlers[id] as AnyHandler;
   }
 
-  #refusalOf(id: OperationId, error: unknown): Refusal {
+  #refusalOf(id: OperationId, body: unknown, error: unknown): Refusal {
     const { logger } = this.#dependencies;
     if (isUnavailable(error)) {
       logger.warn({ operation: id, err: error }, "a part of the service is not reachable");
-      return refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
+      const code = isReplayableCreate(operations[id], body) ? "CREATE_RETRYABLE" : "SERVICE_UNAVAILABLE";
+      return refusal(code, undefined, { retryAfterSeconds: 1 });
     }
     logger.error({ operation: id, err: error }, "an operation failed unexpectedly");
     return refusal("INTERNAL");
   }
 }
 
-export const isUnavailable = (error: unknown): boolean =>
-  error instanceof ActorUnavailable || error instanceof MongoError;
+const hasIdempotencyKey = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && "idempotencyKey" in body;
+
+const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
+  errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
 
 function parseInput(operation: Operation, raw: RawInput): Result<RawInput> {
   const params = operation.params.safeParse(raw.params);
-  if (!params.success) return refused(refusal("NOT_FOUND"));
+  const idIssues = argumentIssues(operation, params.error);
+  if (!params.success && idIssues.length === 0) return refused(refusal("NOT_FOUND"));
   const query = operation.query.safeParse(raw.query);
   const body = operation.body.safeParse(raw.body);
-  if (query.success && body.success) {
+  if (params.success && query.success && body.success) {
     return ok({ params: params.data, query: query.data, body: body.data });
   }
   if (lacksIdempotencyKey(operation, raw.body)) return refused(refusal("IDEMPOTENCY_KEY_REQUIRED"));
-  const issues = [...issuesOf(query.error), ...issuesOf(body.error)];
+  const issues = [...idIssues, ...issuesOf(query.error), ...issuesOf(body.error)];
   if (issues.every((issue) => issue.path === "cursor")) return refused(refusal("BAD_CURSOR"));
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+}
+
+/** In a path an id is text, and a malformed one names nothing: 404. As a tool's argument it can be missing, too. */
+function argumentIssues({ tool }: Operation, error: z.ZodError | undefined): ValidationIssue[] {
+  const notText = (error?.issues ?? []).filter(({ code }) => code === "invalid_type");
+  return notText.map(({ message }) => ({ path: tool?.idName ?? "id", message }));
 }
 
 /** A missing key has a code of its own, whatever else is wrong: the caller must make and keep one first. */
 function lacksIdempotencyKey(operation: Operation, body: unknown): boolean {
   if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED")) return false;
-  return typeof body === "object" && body !== null && !Array.isArray(body) && !("idempotencyKey" in body);
+  return typeof body === "object" && body !== null && !Array.isArray(body) && !hasIdempotencyKey(body);
 }
 
 /** Issues in a reported answer at the most. */

@@ -9,8 +9,8 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AgentCreateDocument } from "../collections.ts";
 import { newId, newUuid, payloadHash, shortHash } from "../ids.ts";
-import { isUnavailable } from "../pipeline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
+import { NotInTime, within } from "../within.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
@@ -31,18 +31,15 @@ type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
 
 const DUPLICATE_KEY = 11_000;
 
+/** How long a read waits for records to catch up with their actors: a busy or unreachable one does not hold it up. */
+const CATCH_UP_MS = 2_000;
+
 /** Agents (management-api.md sections 2.1, 3.1 and 4.1). */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
   const { actors, clock, collections, lists, mailboxes } = dependencies;
 
   const find = (id: string, principal: ManagementPrincipal) =>
     collections.agents.findOne({ _id: id, organizationId: principal.organizationId });
-
-  /** Looks an agent up after its record has caught up with what this server carried out. */
-  async function current(id: string, principal: ManagementPrincipal): Promise<AgentDocument | null> {
-    await mailboxes.flush(id);
-    return find(id, principal);
-  }
 
   async function budgetPolicy(agentId: string) {
     await mailboxes.flush(agentId);
@@ -54,7 +51,9 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     if ((await find(id, principal)) === null) return refused(refusal("NOT_FOUND"));
     const reply = await mailboxes.submit(id, { kind });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
-    const agent = await current(id, principal);
+    // The record is what keeps a paused agent's key out, so the answer waits until it says so.
+    await mailboxes.flush(id);
+    const agent = await find(id, principal);
     return agent === null ? refused(refusal("NOT_FOUND")) : ok({ body: { agent: agentView(agent) } });
   }
 
@@ -62,7 +61,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     createAgent: createAgentHandler(dependencies),
 
     async listAgents({ query }, { principal }) {
-      await mailboxes.flushAll();
+      await caughtUp(mailboxes.flushAll());
       const filter: Filter<AgentDocument> = {
         organizationId: principal.organizationId,
         ...(query.projectId === undefined ? {} : { projectId: query.projectId }),
@@ -83,7 +82,8 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     },
 
     async getAgent({ params }, { principal }) {
-      const agent = await current(params.id, principal);
+      await caughtUp(mailboxes.flush(params.id));
+      const agent = await find(params.id, principal);
       return agent === null ? refused(refusal("NOT_FOUND")) : ok({ body: { agent: agentView(agent) } });
     },
 
@@ -104,6 +104,14 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     pauseAgent: ({ params }, { principal }) => setLifecycle(params.id, "pause", principal),
     resumeAgent: ({ params }, { principal }) => setLifecycle(params.id, "resume", principal),
   };
+}
+
+async function caughtUp(flush: Promise<void>): Promise<void> {
+  try {
+    await within(CATCH_UP_MS, flush);
+  } catch (error) {
+    if (!(error instanceof NotInTime)) throw error;
+  }
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
@@ -223,14 +231,7 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
     return ok({ body: { agent: agentView(agent), apiKey, mcpConfigBlock: mcpConfig(mcpUrl, apiKey) } });
   }
 
-  return async ({ body }, { principal }) => {
-    try {
-      return await create(body, principal);
-    } catch (error) {
-      if (body.idempotencyKey === undefined || !isUnavailable(error)) throw error;
-      return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
-    }
-  };
+  return ({ body }, { principal }) => create(body, principal);
 }
 
 /** A session gets the key once and never again (management-api.md section 4.1, rule 4). */

@@ -35,12 +35,14 @@ async function serve(
   request: Request,
   response: Response,
 ): Promise<void> {
+  const began = performance.now();
   let principal: Principal | null = null;
   if (operation.access.kind !== "public") {
     const authenticated = await authenticator.authenticate(request.headers.authorization);
     if (!authenticated.ok) return sendRefusal(response, authenticated.refusal);
     principal = authenticated.value;
   }
+  const elapsedMs = performance.now() - began;
   const denied = pipeline.authorize(id, principal);
   if (denied !== null) return sendRefusal(response, denied);
   const body = await readBody(request, response);
@@ -51,7 +53,7 @@ async function serve(
     query: coerceQuery(operation.query, request.query),
     body: body.value,
   };
-  const result = await pipeline.handle(id, raw, principal);
+  const result = await pipeline.handle(id, raw, principal, elapsedMs);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const status = result.value.status ?? http.successStatus;
   if (status === 204) response.status(204).end();

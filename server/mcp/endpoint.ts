@@ -34,13 +34,16 @@ const INSTRUCTIONS =
  */
 export function mcpEndpoint(dependencies: McpDependencies): RequestHandler {
   return async (request, response) => {
+    const began = performance.now();
     const authenticated = await dependencies.authenticator.authenticate(request.headers.authorization);
     if (!authenticated.ok) return sendRefusal(response, authenticated.refusal);
     // Only agents have a band yet; anything else is no credential here.
     if (authenticated.value.type !== "agent") return sendRefusal(response, refusal("UNAUTHORIZED"));
+    const elapsedMs = performance.now() - began;
     const body = await readBody(request, response);
     if (!body.ok) return sendRefusal(response, body.refusal);
-    await serve(bandOf(dependencies.pipeline, authenticated.value), request, response, body.value);
+    const band = bandOf(dependencies.pipeline, authenticated.value, elapsedMs);
+    await serve(band, request, response, body.value);
   };
 }
 
@@ -63,7 +66,7 @@ function asTransport(transport: object): object {
 }
 
 /** The agent band as one agent's key sees it. */
-function bandOf(pipeline: Pipeline, principal: AgentPrincipal): Server {
+function bandOf(pipeline: Pipeline, principal: AgentPrincipal, elapsedMs: number): Server {
   const server = new Server(
     { name: "agent-spending-control", version: "1.0.0" },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
@@ -78,7 +81,8 @@ function bandOf(pipeline: Pipeline, principal: AgentPrincipal): Server {
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
     const denied = pipeline.authorize(tool.operationId, principal);
     if (denied !== null) return failure(denied);
-    const result = await pipeline.handle(tool.operationId, tool.inputOf(params.arguments ?? {}), principal);
+    const input = tool.inputOf(params.arguments ?? {});
+    const result = await pipeline.handle(tool.operationId, input, principal, elapsedMs);
     return result.ok ? structured(result.value.body) : failure(result.refusal);
   });
   return server;

@@ -27,10 +27,7 @@ describe("the log", () => {
     const secrets: string[] = [];
     try {
       const { email, password } = shared.organization;
-      const api = worldOf(
-        { ...service, organization: () => shared.service.organization() },
-        shared.organization,
-      ).api;
+      const api = worldOf(service, shared.organization).api;
       const session = await api.ok("signIn", 200, { body: { email, password } });
       const { token } = session;
       const wrong = { email, password: `${password} is wrong` };

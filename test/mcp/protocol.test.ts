@@ -76,11 +76,12 @@ describe("MCP as a protocol", () => {
     }
     const { idempotencyKey: _key, ...keyless } = card;
     await mcp.refused("create_card_payment", "IDEMPOTENCY_KEY_REQUIRED", keyless);
-    await mcp.refused("get_payment", "VALIDATION_FAILED", {});
-    await mcp.refused("get_payment", "VALIDATION_FAILED", { transactionId: 7 });
+    for (const args of [{}, { transactionId: 7 }, { transactionId: null }]) {
+      const { issues } = await mcp.refused("get_payment", "VALIDATION_FAILED", args);
+      expect(issues?.map(({ path }) => path)).to.deep.equal(["transactionId"]);
+    }
     await mcp.refused("get_payment", "VALIDATION_FAILED", { id: "txn_1" });
     await mcp.refused("get_payment", "NOT_FOUND", { transactionId: "txn_1" });
-    await mcp.refused("get_payment", "VALIDATION_FAILED", { transactionId: "txn_1", more: 1 });
     await mcp.refused("get_budget", "VALIDATION_FAILED", { agentId: agent.id });
     for (const args of [
       { rail: "card", amountCents: 1 },

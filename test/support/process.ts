@@ -260,6 +260,6 @@ export class ServiceProcess {
     for (const { pid } of await this.processes()) signalProcess(pid, "SIGKILL");
     await this.untilNothingRuns(END_MS);
     if (process.env["KEEP_DIRS"] === undefined)
-    await rm(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
+      await rm(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
   }
 }

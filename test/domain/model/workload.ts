@@ -73,7 +73,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kindOf("arrive"), pick, again: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: kindOf("rail_step"), pick }) },
   { weight: 2, arbitrary: fc.record({ kind: kindOf("policy"), patch, stale: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("pause", "record") }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom("pause", "record") }) },
   { weight: 2, arbitrary: fc.record({ kind: kindOf("resume") }) },
   {
     weight: 4,

@@ -22,10 +22,14 @@ export interface LoadOptions {
   readonly clients: number;
   /** Tells one load's payments from another's. */
   readonly name: string;
+  /** Every so many turns a client repeats one of the load's earlier payments instead, under its key. */
+  readonly retryEvery?: number;
 }
 
 const paid = z.object({ transaction: z.object({ id: z.string(), status: z.string() }) });
-const SOON_MS = 30_000;
+const PAID_MS = 30_000;
+/** A prime, so that the retries go through all that was sent. */
+const RETRY_STRIDE = 7_919;
 
 /**
  * Clients that pay as fast as they are answered, each payment under a key of its own and with an amount that its
@@ -36,11 +40,15 @@ export class Load {
   readonly #sent: Sent[] = [];
   readonly #clients: Promise<void>[];
   #number = 0;
+  #turns = 0;
+  #retries = 0;
   #stopped = false;
 
   constructor(options: LoadOptions) {
     this.#options = options;
     this.#clients = Array.from({ length: options.clients }, (_none, index) => this.#run(index));
+    // What went wrong is told by `stop`.
+    for (const client of this.#clients) client.catch(() => undefined);
   }
 
   async #run(client: number): Promise<void> {
@@ -49,6 +57,11 @@ export class Load {
     const api = apis[client % apis.length];
     if (apiKey === undefined || api === undefined) throw new Error("a load needs a key and a service");
     while (!this.#stopped) {
+      this.#turns += 1;
+      if (this.#turns % (this.#options.retryEvery ?? Infinity) === 0) {
+        await this.#retry(api);
+        continue;
+      }
       this.#number += 1;
       const one = await pay(api, apiKey, `${this.#options.name}-${this.#number}`, 1 + (this.#number % 97));
       this.#sent.push(one);
@@ -56,15 +69,28 @@ export class Load {
     }
   }
 
+  /** Repeats an earlier payment: the latest, the earliest, or one in between, as the turn has it. */
+  async #retry(api: Api): Promise<void> {
+    const one = this.#sent[(this.#turns * RETRY_STRIDE) % this.#sent.length];
+    if (one === undefined) return;
+    await replay(api, [one]);
+    this.#retries += 1;
+  }
+
+  /** Repeated payments, each answered as the first time. */
+  get retries(): number {
+    return this.#retries;
+  }
+
   get sent(): readonly Sent[] {
     return this.#sent;
   }
 
   /** Waits until so many more payments were made. */
-  async untilPaid(more: number): Promise<void> {
+  async untilPaid(more: number, withinMs = PAID_MS): Promise<void> {
     const count = (): number => this.#sent.filter(({ transactionId }) => transactionId !== null).length;
     const wanted = count() + more;
-    await until(`${more} more payments`, SOON_MS, () => (count() >= wanted ? true : null));
+    await until(`${more} more payments`, withinMs, () => (count() >= wanted ? true : null));
   }
 
   /** The clients stop after the payment at hand. */

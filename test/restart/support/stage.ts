@@ -41,9 +41,9 @@ export class Stage {
   }
 
   /** Starts the service again on the same folder, with nothing left to be held. */
-  async restart(): Promise<void> {
+  async restart(env: NodeJS.ProcessEnv = {}): Promise<void> {
     await this.disarm();
-    await this.meet(await this.service.start({ [POINTS_FOLDER]: this.#points }));
+    await this.meet(await this.service.start({ [POINTS_FOLDER]: this.#points, ...env }));
   }
 
   /** Turns to the service where it is now. */

@@ -65,7 +65,8 @@ export class Tenant {
 
   async usage(agentId: string) {
     const path = `/v1/agents/${agentId}/budget-policy`;
-    const { body } = await this.#api.call("GET", path, { token: this.#token });
+    const { body, status } = await this.#api.call("GET", path, { token: this.#token });
+    expect(status, `${agentId}: ${JSON.stringify(body)}`).to.equal(200);
     return budgetPolicy.parse(body).usage;
   }
 

@@ -1,0 +1,159 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { AGENT_TOOLS } from "../../src/contract/agent-tools.ts";
+import { define } from "../../src/contract/define.ts";
+import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
+import { cents, idempotencyKey, name, paymentCents, text } from "../../src/contract/primitives.ts";
+import { operationList } from "../../src/contract/registry.ts";
+import { ERRORS } from "../../src/domain/errors.ts";
+
+/** The specification's own list of what this capability has (issue 4, "Operations of this issue"). */
+const ROUTES = [
+  ...["post /v1/agents", "get /v1/agents", "get /v1/agents/:id"],
+  ...["get /v1/agents/:id/budget-policy", "patch /v1/agents/:id/budget-policy"],
+  ...["post /v1/agents/:id/pause", "post /v1/agents/:id/resume"],
+  ...["post /v1/payments", "get /v1/payments", "get /v1/payments/:id", "post /v1/payments/:id/cancel"],
+  ...["get /v1/approvals/pending", "get /v1/approvals/completed"],
+  ...["post /v1/approvals/:id/approve", "post /v1/approvals/:id/deny", "get /v1/transactions"],
+  ...["post /v1/auth/sign-in", "post /v1/auth/sign-out", "post /v1/auth/refresh", "get /v1/auth/me"],
+  ...["post /v1/auth/totp", "post /v1/auth/totp/confirm", "post /v1/auth/step-up"],
+];
+
+/** Codes and statuses as management-api.md section 7 and decisions.md section 1 print them, written out once more. */
+const STATUSES: Readonly<Record<number, readonly string[]>> = {
+  400: ["VALIDATION_FAILED", "IDEMPOTENCY_KEY_REQUIRED", "BAD_CURSOR"],
+  401: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED"],
+  403: [
+    ...["AGENT_PAUSED", "INSUFFICIENT_SCOPE", "OUTSIDE_BINDING", "SESSION_REQUIRED", "ROLE_REQUIRED"],
+    ...["STEP_UP_REQUIRED", "TOOL_NOT_ALLOWED", "WRONG_CREDENTIAL"],
+    ...["SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+  ],
+  404: ["NOT_FOUND"],
+  409: [
+    ...["VERSION_CONFLICT", "REQUEST_IN_PROGRESS", "ORG_NOT_READY", "AGENT_ARCHIVED", "CONTAINER_ARCHIVED"],
+    ...["APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED", "PAYMENT_NOT_CANCELLABLE"],
+  ],
+  413: ["PAYLOAD_TOO_LARGE"],
+  415: ["UNSUPPORTED_MEDIA_TYPE"],
+  422: ["IDEMPOTENCY_KEY_REUSED"],
+  429: ["RATE_LIMITED"],
+  500: ["INTERNAL"],
+  503: ["CREATE_RETRYABLE", "SERVICE_UNAVAILABLE"],
+};
+
+describe("the contract", () => {
+  it("has every operation of the specification so far, each at its method and path, once", () => {
+    const routes = operationList.flatMap(([, { http }]) =>
+      http === null ? [] : [`${http.method} ${http.path}`],
+    );
+    expect(routes.toSorted()).to.deep.equal(ROUTES.toSorted());
+  });
+
+  it("errors have the statuses of the specification", () => {
+    for (const [status, codes] of Object.entries(STATUSES)) {
+      for (const code of codes) {
+        const entry = Object.entries(ERRORS).find(([each]) => each === code)?.[1];
+        expect(entry?.status, code).to.equal(Number(status));
+      }
+    }
+    expect(Object.values(STATUSES).flat().toSorted()).to.deep.equal(Object.keys(ERRORS).toSorted());
+  });
+
+  it("a tool's name is an agent's scope, unique, and the access of its operation asks for it", () => {
+    const tools = operationList.flatMap(([id, { access, tool }]) =>
+      tool === null ? [] : [{ id, access, tool }],
+    );
+    expect(new Set(tools.map(({ tool }) => tool.name)).size).to.equal(tools.length);
+    for (const { access, id, tool } of tools) {
+      expect([...AGENT_TOOLS]).to.include(tool.name);
+      expect(access.kind === "agent" && access.tools.includes(tool.name), id).to.equal(true);
+    }
+  });
+
+  it("reads change nothing by their method, and what only reads says so", () => {
+    for (const [id, { http, tool }] of operationList) {
+      if (http === null || tool === null) continue;
+      expect(tool.hints.readOnly, id).to.equal(http.method === "get");
+    }
+  });
+
+  it("no object that goes in or out takes a field it does not name", () => {
+    const open: string[] = [];
+    const visit = (where: string, value: unknown): void => {
+      if (typeof value !== "object" || value === null) return;
+      if ("properties" in value && !("additionalProperties" in value)) open.push(where);
+      for (const [key, child] of Object.entries(value)) visit(`${where}.${key}`, child);
+    };
+    for (const [id, { body, output, params, query }] of operationList) {
+      for (const [part, schema] of Object.entries({ body, output, params, query })) {
+        visit(`${id}.${part}`, jsonSchemaOf(schema, "#/$defs/"));
+      }
+    }
+    expect(open).to.deep.equal([]);
+  });
+
+  it("every list takes limit and cursor, answers nextCursor, and may refuse the cursor", () => {
+    const lists = operationList.filter(([, { query }]) => "limit" in query.shape);
+    for (const [id, { errors, output, query }] of lists) {
+      expect("cursor" in query.shape, id).to.equal(true);
+      expect(errors, id).to.include("BAD_CURSOR");
+      expect(JSON.stringify(jsonSchemaOf(output, "#/").schema), id).to.include('"nextCursor"');
+    }
+  });
+
+  it("text counts code points and is neither blank nor broken", () => {
+    const accepts = (schema: z.ZodType, value: unknown) => schema.safeParse(value).success;
+    for (const good of ["a", "é", "😀".repeat(100), " a "]) expect(accepts(name, good), good).to.equal(true);
+    for (const bad of [
+      "",
+      " ",
+      "\t\n",
+      "😀".repeat(101),
+      "a\u0000",
+      "\ud800",
+      "a\udc00",
+      1,
+      null,
+      {},
+      ["a"],
+    ]) {
+      expect(accepts(name, bad), JSON.stringify(bad)).to.equal(false);
+    }
+    expect(accepts(text(0, 5), "")).to.equal(true);
+    expect([
+      accepts(idempotencyKey, "k".repeat(255)),
+      accepts(idempotencyKey, "k".repeat(256)),
+    ]).to.deep.equal([...[true, false]]);
+  });
+
+  it("money is whole cents from 0 to 1,000,000,000,000, a payment from 1", () => {
+    const edges: readonly (readonly [unknown, boolean, boolean])[] = [
+      [0, true, false],
+      [1, true, true],
+      [1_000_000_000_000, true, true],
+      [1_000_000_000_001, false, false],
+      [-1, false, false],
+      [0.5, false, false],
+      [Number.NaN, false, false],
+      [Number.POSITIVE_INFINITY, false, false],
+      ["1", false, false],
+      [null, false, false],
+    ];
+    for (const [value, amount, payment] of edges) {
+      const got = [cents.safeParse(value).success, paymentCents.safeParse(value).success];
+      expect(got, String(value)).to.deep.equal([amount, payment]);
+    }
+  });
+
+  it("an operation that nothing reaches, or whose path and parameters differ, stops the start", () => {
+    const operation = {
+      ...{ summary: "x", description: "x", tag: "Agents", access: { kind: "public" } },
+      ...{ output: z.undefined(), errors: [] },
+    } as const;
+    expect(() => define(operation)).to.throw("reachable by nothing");
+    const http = { method: "get", path: "/v1/x/:id", successStatus: 200 } as const;
+    expect(() => define({ ...operation, http })).to.throw("differ");
+    const params = z.strictObject({ id: z.string() });
+    expect(define({ ...operation, http, params }).http).to.deep.equal(http);
+  });
+});

@@ -1,0 +1,246 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { type OperationId, operationList } from "../../src/contract/registry.ts";
+import type { Answer } from "../support/api.ts";
+import type { TestService } from "../support/service.ts";
+import { expectBooksAgree } from "../http/support/books.ts";
+import { codeOf, expectError } from "../http/support/contract-api.ts";
+import { startServiceOn } from "../http/support/own-service.ts";
+import { send } from "../http/support/wire.ts";
+import {
+  cardPayment,
+  elevate,
+  newWorld,
+  type TestAgent,
+  times,
+  until,
+  type World,
+} from "../http/support/world.ts";
+import { ownEngines, type OwnEngines } from "./engines.ts";
+
+/** "MongoDB or Temporal gone: 503 within 5 s" (issue 4, decisions.md section 1). */
+const ANSWER_WITHIN_MS = 5_000;
+const RECOVERY_MS = 20_000;
+const IN_FLIGHT = 20;
+
+/** Operations that need no actor: they are answered while Temporal is away. */
+const WITHOUT_TEMPORAL: readonly OperationId[] = [
+  ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
+  ...(["listAgents", "getAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
+  ...(["listTransactions", "listPayments", "getPayment"] as const),
+];
+
+describe("an engine that is gone or hung", () => {
+  let engines: OwnEngines;
+  let service: TestService;
+  let world: World;
+  before(async () => {
+    engines = await ownEngines();
+    service = await startServiceOn({ env: engines.env });
+    world = await newWorld(service);
+  });
+  after(async () => {
+    await service?.stop();
+    await engines?.stop();
+  });
+
+  /** What each operation is asked during the outage; all of it is right. */
+  interface Scene {
+    readonly agent: TestAgent;
+    readonly asker: TestAgent;
+    readonly approvalId: string;
+    readonly transactionId: string;
+    readonly session: string;
+    readonly create: { readonly name: string };
+  }
+
+  async function scene(): Promise<Scene> {
+    await elevate(world);
+    const [agent, asker] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
+    const { email, password } = world.organization;
+    const { token: session } = await world.api.ok("signIn", 200, { body: { email, password } });
+    const { teamId } = world.organization;
+    const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
+    return { agent, asker, session, create, ...(await asker.hold()) };
+  }
+
+  function requestOf(id: OperationId, the: Scene) {
+    const { agent, approvalId, asker, create, session, transactionId } = the;
+    const { email, password } = world.organization;
+    const { token } = world;
+    const requests: Record<string, object> = {
+      signIn: { body: { email, password } },
+      refreshSession: { body: { refreshToken: "refresh" } },
+      signOut: { token: session },
+      confirmTotp: { token, body: { code: "123456" } },
+      stepUp: { token, body: { method: "totp", code: "123456" } },
+      createAgent: { token, body: create },
+      updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
+      createPayment: { token: agent.key, body: cardPayment() },
+      getPayment: { token: asker.key, id: transactionId },
+      cancelPayment: { token: asker.key, id: transactionId },
+      listPayments: { token: agent.key },
+      approveApproval: { token, id: approvalId },
+      denyApproval: { token, id: approvalId, body: { feedback: "no" } },
+    };
+    return requests[id] ?? { token, id: agent.id };
+  }
+
+  /** Every kind of request at once; each must be answered in time, and is. */
+  async function askEverything(the: Scene): Promise<Map<OperationId, Answer>> {
+    const routes = operationList.flatMap(([id, { http }]) => (http === null ? [] : [id]));
+    const asked = routes.map(
+      async (id) => [id, await timed(id, () => world.api.call(id, requestOf(id, the)))] as const,
+    );
+    return new Map(await Promise.all(asked));
+  }
+
+  async function timed(what: string, ask: () => Promise<Answer>): Promise<Answer> {
+    const began = performance.now();
+    const answer = await ask();
+    expect(performance.now() - began, `${what} was answered after`).to.be.below(ANSWER_WITHIN_MS);
+    return answer;
+  }
+
+  function expectUnavailable(id: string, answer: Answer): void {
+    const code = codeOf(answer);
+    expect([answer.status, code], `${id}: ${JSON.stringify(answer.body)}`).to.deep.equal([
+      503,
+      code === "CREATE_RETRYABLE" ? code : "SERVICE_UNAVAILABLE",
+    ]);
+    expect(expectError(answer).retry_after_seconds, id).to.be.at.least(1);
+  }
+
+  const ready = async () => {
+    const { body, status } = await send(service.baseUrl, "/readyz");
+    return { status, body };
+  };
+
+  const mcpTool = (key: string, name: string) => {
+    const headers = {
+      ...{ authorization: `Bearer ${key}`, "content-type": "application/json" },
+      accept: "application/json, text/event-stream",
+    };
+    const body = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name, arguments: {} },
+    });
+    return send(service.baseUrl, "/mcp", { method: "POST", headers, body });
+  };
+
+  const untilAnswered = (id: OperationId, request: object): Promise<Answer> =>
+    until(
+      `${id} is answered`,
+      async () => {
+        const answer = await world.api.call(id, request);
+        return answer.status === 503 ? null : answer;
+      },
+      RECOVERY_MS,
+    );
+
+  /** A create that was answered 503 is finished by its replay: one agent, never two. */
+  async function expectOneAgent({ create }: Scene): Promise<void> {
+    const { status } = await untilAnswered("createAgent", { token: world.token, body: create });
+    expect(status).to.be.oneOf([200, 201]);
+    expect(await service.db.collection("agents").countDocuments({ name: create.name })).to.equal(1);
+  }
+
+  /** Payments that were under way when it happened, sent again with their keys until every one is known. */
+  async function replay(
+    agent: TestAgent,
+    bodies: readonly object[],
+    first: readonly Answer[],
+  ): Promise<void> {
+    for (const [index, body] of bodies.entries()) {
+      const replayed = await untilAnswered("createPayment", { token: agent.key, body });
+      expect(replayed.status).to.be.oneOf(first[index]?.status === 201 ? [200] : [200, 201]);
+      expect(JSON.stringify(replayed.body)).to.include('"status":"approved"');
+    }
+    const books = await expectBooksAgree(world, agent);
+    expect(books).to.deep.include({
+      spentCents: 100 * bodies.length,
+      entries: bodies.length,
+      reservedCents: 0,
+    });
+  }
+
+  /** Breaks something under load, asks everything meanwhile, mends it, and audits what became of it all. */
+  async function outage(breaks: () => void | Promise<void>, mends: () => void | Promise<void>) {
+    const the = await scene();
+    const victim = await world.agent();
+    const bodies = times(IN_FLIGHT, () => cardPayment());
+    const paying = bodies.map((body) =>
+      timed("a payment under way", () => world.api.call("createPayment", { token: victim.key, body })),
+    );
+    await breaks();
+    const during = Promise.all([
+      Promise.all(paying),
+      askEverything(the),
+      timed("a tool", () => mcpTool(the.agent.key, "get_budget")),
+      ready(),
+      send(service.baseUrl, "/healthz"),
+    ]);
+    await Promise.allSettled([during]);
+    await mends();
+    const [inFlight, answers, tool, readiness, health] = await during;
+    expect(health.status).to.equal(200);
+    await until(
+      "the service is ready again",
+      async () => ((await ready()).status === 200 ? true : null),
+      RECOVERY_MS,
+    );
+    for (const answer of inFlight.filter(({ status }) => status !== 201))
+      expectUnavailable("in flight", answer);
+    await replay(victim, bodies, inFlight);
+    await expectOneAgent(the);
+    return { the, answers, tool, readiness };
+  }
+
+  /** What was on hold when it happened is decided once, before or after. */
+  async function expectHeldIsSettled({ asker, transactionId }: Scene): Promise<void> {
+    const { status } = await untilAnswered("cancelPayment", { token: asker.key, id: transactionId });
+    expect(status).to.be.oneOf([200, 409]);
+    await until("its books agree", () => expectBooksAgree(world, asker).catch(() => null), RECOVERY_MS);
+    expect((await asker.pay()).transaction.status).to.equal("pending");
+  }
+
+  const mongodb: readonly (readonly [string, () => void | Promise<void>, () => void | Promise<void>])[] = [
+    ["hung", () => engines.mongodb.freeze(), () => engines.mongodb.thaw()],
+    ["gone", () => engines.mongodb.kill(), () => engines.mongodb.start()],
+  ];
+  for (const [how, breaks, mends] of mongodb) {
+    it(`MongoDB ${how}: every request is 503 within 5 s, and afterwards each payment was made exactly once`, async function () {
+      this.timeout(60_000);
+      const { answers, readiness, the, tool } = await outage(breaks, mends);
+      for (const [id, answer] of answers) {
+        if (id === "refreshSession") continue; // a made-up token is refused unread
+        expectUnavailable(id, answer);
+      }
+      expectUnavailable("get_budget", tool);
+      expect(readiness).to.deep.equal({ status: 503, body: { ready: false, missing: ["MongoDB"] } });
+      await expectHeldIsSettled(the);
+    });
+  }
+
+  const temporal: typeof mongodb = [
+    ["hung", () => engines.temporal.freeze(), () => engines.temporal.thaw()],
+    ["gone", () => engines.temporal.kill(), () => engines.temporal.start()],
+  ];
+  for (const [how, breaks, mends] of temporal) {
+    it(`Temporal ${how}: what needs an actor is 503 within 5 s, records are read on, and each payment was made exactly once`, async function () {
+      this.timeout(60_000);
+      const { answers, readiness, the, tool } = await outage(breaks, mends);
+      for (const [id, answer] of answers) {
+        if (WITHOUT_TEMPORAL.includes(id)) expect(answer.status, id).to.be.below(500);
+        else expectUnavailable(id, answer);
+      }
+      expect(tool.status).to.equal(200);
+      expect(JSON.stringify(tool.body)).to.include("SERVICE_UNAVAILABLE").and.to.include('"isError":true');
+      const missing = ["Temporal", "a worker"];
+      expect(readiness).to.deep.equal({ status: 503, body: { ready: false, missing } });
+      await expectHeldIsSettled(the);
+    });
+  }
+});

@@ -1,0 +1,94 @@
+import { expect } from "chai";
+import { readRuntimeFile } from "../../src/engines/runtime-file.ts";
+import { Child, type EngineName } from "../support/process.ts";
+import { Load, replay, type Sent } from "./support/load.ts";
+import { Stage } from "./support/stage.ts";
+
+/** The supervisor's pauses, the engine's own start, and the clients' way back to it. */
+const BACK_MS = 30_000;
+const SWEPT_MS = 12_000;
+
+/** A client is answered within 5 s, whatever is down; the rest is the machine's noise. */
+const ANSWERED_MS = 5_500;
+
+const DRAINED_MS = 15_000;
+const SOON_MS = 5_000;
+
+/** Where the requests stand that are at hand when the signal comes. */
+const AT_HAND = ["before-rail", "after-rail", "after-projection"] as const;
+
+describe("A service whose engines end, or that is told to end, under load", function () {
+  this.timeout(90_000);
+  let stage: Stage;
+
+  before(async () => {
+    stage = await Stage.set();
+  });
+  after(() => stage.service.dispose());
+
+  async function startLoad(name: string, clients: number): Promise<Load> {
+    const agents = await Promise.all([
+      stage.tenant.createAgent({ budgetCents: 1_000_000 }),
+      stage.tenant.createAgent(),
+    ]);
+    const load = new Load({
+      apiKeys: agents.map(({ apiKey }) => apiKey),
+      apis: [stage.tenant.api],
+      clients,
+      name,
+    });
+    await load.untilPaid(40);
+    return load;
+  }
+
+  /** No line broke, nobody waited for long, and there were no answers but a payment and "not now". */
+  function expectAnswers(sent: readonly Sent[]): void {
+    const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
+    expect(odd).to.deep.equal([]);
+  }
+
+  const engines: readonly EngineName[] = ["mongod", "temporal"];
+  for (const engine of engines) {
+    it(`kill -9 of ${engine}: it comes back by itself, everyone is answered in time, replays settle, the books agree`, async () => {
+      const { service, tenant } = stage;
+      const load = await startLoad(engine, 6);
+      service.killEngine(engine);
+      await service.engineBack(engine, BACK_MS);
+      await load.untilPaid(40);
+      const sent = await load.stop();
+      expectAnswers(sent);
+      await replay(tenant.api, sent);
+      await tenant.expectBooksToAgree(SWEPT_MS);
+    });
+  }
+
+  it("SIGTERM: requests at hand are answered, it ends with 0 and leaves no engine; npm start has everything, and a signal to npm reaches it", async () => {
+    const { service, tenant } = stage;
+    const { agent, apiKey } = await tenant.createAgent({ autoApprovalThresholdCents: 1_000 });
+    const { approval } = await tenant.api.pay(apiKey, { amountCents: 2_000 });
+    await stage.arm(...AT_HAND);
+    const atHand = await Promise.all(AT_HAND.map((point) => stage.payAndHold(apiKey, point, 10)));
+    const load = await startLoad("sigterm", 4);
+    service.child.signal("SIGTERM");
+    await service.child.printed(/^Stopping: /m, SOON_MS);
+    await stage.disarm();
+
+    const answers = await Promise.all(atHand.map(({ answer }) => answer));
+    expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201]);
+    expect(await service.child.exit(DRAINED_MS)).to.deep.equal({ code: 0, signal: null });
+    expect(service.child.stderr).to.equal("");
+    expect(await service.processes()).to.deep.equal([]);
+    expect(await readRuntimeFile(service.dataDir)).to.equal(null);
+    const sent = await load.stop();
+    expect(sent.filter(({ status }) => status !== 201 && status !== null)).to.deep.equal([]);
+
+    await stage.meet(await service.ready(Child.spawn("npm", ["start"], service.env)));
+    await tenant.expectTotals(agent.id, { spentCents: 30, reservedCents: 2_000 }, SOON_MS);
+    expect(await tenant.approve(approval?.id ?? "")).to.equal("approved");
+    await replay(tenant.api, sent);
+    await tenant.expectBooksToAgree(SOON_MS);
+    expect(await service.child.end("SIGTERM")).to.deep.equal({ code: 0, signal: null });
+    expect(service.child.stdout).to.match(/^Stopping: /m);
+    expect(await service.processes()).to.deep.equal([]);
+  });
+});

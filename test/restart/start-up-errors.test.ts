@@ -1,0 +1,101 @@
+import { expect } from "chai";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Child, cleanEnvironment, ServiceProcess } from "../support/process.ts";
+
+const QUICK_MS = 15_000;
+/** Where the engines come up first, since only the database knows. */
+const WITH_ENGINES_MS = 45_000;
+
+describe("A service that cannot start says why in one line, ends with 1, and leaves nothing running", function () {
+  this.timeout(90_000);
+  let running: ServiceProcess;
+  let other: ServiceProcess;
+  let scratch: string;
+
+  before(async () => {
+    scratch = await mkdtemp(join(tmpdir(), "start-up-errors-"));
+    other = await ServiceProcess.create();
+    running = await ServiceProcess.create();
+    await running.start();
+  });
+  after(async () => {
+    await running.dispose();
+    await other.dispose();
+    await rm(scratch, { recursive: true, force: true });
+  });
+
+  /** Starts it in vain; answers the one line on standard error. */
+  async function reasonOf(
+    env: NodeJS.ProcessEnv,
+    { role = "start", withinMs = QUICK_MS }: { role?: string; withinMs?: number } = {},
+  ): Promise<string> {
+    const child = Child.node("server/main.ts", [role], env);
+    expect(await child.exit(withinMs)).to.deep.equal({ code: 1, signal: null });
+    expect(child.stderr).to.match(/^error: [^\n]+\n$/);
+    return child.stderr;
+  }
+
+  it("PORT is taken: named before anything is started", async () => {
+    const port = new URL(running.runtime.baseUrl).port;
+    expect(await reasonOf({ ...other.env, PORT: port }))
+      .to.include(port)
+      .and.include("PORT");
+    expect(await other.processes()).to.deep.equal([]);
+  });
+
+  it("PORT or an engine's port is no port", async () => {
+    expect(await reasonOf({ ...other.env, PORT: "eighty" })).to.include("PORT");
+    expect(await reasonOf({ ...other.env, PORT: "70000" })).to.include("PORT");
+    expect(await reasonOf({ ...other.env, TEMPORAL_PORT: "-1" })).to.include("TEMPORAL_PORT");
+    expect(await other.processes()).to.deep.equal([]);
+  });
+
+  it("DATA_DIR is in use by a service, which goes on", async () => {
+    const reason = await reasonOf(running.env);
+    expect(reason).to.include(running.dataDir).and.include(String(running.runtime.pid));
+    expect((await fetch(`${running.runtime.baseUrl}/readyz`)).status).to.equal(200);
+  });
+
+  it("MONGOD_BINARY is broken", async () => {
+    const binary = join(scratch, "mongod");
+    await writeFile(binary, "#!/bin/sh\necho 'cannot open shared object file' >&2\nexit 127\n");
+    await chmod(binary, 0o755);
+    const reason = await reasonOf({ ...other.env, MONGOD_BINARY: binary });
+    expect(reason).to.include("MONGOD_BINARY").and.include("cannot open shared object file");
+    expect(await other.processes()).to.deep.equal([]);
+  });
+
+  it("an engine that is there when asked for its version, and ends when it is run", async () => {
+    const binary = join(scratch, "mongod-dies");
+    await writeFile(
+      binary,
+      '#!/bin/sh\n[ "$1" = --version ] && echo "db version v7.0.1" && exit 0\necho "no space left" >&2\nexit 14\n',
+    );
+    await chmod(binary, 0o755);
+    const reason = await reasonOf({ ...other.env, MONGOD_BINARY: binary }, { withinMs: WITH_ENGINES_MS });
+    expect(reason).to.include("mongod").and.include("no space left");
+    expect(await other.processes()).to.deep.equal([]);
+  });
+
+  it("MASTER_KEY is not the one of the first start; with that one all is as it was", async () => {
+    expect((await running.child.end("SIGTERM")).code).to.equal(0);
+    const masterKey = "another-master-key-that-is-long-enough-to-be-one";
+    const reason = await reasonOf({ ...running.env, MASTER_KEY: masterKey }, { withinMs: WITH_ENGINES_MS });
+    expect(reason).to.include("MASTER_KEY").and.not.include(masterKey);
+    expect(await running.processes()).to.deep.equal([]);
+  });
+
+  it("MASTER_KEY is too short", async () => {
+    const reason = await reasonOf({ ...other.env, MASTER_KEY: "short" }, { withinMs: WITH_ENGINES_MS });
+    expect(reason).to.include("MASTER_KEY").and.not.include("short");
+    expect(await other.processes()).to.deep.equal([]);
+  });
+
+  it("a server that is not told where its engines are; a role that does not exist", async () => {
+    const reason = await reasonOf({ ...cleanEnvironment(), PORT: "0" }, { role: "server" });
+    expect(reason).to.include("MONGODB_URI").and.include("TEMPORAL_ADDRESS");
+    expect(await reasonOf(cleanEnvironment(), { role: "everything" })).to.include("everything");
+  });
+});

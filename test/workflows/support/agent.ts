@@ -1,0 +1,136 @@
+import type { WorkflowHandle } from "@temporalio/client";
+import type { CarriedOut } from "../../../src/messages/agent.ts";
+import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
+import { decidedPayment } from "../../../src/domain/agent/commands.ts";
+import type { Payment, PaymentRequest } from "../../../src/domain/agent/payment.ts";
+import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { AgentInput, AgentSettings, AgentStateView } from "../../../src/messages/agent.ts";
+import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
+import { agentSearchAttributes } from "../../../src/messages/search-attributes.ts";
+import type { Stage } from "./stage.ts";
+
+const DAY_SECONDS = 86_400;
+
+export const profile = {
+  organizationId: "0199aa00-0000-7000-8000-000000000001",
+  projectId: "0199aa00-0000-7000-8000-000000000002",
+  teamId: "0199aa00-0000-7000-8000-000000000003",
+  agentId: "0199aa00-0000-7000-8000-000000000004",
+  name: "Agent",
+};
+
+export const policy: BudgetPolicy = {
+  budgetCents: 10_000,
+  autoApprovalThresholdCents: 5_000,
+  perTransactionLimitCents: null,
+  dailySpendLimitCents: null,
+  hourlyVelocityLimit: null,
+  dailyVelocityLimit: null,
+};
+
+export const human = { userId: "0199aa00-0000-7000-8000-000000000005", name: "Ada" };
+
+type Of<K extends AgentReply["kind"]> = Extract<AgentReply, { kind: K }>;
+
+/** An agent's actor, and what a server does for it. */
+export class StagedAgent {
+  readonly #stage: Stage;
+  #numbered = 0;
+  readonly handle: WorkflowHandle;
+
+  private constructor(stage: Stage) {
+    this.#stage = stage;
+    this.handle = stage.client.workflow.getHandle(agentWorkflowId(profile.agentId));
+  }
+
+  static async start(
+    stage: Stage,
+    settings: Partial<AgentSettings> = {},
+    change: Partial<BudgetPolicy> = {},
+  ): Promise<StagedAgent> {
+    const input: AgentInput = {
+      start: { kind: "create", profile, policy: { ...policy, ...change } },
+      settings: { ...AGENT_SETTINGS, ...settings },
+    };
+    await stage.client.workflow.start(AGENT_WORKFLOW, {
+      taskQueue: stage.taskQueue,
+      workflowId: agentWorkflowId(profile.agentId),
+      args: [input],
+      typedSearchAttributes: agentSearchAttributes(profile, "active"),
+    });
+    return new StagedAgent(stage);
+  }
+
+  async submit(...commands: readonly AgentCommand[]): Promise<readonly AgentReply[]> {
+    return (await this.#stage.actors.submit(profile.agentId, commands)).replies;
+  }
+
+  async ask<K extends AgentReply["kind"]>(kind: K, command: AgentCommand): Promise<Of<K>> {
+    const [reply] = await this.submit(command);
+    if (reply === undefined || !isOf(kind, reply)) throw new Error(`got ${JSON.stringify(reply)}`);
+    return reply;
+  }
+
+  request(amountCents: number, change: Partial<PaymentRequest> = {}): PaymentRequest {
+    this.#numbered += 1;
+    const number = String(this.#numbered).padStart(4, "0");
+    return {
+      transactionId: `txn_${number}`,
+      approvalId: `apr_${number}`,
+      keyHash: `key-${number}`,
+      payloadHash: `payload-${number}`,
+      rail: "card",
+      amountCents,
+      currency: "USD",
+      recipient: "shop",
+      merchantCategory: null,
+      purpose: "a test",
+      ...change,
+    };
+  }
+
+  /** A payment that must be decided; nothing of it is carried out. */
+  async pay(amountCents: number, approvalWindowSeconds = DAY_SECONDS): Promise<Payment> {
+    const request = this.request(amountCents);
+    const { decision } = await this.ask("decided", payCommand(request, approvalWindowSeconds));
+    return decidedPayment(request, decision);
+  }
+
+  /** What a server does with a payment at once. */
+  carryOut(payment: Payment): Promise<CarriedOut> {
+    return this.#stage.effects.carryOut(profile, payment, "server");
+  }
+
+  async resolve(kind: "approve" | "deny" | "cancel", { request }: Payment): Promise<Of<"payment">> {
+    const { transactionId } = request;
+    if (kind === "cancel") return this.ask("payment", { kind, transactionId });
+    if (kind === "approve") return this.ask("payment", { kind, transactionId, by: human });
+    return this.ask("payment", { kind, transactionId, by: human, feedback: "Too dear." });
+  }
+
+  state(): Promise<AgentStateView> {
+    return this.handle.query<AgentStateView>(STATE_QUERY);
+  }
+
+  /** Spent, reserved, and how many payments are open. */
+  async totals(): Promise<{ spent: number; reserved: number; open: number }> {
+    const { usage, open } = await this.state();
+    return { spent: usage.spentCents, reserved: usage.reservedCents, open: Object.keys(open).length };
+  }
+}
+
+export const payCommand = (
+  request: PaymentRequest,
+  approvalWindowSeconds = DAY_SECONDS,
+  lookedUpThrough = 0,
+): AgentCommand => ({ kind: "pay", request, approvalWindowSeconds, lookedUpThrough });
+
+export const confirmation = ({ transactionId, revision, outcome }: CarriedOut): AgentCommand => ({
+  kind: "confirm",
+  transactionId,
+  revision,
+  outcome,
+});
+
+const isOf = <K extends AgentReply["kind"]>(kind: K, reply: AgentReply): reply is Of<K> =>
+  reply.kind === kind;

@@ -1,0 +1,81 @@
+import { EventEmitter, once } from "node:events";
+import type { Projections, RailPort } from "../../../activities/ports.ts";
+import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
+
+/** How a rail answers a payment at its n-th call, from 1. */
+export type RailScript = (payment: Payment, call: number) => RailOutcome | Promise<RailOutcome>;
+
+export const SETTLED: RailOutcome = { status: "settled", final: true };
+
+/** A rail in memory: counts its calls, and takes each transaction once however often it is sent. */
+export class MemoryRail implements RailPort {
+  readonly sent: string[] = [];
+  readonly queried: string[] = [];
+  /** Cents taken, by transaction. */
+  readonly taken = new Map<string, number>();
+  readonly #script: RailScript;
+  readonly #calls = new EventEmitter();
+  readonly #callsOf = new Map<string, number>();
+
+  constructor(script: RailScript) {
+    this.#script = script;
+  }
+
+  async send(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const { transactionId, amountCents } = payment.request;
+    this.sent.push(transactionId);
+    this.taken.set(transactionId, amountCents);
+    return this.#answer(payment);
+  }
+
+  async query(payment: Payment): Promise<RailOutcome | null> {
+    this.queried.push(payment.request.transactionId);
+    return this.#answer(payment);
+  }
+
+  /** Waits for the next call of any payment. */
+  async nextCall(): Promise<void> {
+    await once(this.#calls, "call");
+  }
+
+  async #answer(payment: Payment): Promise<RailOutcome> {
+    const { transactionId } = payment.request;
+    const call = (this.#callsOf.get(transactionId) ?? 0) + 1;
+    this.#callsOf.set(transactionId, call);
+    this.#calls.emit("call");
+    return this.#script(payment, call);
+  }
+}
+
+/** Projections in memory: of each record the highest revision stands. */
+export class MemoryProjections implements Projections {
+  readonly payments = new Map<string, Payment>();
+  readonly summaries = new Map<string, AgentSummary>();
+
+  writePayment(_profile: AgentProfile, payment: Payment): Promise<void> {
+    const { transactionId } = payment.request;
+    const known = this.payments.get(transactionId);
+    if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
+    return Promise.resolve();
+  }
+
+  writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void> {
+    const known = this.summaries.get(agentId);
+    if (known === undefined || known.revision < summary.revision) this.summaries.set(agentId, summary);
+    return Promise.resolve();
+  }
+
+  status(transactionId: string): string | undefined {
+    return this.payments.get(transactionId)?.status;
+  }
+}
+
+/** Something that a test opens when it wants what waits behind it to go on. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
