@@ -20,16 +20,31 @@ export interface Case {
   readonly connections: number;
   /** Whether the requests go round all agents, or to a single one. */
   readonly agents: "spread" | "hot";
+  /** Measured this many times as long as asked for. */
+  readonly lengths: number;
 }
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
 
 export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
-  one: { name: "one", title: "1 connection, 50 agents", connections: 1, agents: "spread" },
-  "spread-16": { name: "spread-16", title: "16 connections, 50 agents", connections: 16, agents: "spread" },
-  "spread-50": { name: "spread-50", title: "50 connections, 50 agents", connections: 50, agents: "spread" },
-  hot: { name: "hot", title: "50 connections, 1 agent", connections: 50, agents: "hot" },
+  one: { name: "one", title: "1 connection, 50 agents", connections: 1, agents: "spread", lengths: 1 },
+  "spread-16": {
+    name: "spread-16",
+    title: "16 connections, 50 agents",
+    connections: 16,
+    agents: "spread",
+    lengths: 1,
+  },
+  "spread-50": {
+    name: "spread-50",
+    title: "50 connections, 50 agents",
+    connections: 50,
+    agents: "spread",
+    lengths: 1,
+  },
+  // Long enough for its actor to roll over.
+  hot: { name: "hot", title: "50 connections, 1 agent", connections: 50, agents: "hot", lengths: 2 },
 };
 
 /** What the generator saw of a load. */

@@ -1,5 +1,6 @@
 import { cpus } from "node:os";
 import { ALL_CASES, CASES, type Measurement, SYSTEM_TITLES } from "./cases.ts";
+import { shareOfOthers } from "./cpu.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
@@ -59,8 +60,10 @@ function table(
 const pad = (cell: string, width: number, left: boolean): string =>
   left ? cell.padEnd(width) : cell.padStart(width);
 
+const digits = (value: number): string => value.toFixed(Number.isInteger(value) || value >= 100 ? 0 : 2);
+
 function targetRow({ atMost, limit, name, passed, unit, value }: Target): string[] {
-  const shown = value === null ? "not measured" : `${value.toFixed(value >= 100 ? 0 : 2)}${unit}`;
+  const shown = value === null ? "not measured" : `${digits(value)}${unit}`;
   const verdict = passed === null ? "-" : passed ? "PASS" : "FAIL";
   return [name, `${atMost ? "at most" : "at least"} ${String(limit)}${unit}`, shown, verdict];
 }
@@ -89,6 +92,16 @@ function cpuTable(series: readonly Series[]): string[] {
   return table(["processor ms per request", "system", ...names, "all"], rows, 2);
 }
 
+const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+
+/** How busy the machine was with something else: what the figures are worth. */
+function noise(series: readonly Series[]): string {
+  const shares = series.flatMap(({ rounds }) =>
+    rounds.map(({ cpuMs, seconds }) => shareOfOthers(cpuMs, seconds)),
+  );
+  return `Other processes had ${percent(median(shares))} of the machine (median), ${percent(Math.max(...shares))} at the most.`;
+}
+
 /** What a person reads. */
 export function report(result: BenchResult): string {
   const { disagreements, errors, options, series, targets } = result;
@@ -104,6 +117,7 @@ export function report(result: BenchResult): string {
     ...cpuTable(sorted),
     "",
     ...histories(sorted),
+    noise(sorted),
     disagreements.length === 0
       ? "Books agree: answered = approved = ledger entries = spent by the actors."
       : `BOOKS DISAGREE: ${disagreements.join("; ")}`,

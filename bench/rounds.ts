@@ -8,7 +8,7 @@ import {
   type SystemName,
 } from "./cases.ts";
 import type { Child } from "./child.ts";
-import { cpuMs, cpuUsed } from "./cpu.ts";
+import { cpuUsed, readCpu } from "./cpu.ts";
 import type { Course } from "./histories.ts";
 import { minus, NO_COURSE, plus } from "./histories.ts";
 import type { Load } from "./load/messages.ts";
@@ -89,8 +89,9 @@ export class Rounds {
     const { options } = this.#dependencies;
     const series = this.#seriesOf(name, each.name);
     const before = await system.course(each.agents);
-    const measured = await this.#load(name, system, each, options.seconds);
-    await system.settle(each.agents, options.inAHurry);
+    const measured = await this.#load(name, system, each, options.seconds * each.lengths);
+    // What a single agent leaves behind does not show in what comes next.
+    await system.settle(each.agents, options.inAHurry || each.agents === "hot");
     const after = await system.course(each.agents);
     series.rounds.push(measured);
     if (before !== null && after !== null) {
@@ -108,7 +109,7 @@ export class Rounds {
     const templates = await system.templates(agents);
     const load: Load = { port: system.port, connections, seconds, templates };
     const { generator, pids } = this.#dependencies;
-    const running = () => cpuMs({ ...pids(), service: system.pid, generator: generator.pid });
+    const running = () => readCpu({ ...pids(), service: system.pid, generator: generator.pid });
     const before = await running();
     const figures = await generator.request<LoadFigures>(load, seconds * 1_000 + LOAD_GRACE_MS);
     const measured: Measurement = { ...figures, cpuMs: cpuUsed(before, await running()) };

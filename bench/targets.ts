@@ -43,6 +43,11 @@ class Results {
     return rounds === undefined ? null : Math.max(...rounds.map(({ maxMs }) => maxMs));
   }
 
+  /** How often a hot agent's actor went on in a new run. */
+  rollOvers(name: CaseName): number | null {
+    return this.of(name, "payments")?.course?.runs ?? null;
+  }
+
   eventsPerPayment(name: CaseName): number | null {
     const series = this.of(name, "payments");
     return series === null ? null : eventsPerRequest(series);
@@ -61,6 +66,14 @@ function target(name: string, value: number | null, bound: "<=" | ">=", limit: n
   const atMost = bound === "<=";
   const passed = value === null ? null : atMost ? value <= limit : value >= limit;
   return { name, limit, atMost, unit, value, passed };
+}
+
+/** A run in which the hot agent never rolled over proves nothing here, unless it fails. */
+function slowestOfHotAgent(results: Results): Target {
+  const rollOvers = results.rollOvers("hot");
+  const name = `slowest payment of the hot agent, ${String(rollOvers ?? 0)} roll-overs meanwhile`;
+  const slowest = target(name, results.slowestMs("hot"), "<=", 1_000, " ms");
+  return slowest.passed === true && rollOvers === 0 ? { ...slowest, passed: null } : slowest;
 }
 
 /** Judges a run by the targets of the issue. */
@@ -83,7 +96,7 @@ export function judge(series: readonly Series[]): Target[] {
       "x",
     ),
     target("rate of one hot agent, to bare on one actor", results.ratio("hot", perSecond), ">=", 1.7, "x"),
-    target("slowest payment of the hot agent", results.slowestMs("hot"), "<=", 1_000, " ms"),
+    slowestOfHotAgent(results),
     ...(["spread-16", "spread-50", "hot"] as const).map((name) =>
       target(`history events per payment, ${name}`, results.eventsPerPayment(name), "<=", 10, ""),
     ),

@@ -4,8 +4,17 @@ import { NotInTime } from "./within.ts";
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([
-  ...["EPIPE", "ECONNRESET", "ECONNREFUSED", "ECONNABORTED", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"],
-  ...["ENOTFOUND", "EAI_AGAIN", "ERR_STREAM_DESTROYED", "ERR_STREAM_WRITE_AFTER_END"],
+  "EPIPE",
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "ECONNABORTED",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ERR_STREAM_DESTROYED",
+  "ERR_STREAM_WRITE_AFTER_END",
 ]);
 
 /** Whether it says that MongoDB or Temporal could not be reached, or not in time: 503, and worth a replay. */

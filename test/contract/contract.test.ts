@@ -9,14 +9,29 @@ import { ERRORS } from "../../src/domain/errors.ts";
 
 /** The specification's own list of what this capability has (issue 4, "Operations of this issue"). */
 const ROUTES = [
-  ...["post /v1/agents", "get /v1/agents", "get /v1/agents/:id"],
-  ...["get /v1/agents/:id/budget-policy", "patch /v1/agents/:id/budget-policy"],
-  ...["post /v1/agents/:id/pause", "post /v1/agents/:id/resume"],
-  ...["post /v1/payments", "get /v1/payments", "get /v1/payments/:id", "post /v1/payments/:id/cancel"],
-  ...["get /v1/approvals/pending", "get /v1/approvals/completed"],
-  ...["post /v1/approvals/:id/approve", "post /v1/approvals/:id/deny", "get /v1/transactions"],
-  ...["post /v1/auth/sign-in", "post /v1/auth/sign-out", "post /v1/auth/refresh", "get /v1/auth/me"],
-  ...["post /v1/auth/totp", "post /v1/auth/totp/confirm", "post /v1/auth/step-up"],
+  "post /v1/agents",
+  "get /v1/agents",
+  "get /v1/agents/:id",
+  "get /v1/agents/:id/budget-policy",
+  "patch /v1/agents/:id/budget-policy",
+  "post /v1/agents/:id/pause",
+  "post /v1/agents/:id/resume",
+  "post /v1/payments",
+  "get /v1/payments",
+  "get /v1/payments/:id",
+  "post /v1/payments/:id/cancel",
+  "get /v1/approvals/pending",
+  "get /v1/approvals/completed",
+  "post /v1/approvals/:id/approve",
+  "post /v1/approvals/:id/deny",
+  "get /v1/transactions",
+  "post /v1/auth/sign-in",
+  "post /v1/auth/sign-out",
+  "post /v1/auth/refresh",
+  "get /v1/auth/me",
+  "post /v1/auth/totp",
+  "post /v1/auth/totp/confirm",
+  "post /v1/auth/step-up",
 ];
 
 /** Codes and statuses as management-api.md section 7 and decisions.md section 1 print them, written out once more. */
@@ -24,14 +39,27 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   400: ["VALIDATION_FAILED", "IDEMPOTENCY_KEY_REQUIRED", "BAD_CURSOR"],
   401: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED"],
   403: [
-    ...["AGENT_PAUSED", "INSUFFICIENT_SCOPE", "OUTSIDE_BINDING", "SESSION_REQUIRED", "ROLE_REQUIRED"],
-    ...["STEP_UP_REQUIRED", "TOOL_NOT_ALLOWED", "WRONG_CREDENTIAL"],
-    ...["SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+    "AGENT_PAUSED",
+    "INSUFFICIENT_SCOPE",
+    "OUTSIDE_BINDING",
+    "SESSION_REQUIRED",
+    "ROLE_REQUIRED",
+    "STEP_UP_REQUIRED",
+    "TOOL_NOT_ALLOWED",
+    "WRONG_CREDENTIAL",
+    "SECOND_FACTOR_INVALID",
+    "SECOND_FACTOR_LOCKED",
   ],
   404: ["NOT_FOUND"],
   409: [
-    ...["VERSION_CONFLICT", "REQUEST_IN_PROGRESS", "ORG_NOT_READY", "AGENT_ARCHIVED", "CONTAINER_ARCHIVED"],
-    ...["APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED", "PAYMENT_NOT_CANCELLABLE"],
+    "VERSION_CONFLICT",
+    "REQUEST_IN_PROGRESS",
+    "ORG_NOT_READY",
+    "AGENT_ARCHIVED",
+    "CONTAINER_ARCHIVED",
+    "APPROVAL_ALREADY_RESOLVED",
+    "APPROVAL_EXPIRED",
+    "PAYMENT_NOT_CANCELLABLE",
   ],
   413: ["PAYLOAD_TOO_LARGE"],
   415: ["UNSUPPORTED_MEDIA_TYPE"],
@@ -40,6 +68,8 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   500: ["INTERNAL"],
   503: ["CREATE_RETRYABLE", "SERVICE_UNAVAILABLE"],
 };
+
+const accepts = (schema: z.ZodType, value: unknown) => schema.safeParse(value).success;
 
 describe("the contract", () => {
   it("has every operation of the specification so far, each at its method and path, once", () => {
@@ -102,7 +132,6 @@ describe("the contract", () => {
   });
 
   it("text counts code points and is neither blank nor broken", () => {
-    const accepts = (schema: z.ZodType, value: unknown) => schema.safeParse(value).success;
     for (const good of ["a", "é", "😀".repeat(100), " a "]) expect(accepts(name, good), good).to.equal(true);
     for (const bad of [
       "",
@@ -123,7 +152,7 @@ describe("the contract", () => {
     expect([
       accepts(idempotencyKey, "k".repeat(255)),
       accepts(idempotencyKey, "k".repeat(256)),
-    ]).to.deep.equal([...[true, false]]);
+    ]).to.deep.equal([true, false]);
   });
 
   it("money is whole cents from 0 to 1,000,000,000,000, a payment from 1", () => {
@@ -147,8 +176,12 @@ describe("the contract", () => {
 
   it("an operation that nothing reaches, or whose path and parameters differ, stops the start", () => {
     const operation = {
-      ...{ summary: "x", description: "x", tag: "Agents", access: { kind: "public" } },
-      ...{ output: z.undefined(), errors: [] },
+      summary: "x",
+      description: "x",
+      tag: "Agents",
+      access: { kind: "public" },
+      output: z.undefined(),
+      errors: [],
     } as const;
     expect(() => define(operation)).to.throw("reachable by nothing");
     const http = { method: "get", path: "/v1/x/:id", successStatus: 200 } as const;

@@ -20,9 +20,24 @@ describe("agents over HTTP", () => {
     const { agent, apiKey, mcpConfigBlock } = await world.api.ok("createAgent", 201, create(fields));
     const { projectId, teamId, userId } = world.organization;
     expect(agent).to.deep.include({
-      ...{ name: "Buyer", description: "buys", state: "active", projectId, teamId, scopes: ["get_budget"] },
-      ...{ budgetCents: 5_000, spentCents: 0, reservedCents: 0, autoApprovalThresholdCents: 0, version: 1 },
-      ...{ appearance: null, wallet: null, archivedAt: null, createdBy: { type: "user", id: userId } },
+      name: "Buyer",
+      description: "buys",
+      state: "active",
+      projectId,
+      teamId,
+      scopes: ["get_budget"],
+      budgetCents: 5e3,
+      spentCents: 0,
+      reservedCents: 0,
+      autoApprovalThresholdCents: 0,
+      version: 1,
+      appearance: null,
+      wallet: null,
+      archivedAt: null,
+      createdBy: {
+        type: "user",
+        id: userId,
+      },
     });
     expect(agent.key).to.deep.include({ status: "active", lastUsedAt: null, last4: apiKey?.slice(-4) });
     expect(apiKey).to.match(/^sk_svc_live_[0-9A-Za-z]{46}$/);
@@ -141,8 +156,12 @@ describe("agents over HTTP", () => {
     const { usage, version } = policy;
     expect(version).to.equal(1);
     expect(usage).to.deep.equal({
-      ...{ spentCents: 200, reservedCents: 400, remainingCents: 9_400 },
-      ...{ todayCents: 600, lastHourCount: 2, todayCount: 2 },
+      spentCents: 200,
+      reservedCents: 400,
+      remainingCents: 9400,
+      todayCents: 600,
+      lastHourCount: 2,
+      todayCount: 2,
     });
   });
 
@@ -154,13 +173,13 @@ describe("agents over HTTP", () => {
     const first = { version: 1, perTransactionLimitCents: 50, hourlyVelocityLimit: 3 };
     const changed = await own.api.ok("updateAgentBudgetPolicy", 200, patch(first));
     expect(changed).to.deep.include({
-      ...{
-        version: 2,
-        perTransactionLimitCents: 50,
-        hourlyVelocityLimit: 3,
-        autoApprovalThresholdCents: 300,
-      },
-      ...{ budgetCents: 10_000, dailySpendLimitCents: null, dailyVelocityLimit: null },
+      version: 2,
+      perTransactionLimitCents: 50,
+      hourlyVelocityLimit: 3,
+      autoApprovalThresholdCents: 300,
+      budgetCents: 1e4,
+      dailySpendLimitCents: null,
+      dailyVelocityLimit: null,
     });
     await own.api.refused("updateAgentBudgetPolicy", 409, "VERSION_CONFLICT", patch(first));
     await own.api.refused("updateAgentBudgetPolicy", 409, "VERSION_CONFLICT", patch({ version: 3 }));

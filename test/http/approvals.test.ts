@@ -25,10 +25,23 @@ describe("approvals over HTTP", () => {
     expect([transaction.status, transaction.denialCode]).to.deep.equal(["pending", null]);
     const { organization } = world;
     expect(approval).to.deep.include({
-      ...{ transactionId: transaction.id, agentId: agent.id, agentName: "Asker", amountCents: 250 },
-      ...{ teamId: organization.teamId, projectId: organization.projectId, currency: "USD", rail: "card" },
-      ...{ recipient: "shop", purpose: "a chair", flaggedByRuleTypes: ["agent_threshold"] },
-      budgetContext: { budgetCents: 10_000, spentCents: 0, reservedCents: 250, remainingCents: 9_750 },
+      transactionId: transaction.id,
+      agentId: agent.id,
+      agentName: "Asker",
+      amountCents: 250,
+      teamId: organization.teamId,
+      projectId: organization.projectId,
+      currency: "USD",
+      rail: "card",
+      recipient: "shop",
+      purpose: "a chair",
+      flaggedByRuleTypes: ["agent_threshold"],
+      budgetContext: {
+        budgetCents: 1e4,
+        spentCents: 0,
+        reservedCents: 250,
+        remainingCents: 9750,
+      },
     });
     expect(approval).not.to.have.any.keys("resolution", "resolvedAt", "resolvedBy", "feedback");
     const window = Date.parse(approval?.expiresAt ?? "") - Date.parse(approval?.createdAt ?? "");

@@ -8,6 +8,13 @@ import { cardPayment, counts, newWorld, type TestAgent, type World } from "./sup
 const LIMIT_BYTES = 256 * 1_024;
 const JSON_TYPE = { "content-type": "application/json" };
 
+const payment = (fields = {}) => JSON.stringify(cardPayment(fields));
+
+const padded = (bytes: number): string => {
+  const body = payment({ purpose: "" });
+  return body.replace('"purpose":""', `"purpose":"${"x".repeat(bytes - body.length)}"`);
+};
+
 describe("request bodies", () => {
   let world: World;
   let agent: TestAgent;
@@ -35,7 +42,6 @@ describe("request bodies", () => {
   const invalid = [400, "VALIDATION_FAILED"] as const;
   const tooLarge = [413, "PAYLOAD_TOO_LARGE"] as const;
   const notJson = [415, "UNSUPPORTED_MEDIA_TYPE"] as const;
-  const payment = (fields = {}) => JSON.stringify(cardPayment(fields));
 
   it("malformed JSON, and JSON that is no object, is 400", async () => {
     const malformed = [
@@ -68,10 +74,6 @@ describe("request bodies", () => {
   });
 
   it("256 KiB are read, one byte more is 413, however it is sent", async () => {
-    const padded = (bytes: number): string => {
-      const body = payment({ purpose: "" });
-      return body.replace('"purpose":""', `"purpose":"${"x".repeat(bytes - body.length)}"`);
-    };
     expect(Buffer.byteLength(padded(LIMIT_BYTES))).to.equal(LIMIT_BYTES);
     await refused(invalid, padded(LIMIT_BYTES)); // its purpose is too long
     await refused(tooLarge, padded(LIMIT_BYTES + 1));
@@ -90,8 +92,14 @@ describe("request bodies", () => {
 
   it("what is not JSON by its type, charset or encoding is 415, a broken encoding 400", async () => {
     const types = [
-      ...["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json"],
-      ...["application/jsonp", "application/xml", "*/*", "application/json; charset=latin1"],
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "json",
+      "application/jsonp",
+      "application/xml",
+      "*/*",
+      "application/json; charset=latin1",
     ];
     for (const type of types) await refused(notJson, payment(), { "content-type": type });
     await refused(notJson, Buffer.from(payment()), {}); // no type at all
@@ -102,7 +110,8 @@ describe("request bodies", () => {
       "content-type": "Application/JSON; charset=UTF-8",
     };
     const answer = await send(world.service.baseUrl, "/v1/payments", {
-      ...{ method: "POST", body: payment() },
+      method: "POST",
+      body: payment(),
       headers,
     });
     expect(answer.status).to.equal(201);

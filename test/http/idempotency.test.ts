@@ -98,15 +98,15 @@ describe("idempotency over HTTP", () => {
     expect(await expectBooksAgree(world, agent)).to.deep.include({ entries: 2, spentCents: 200 });
   });
 
-  describe("of creating an agent", () => {
-    const create = (fields: object = {}) => {
-      const { teamId } = world.organization;
-      return {
-        token: world.token,
-        body: { name: "Once", teamId, budgetCents: 1, idempotencyKey: randomUUID(), ...fields },
-      };
+  const create = (fields: object = {}) => {
+    const { teamId } = world.organization;
+    return {
+      token: world.token,
+      body: { name: "Once", teamId, budgetCents: 1, idempotencyKey: randomUUID(), ...fields },
     };
+  };
 
+  describe("of creating an agent", () => {
     it("a replay is 200 with the same agent and, for a session, never the key again; another payload is 422", async () => {
       const request = create();
       const created = await world.api.ok("createAgent", 201, request);

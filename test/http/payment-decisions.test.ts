@@ -23,9 +23,20 @@ describe("what a payment is answered", () => {
     const { approval, transaction } = await agent.pay({ amountCents: 1_234, merchantCategory: "5734" });
     expect(approval).to.equal(null);
     expect(transaction).to.deep.include({
-      ...{ agentId: agent.id, agentName: "Agent", merchant: "shop", amountCents: 1_234, currency: "USD" },
-      ...{ direction: "debit", rail: "card", status: "approved", purpose: "a test", denialCode: null },
-      ...{ denialReason: null, denialDetails: null, onChainTxHash: null, chainCaip2: null },
+      agentId: agent.id,
+      agentName: "Agent",
+      merchant: "shop",
+      amountCents: 1234,
+      currency: "USD",
+      direction: "debit",
+      rail: "card",
+      status: "approved",
+      purpose: "a test",
+      denialCode: null,
+      denialReason: null,
+      denialDetails: null,
+      onChainTxHash: null,
+      chainCaip2: null,
     });
     expect(transaction.id).to.match(/^txn_/);
     const read = await world.api.ok("getPayment", 200, { token: agent.key, id: transaction.id });
@@ -48,8 +59,11 @@ describe("what a payment is answered", () => {
     const agent = await world.agent({ budgetCents: 1_000 });
     await agent.pay();
     const limits: Fields = {
-      ...{ perTransactionLimitCents: 500, budgetCents: 400, dailySpendLimitCents: 300 },
-      ...{ hourlyVelocityLimit: 1, dailyVelocityLimit: 1 },
+      perTransactionLimitCents: 500,
+      budgetCents: 400,
+      dailySpendLimitCents: 300,
+      hourlyVelocityLimit: 1,
+      dailyVelocityLimit: 1,
     };
     await policy(agent.id, limits);
     const denied = async (amountCents: number) => {
@@ -96,7 +110,6 @@ describe("what a payment is answered", () => {
     ...[-1, -100, 0, 0.5, 1e13, "100", null, true, [100], { $gt: 0 }].map(
       (amountCents) => ["amountCents", { amountCents }] as const,
     ),
-    ["amountCents", { amountCents: 9_007_199_254_740_993 }],
     ["currency", { currency: "EUR" }],
     ["merchant", { merchant: "" }],
     ["merchant", { merchant: "x".repeat(201) }],

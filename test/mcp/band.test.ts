@@ -9,6 +9,14 @@ const PAYMENT_OF_NOBODY = `txn_${"0".repeat(26)}`;
 const { cancelPayment, createCardPayment, getBudget, getDenialFeedback, getPayment, listPayments } =
   operations;
 
+const card = (fields: object = {}) => ({
+  amountCents: 100,
+  merchant: "shop",
+  purpose: "a test",
+  idempotencyKey: randomUUID(),
+  ...fields,
+});
+
 describe("the agent band", () => {
   let world: World;
   let agent: TestAgent;
@@ -22,10 +30,6 @@ describe("the agent band", () => {
   });
   afterEach(() => mcp.close());
 
-  const card = (fields: object = {}) => ({
-    ...{ amountCents: 100, merchant: "shop", purpose: "a test", idempotencyKey: randomUUID() },
-    ...fields,
-  });
   const pay = (fields: object = {}) => mcp.ok(createCardPayment.output, "create_card_payment", card(fields));
   const rest = (id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
 
@@ -88,8 +92,12 @@ describe("the agent band", () => {
     const { approval } = await pay({ amountCents: 501 });
     const own = { token: agent.key };
     await world.api.refused("updateAgentBudgetPolicy", 403, "WRONG_CREDENTIAL", {
-      ...{ ...own, id: agent.id },
-      body: { version: 1, budgetCents: 1_000_000 },
+      ...own,
+      id: agent.id,
+      body: {
+        version: 1,
+        budgetCents: 1e6,
+      },
     });
     const id = approval?.id ?? "";
     await world.api.refused("approveApproval", 403, "WRONG_CREDENTIAL", { ...own, id });
@@ -102,32 +110,30 @@ describe("the agent band", () => {
     expect([policy.version, policy.budgetCents]).to.deep.equal([1, 2_000]);
   });
 
+  const feedback = (transactionId?: string) =>
+    mcp.ok(
+      getDenialFeedback.output,
+      "get_denial_feedback",
+      transactionId === undefined ? {} : { transactionId },
+    );
+
+  async function deniedBy(text: string): Promise<string> {
+    const { approval, transaction } = await pay({ amountCents: 501 });
+    const request = { token: world.token, id: approval?.id ?? "", body: { feedback: text } };
+    await world.api.ok("denyApproval", 200, request);
+    return transaction.id;
+  }
+
   describe("get_denial_feedback", () => {
-    const feedback = (transactionId?: string) =>
-      mcp.ok(
-        getDenialFeedback.output,
-        "get_denial_feedback",
-        transactionId === undefined ? {} : { transactionId },
-      );
-
-    async function deniedBy(text: string): Promise<string> {
-      const { approval, transaction } = await pay({ amountCents: 501 });
-      const request = { token: world.token, id: approval?.id ?? "", body: { feedback: text } };
-      await world.api.ok("denyApproval", 200, request);
-      return transaction.id;
-    }
-
     it("of one: code, reason and what the person said, with the moment it was denied", async () => {
       const transactionId = await deniedBy("buy the cheaper one");
       const { denials } = await feedback(transactionId);
       expect(denials).to.have.lengthOf(1);
       expect(denials[0]).to.deep.include({
-        ...{
-          transactionId,
-          status: "denied",
-          denialCode: "APPROVAL_DENIED",
-          feedback: "buy the cheaper one",
-        },
+        transactionId,
+        status: "denied",
+        denialCode: "APPROVAL_DENIED",
+        feedback: "buy the cheaper one",
       });
       const { approval, transaction } = await rest(transactionId);
       expect(denials[0]?.denialReason).to.equal(transaction.denialReason);
@@ -183,12 +189,13 @@ describe("the agent band", () => {
     expect([budget.perTransactionLimitCents, budget.version]).to.deep.equal([99, 2]);
   });
 
+  const used = async () => {
+    const { agent: record } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
+    return record.key?.lastUsedAt ?? null;
+  };
+
   it("the record of the key tells when it was last used", async () => {
     await mcp.call("get_budget");
-    const used = async () => {
-      const { agent: record } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
-      return record.key?.lastUsedAt ?? null;
-    };
     const lastUsedAt = await until("the use of the key is written", used);
     expect(Date.now() - Date.parse(lastUsedAt)).to.be.within(-1_000, 15_000);
   });

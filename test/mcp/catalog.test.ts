@@ -7,8 +7,13 @@ import { McpCaller } from "./support.ts";
 
 /** Tools of this capability; the wallet rail brings the others. */
 const BAND = [
-  ...["get_budget", "check_payment", "create_card_payment", "get_payment", "list_payments"],
-  ...["cancel_payment", "get_denial_feedback"],
+  "get_budget",
+  "check_payment",
+  "create_card_payment",
+  "get_payment",
+  "list_payments",
+  "cancel_payment",
+  "get_denial_feedback",
 ];
 const WRITES = ["create_card_payment", "cancel_payment"];
 
@@ -103,7 +108,11 @@ describe("the catalogue of MCP tools", () => {
     for (const tool of await tools()) {
       const { $defs = {}, anyOf } = output.parse(tool.outputSchema);
       expect(anyOf[1]["properties"]).to.have.all.keys(
-        ...["error", "message", "issues", "requiredScope", "retry_after_seconds"],
+        "error",
+        "message",
+        "issues",
+        "requiredScope",
+        "retry_after_seconds",
       );
       const references = [...JSON.stringify(tool.outputSchema).matchAll(/"\$ref":"([^"]*)"/g)];
       for (const [, ref] of references) expect(Object.keys($defs)).to.include(ref?.replace("#/$defs/", ""));

@@ -1,22 +1,22 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import fc from "fast-check";
+import { array, assert, asyncProperty, integer, option, record } from "fast-check";
 import { operations } from "../../src/contract/registry.ts";
 import { expectBooksAgree } from "../http/support/books.ts";
 import { counts, elevate, newWorld, type World } from "../http/support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const RUNS = 12;
-const limit = (max: number) => fc.option(fc.integer({ min: 0, max }), { nil: null });
-const policy = fc.record({
-  budgetCents: fc.integer({ min: 0, max: 1_000 }),
+const limit = (max: number) => option(integer({ min: 0, max }), { nil: null });
+const policy = record({
+  budgetCents: integer({ min: 0, max: 1_000 }),
   autoApprovalThresholdCents: limit(500),
   perTransactionLimitCents: limit(600),
   dailySpendLimitCents: limit(900),
   hourlyVelocityLimit: limit(4),
   dailyVelocityLimit: limit(4),
 });
-const amounts = fc.array(fc.integer({ min: 1, max: 600 }), { minLength: 1, maxLength: 4 });
+const amounts = array(integer({ min: 1, max: 600 }), { minLength: 1, maxLength: 4 });
 
 describe("check_payment", () => {
   let world: World;
@@ -29,7 +29,7 @@ describe("check_payment", () => {
 
   it("says what the payment then gets, for any policy and any payments before it", async function () {
     const seed = Date.now() % 2_147_483_647;
-    const property = fc.asyncProperty(policy, amounts, async (limits, cents) => {
+    const property = asyncProperty(policy, amounts, async (limits, cents) => {
       const agent = await world.agent();
       const body = { version: 1, ...limits };
       await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id: agent.id, body });
@@ -47,7 +47,7 @@ describe("check_payment", () => {
       await mcp.close();
       await expectBooksAgree(world, agent);
     });
-    await fc.assert(property, { seed, numRuns: RUNS, endOnFailure: true });
+    await assert(property, { seed, numRuns: RUNS, endOnFailure: true });
   });
 
   it("has no effect: no record, no reservation, no count, and its idempotency key stays free", async () => {
@@ -64,8 +64,12 @@ describe("check_payment", () => {
       const checked = await mcp.ok(checkPayment.output, "check_payment", wish);
       expect(checked.decision).to.equal(decision);
       expect(checked.budget.usage).to.deep.equal({
-        ...{ spentCents: 0, reservedCents: 0, remainingCents: 1_000 },
-        ...{ todayCents: 0, lastHourCount: 0, todayCount: 0 },
+        spentCents: 0,
+        reservedCents: 0,
+        remainingCents: 1e3,
+        todayCents: 0,
+        lastHourCount: 0,
+        todayCount: 0,
       });
     }
     const recipient = "0x52908400098527886E0F7030069857D2E4169EE7";

@@ -9,6 +9,14 @@ import { McpCaller } from "./support.ts";
 
 const rpcError = z.looseObject({ error: z.looseObject({ code: z.int(), message: z.string() }) });
 
+const call = (name: unknown, args: unknown) =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
+
+const outcome = (answer: Answer) => {
+  expectError(answer);
+  return [answer.status, codeOf(answer)];
+};
+
 describe("MCP as a protocol", () => {
   let world: World;
   let agent: TestAgent;
@@ -28,13 +36,6 @@ describe("MCP as a protocol", () => {
     return send(baseUrl, "/mcp", { method: "POST", headers: { ...headers, ...authorization }, body });
   };
   const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
-  const call = (name: unknown, args: unknown) =>
-    JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
-
-  const outcome = (answer: Answer) => {
-    expectError(answer);
-    return [answer.status, codeOf(answer)];
-  };
 
   it("an unknown tool is JSON-RPC error -32602, not a tool error", async () => {
     for (const name of [
@@ -142,16 +143,19 @@ describe("MCP as a protocol", () => {
 
   it("what is no JSON-RPC is a JSON-RPC error without anything internal, and harms nobody", async () => {
     const odd = [
-      ...["{}", "[]", '{"jsonrpc":"1.0","id":1,"method":"tools/list"}', '{"jsonrpc":"2.0","id":1}'],
-      ...['{"jsonrpc":"2.0","id":{},"method":"x"}', '{"jsonrpc":"2.0","id":1,"method":"resources/list"}'],
-      ...['{"jsonrpc":"2.0","id":1,"method":"__proto__"}', '{"jsonrpc":"2.0","id":1,"method":"constructor"}'],
-      ...[
-        call(7, {}),
-        call({ $gt: "" }, {}),
-        call("get_budget", []),
-        call("get_budget", "x"),
-        call(undefined, {}),
-      ],
+      "{}",
+      "[]",
+      '{"jsonrpc":"1.0","id":1,"method":"tools/list"}',
+      '{"jsonrpc":"2.0","id":1}',
+      '{"jsonrpc":"2.0","id":{},"method":"x"}',
+      '{"jsonrpc":"2.0","id":1,"method":"resources/list"}',
+      '{"jsonrpc":"2.0","id":1,"method":"__proto__"}',
+      '{"jsonrpc":"2.0","id":1,"method":"constructor"}',
+      call(7, {}),
+      call({ $gt: "" }, {}),
+      call("get_budget", []),
+      call("get_budget", "x"),
+      call(undefined, {}),
     ];
     for (const body of odd) {
       const answer = await post(agent.key, body);

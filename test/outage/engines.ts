@@ -87,13 +87,21 @@ export async function ownEngines(): Promise<OwnEngines> {
   ]);
   const mongodb = new OwnEngine(
     mongodbSpec({
-      ...{ binary: await binaryOf(MONGOD), dataDir, env, port: ports.mongodb },
+      binary: await binaryOf(MONGOD),
+      dataDir,
+      env,
+      port: ports.mongodb,
       logFile: join(dataDir, "logs", "mongod.log"),
     }),
   );
   const temporal = new OwnEngine(
     temporalSpec({
-      ...{ binary: await binaryOf(TEMPORAL), database, env, config, port: ports.temporal, uiPort: ports.ui },
+      binary: await binaryOf(TEMPORAL),
+      database,
+      env,
+      config,
+      port: ports.temporal,
+      uiPort: ports.ui,
       logFile: join(dataDir, "logs", "temporal.log"),
     }),
   );

@@ -30,6 +30,22 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["listTransactions", "listPayments", "getPayment"] as const),
 ];
 
+async function timed(what: string, ask: () => Promise<Answer>): Promise<Answer> {
+  const began = performance.now();
+  const answer = await ask();
+  expect(performance.now() - began, `${what} was answered after`).to.be.below(ANSWER_WITHIN_MS);
+  return answer;
+}
+
+function expectUnavailable(id: string, answer: Answer): void {
+  const code = codeOf(answer);
+  expect([answer.status, code], `${id}: ${JSON.stringify(answer.body)}`).to.deep.equal([
+    503,
+    code === "CREATE_RETRYABLE" ? code : "SERVICE_UNAVAILABLE",
+  ]);
+  expect(expectError(answer).retry_after_seconds, id).to.be.at.least(1);
+}
+
 describe("an engine that is gone or hung", () => {
   let engines: OwnEngines;
   let service: TestService;
@@ -95,22 +111,6 @@ describe("an engine that is gone or hung", () => {
     return new Map(await Promise.all(asked));
   }
 
-  async function timed(what: string, ask: () => Promise<Answer>): Promise<Answer> {
-    const began = performance.now();
-    const answer = await ask();
-    expect(performance.now() - began, `${what} was answered after`).to.be.below(ANSWER_WITHIN_MS);
-    return answer;
-  }
-
-  function expectUnavailable(id: string, answer: Answer): void {
-    const code = codeOf(answer);
-    expect([answer.status, code], `${id}: ${JSON.stringify(answer.body)}`).to.deep.equal([
-      503,
-      code === "CREATE_RETRYABLE" ? code : "SERVICE_UNAVAILABLE",
-    ]);
-    expect(expectError(answer).retry_after_seconds, id).to.be.at.least(1);
-  }
-
   const ready = async () => {
     const { body, status } = await send(service.baseUrl, "/readyz");
     return { status, body };
@@ -118,7 +118,8 @@ describe("an engine that is gone or hung", () => {
 
   const mcpTool = (key: string, name: string) => {
     const headers = {
-      ...{ authorization: `Bearer ${key}`, "content-type": "application/json" },
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
       accept: "application/json, text/event-stream",
     };
     const body = JSON.stringify({

@@ -5,8 +5,10 @@ import type { ApprovalResult } from "../../src/messages/approval.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import { confirmation, StagedAgent } from "./support/agent.ts";
 import { SETTLED } from "./support/doubles.ts";
-import type { HistoryEvent, Stage } from "./support/stage.ts";
-import { activitiesOf, afterActivities, eventsOf, onTimedStage, timeOf, timersOf } from "./support/stage.ts";
+import type { HistoryEvent } from "./support/history.ts";
+import { activitiesOf, afterActivities, eventsOf, timeOf, timersOf } from "./support/history.ts";
+import type { Stage } from "./support/stage.ts";
+import { useTimedStage } from "./support/timed.ts";
 
 const DAY_MS = 86_400_000;
 const HELD = 6_000;
@@ -32,8 +34,10 @@ function beganAt(events: readonly HistoryEvent[]): number {
 }
 
 describe("workflow approval: a payment that waits for a person", () => {
+  const play = useTimedStage();
+
   it("24 h without a decision take well under a second, and it expires at the exact time", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
       const approval = approvalOf(stage, payment);
@@ -52,7 +56,7 @@ describe("workflow approval: a payment that waits for a person", () => {
     }));
 
   it("an approval just before the window ends wins: the rail is called once, and the actor has spent it", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
       await stage.skip(DAY_MS - 2_000);
@@ -68,7 +72,7 @@ describe("workflow approval: a payment that waits for a person", () => {
     }));
 
   it("an approval that comes when the window has closed does nothing, even if no timer ever ran", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       // Swept only after two days, so that nobody starts the approval's workflow.
       const agent = await StagedAgent.start(stage, { sweepAfterSeconds: 172_800 });
       const payment = await agent.pay(HELD);
@@ -80,7 +84,7 @@ describe("workflow approval: a payment that waits for a person", () => {
     }));
 
   it("ten approvals of one payment at once, each carried out and told, debit and send it once", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
       const replies = await Promise.all(Array.from({ length: 10 }, () => agent.resolve("approve", payment)));
@@ -93,7 +97,7 @@ describe("workflow approval: a payment that waits for a person", () => {
 
   for (const kind of ["deny", "cancel"] as const) {
     it(`after ${kind} its workflow ends at once as denied, and no rail is called`, () =>
-      onTimedStage(async (stage) => {
+      play(async (stage) => {
         const agent = await StagedAgent.start(stage);
         const payment = await held(agent);
         const reply = await agent.resolve(kind, payment);
@@ -108,7 +112,7 @@ describe("workflow approval: a payment that waits for a person", () => {
   }
 
   it("approved while the agent is paused it ends as failed with AGENT_PAUSED, and no rail is called", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
       await agent.submit({ kind: "pause" });
@@ -121,7 +125,7 @@ describe("workflow approval: a payment that waits for a person", () => {
     }));
 
   it("a rail that gives no answer twice is called again until it does, and takes the money once", () =>
-    onTimedStage(
+    play(
       async (stage) => {
         const agent = await StagedAgent.start(stage);
         const payment = await held(agent);
@@ -135,17 +139,17 @@ describe("workflow approval: a payment that waits for a person", () => {
     ));
 
   it("the server gone right after the decision to hold: the actor starts the workflow, and it still expires", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await agent.pay(HELD);
       await stage.skip(11_000);
-      await afterActivities(stage.client, agent.handle.workflowId, 1);
+      await afterActivities(agent.handle, 1);
       expect(await approvalOf(stage, payment).result()).to.include({ status: "expired" });
       expect(await agent.totals()).to.include({ spent: 0, reserved: 0 });
     }));
 
   it("the server gone right after the approval: the actor tells the workflow, and the rail is called once", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
       await agent.resolve("approve", payment);
@@ -156,7 +160,7 @@ describe("workflow approval: a payment that waits for a person", () => {
     }));
 
   it("its state query and its end show an operator what it waits for and until when", () =>
-    onTimedStage(async (stage) => {
+    play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
       const approval = approvalOf(stage, payment);

@@ -106,9 +106,9 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
 
 /** How often each outcome came: `{ "201": 1, "409 VERSION_CONFLICT": 9 }`. */
 export function tally(outcomes: readonly (string | number | null)[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const outcome of outcomes) counts[String(outcome)] = (counts[String(outcome)] ?? 0) + 1;
-  return counts;
+  const seen: Record<string, number> = {};
+  for (const outcome of outcomes) seen[String(outcome)] = (seen[String(outcome)] ?? 0) + 1;
+  return seen;
 }
 
 /** How many records each collection has: what a refused request must not change. */

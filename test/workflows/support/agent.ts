@@ -4,19 +4,18 @@ import type { AgentCommand, AgentReply } from "../../../src/domain/agent/command
 import { decidedPayment } from "../../../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { AgentInput, AgentSettings, AgentStateView } from "../../../src/messages/agent.ts";
 import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import { agentSearchAttributes } from "../../../src/messages/search-attributes.ts";
-import type { Stage } from "./stage.ts";
+import { agentIdOf, type Stage } from "./stage.ts";
 
 const DAY_SECONDS = 86_400;
 
-export const profile = {
+const containers = {
   organizationId: "0199aa00-0000-7000-8000-000000000001",
   projectId: "0199aa00-0000-7000-8000-000000000002",
   teamId: "0199aa00-0000-7000-8000-000000000003",
-  agentId: "0199aa00-0000-7000-8000-000000000004",
-  name: "Agent",
 };
 
 export const policy: BudgetPolicy = {
@@ -36,11 +35,13 @@ type Of<K extends AgentReply["kind"]> = Extract<AgentReply, { kind: K }>;
 export class StagedAgent {
   readonly #stage: Stage;
   #numbered = 0;
+  readonly profile: AgentProfile;
   readonly handle: WorkflowHandle;
 
   private constructor(stage: Stage) {
     this.#stage = stage;
-    this.handle = stage.client.workflow.getHandle(agentWorkflowId(profile.agentId));
+    this.profile = { ...containers, agentId: agentIdOf(stage.scene), name: "Agent" };
+    this.handle = stage.client.workflow.getHandle(agentWorkflowId(this.profile.agentId));
   }
 
   static async start(
@@ -48,21 +49,23 @@ export class StagedAgent {
     settings: Partial<AgentSettings> = {},
     change: Partial<BudgetPolicy> = {},
   ): Promise<StagedAgent> {
+    const agent = new StagedAgent(stage);
+    const { handle, profile } = agent;
     const input: AgentInput = {
       start: { kind: "create", profile, policy: { ...policy, ...change } },
       settings: { ...AGENT_SETTINGS, ...settings },
     };
     await stage.client.workflow.start(AGENT_WORKFLOW, {
       taskQueue: stage.taskQueue,
-      workflowId: agentWorkflowId(profile.agentId),
+      workflowId: handle.workflowId,
       args: [input],
       typedSearchAttributes: agentSearchAttributes(profile, "active"),
     });
-    return new StagedAgent(stage);
+    return agent;
   }
 
   async submit(...commands: readonly AgentCommand[]): Promise<readonly AgentReply[]> {
-    return (await this.#stage.actors.submit(profile.agentId, commands)).replies;
+    return (await this.#stage.actors.submit(this.profile.agentId, commands)).replies;
   }
 
   async ask<K extends AgentReply["kind"]>(kind: K, command: AgentCommand): Promise<Of<K>> {
@@ -73,7 +76,7 @@ export class StagedAgent {
 
   request(amountCents: number, change: Partial<PaymentRequest> = {}): PaymentRequest {
     this.#numbered += 1;
-    const number = String(this.#numbered).padStart(4, "0");
+    const number = `${this.#stage.scene}-${String(this.#numbered).padStart(4, "0")}`;
     return {
       transactionId: `txn_${number}`,
       approvalId: `apr_${number}`,
@@ -98,7 +101,7 @@ export class StagedAgent {
 
   /** What a server does with a payment at once. */
   carryOut(payment: Payment): Promise<CarriedOut> {
-    return this.#stage.effects.carryOut(profile, payment, "server");
+    return this.#stage.effects.carryOut(this.profile, payment, "server");
   }
 
   async resolve(kind: "approve" | "deny" | "cancel", { request }: Payment): Promise<Of<"payment">> {

@@ -1,22 +1,26 @@
-import { randomUUID } from "node:crypto";
-import type { Client, WorkflowHandle } from "@temporalio/client";
-import { temporal } from "@temporalio/proto";
-import { TestWorkflowEnvironment } from "@temporalio/testing";
-import { type NativeConnection, Worker } from "@temporalio/worker";
+import type { Client } from "@temporalio/client";
+import type { NativeConnection } from "@temporalio/worker";
+import { Worker } from "@temporalio/worker";
 import { MongoClient } from "mongodb";
 import { createPaymentEffects, type PaymentEffects } from "../../../activities/effects.ts";
 import { createActivities } from "../../../activities/index.ts";
+import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.ts";
 import type { Activities } from "../../../activities/types.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
 import { createLogger } from "../../../server/logger.ts";
 import { bundleWorkflows } from "../../../server/worker.ts";
-import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
+import type { Payment } from "../../../src/domain/agent/payment.ts";
+import { agentWorkflowId } from "../../../src/messages/agent.ts";
+import { approvalWorkflowId } from "../../../src/messages/approval.ts";
+import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
 import { MemoryProjections, MemoryRail, type RailScript, SETTLED } from "./doubles.ts";
 
 /** The workflows on an engine, with the real activities over doubles of what lies behind them. */
 export interface Stage {
   readonly client: Client;
   readonly taskQueue: string;
+  /** Part of every id of the scene, so that scenes on one engine do not meet. */
+  readonly scene: string;
   readonly rail: MemoryRail;
   readonly projections: MemoryProjections;
   /** The server's way to the workflows, and its effects. */
@@ -24,151 +28,130 @@ export interface Stage {
   readonly effects: PaymentEffects;
 }
 
-/** A stage on the time-skipping server. */
-export interface TimedStage extends Stage {
-  /** Lets this much of the engine's time go by at once. */
-  skip(ms: number): Promise<void>;
-  now(): Promise<number>;
-}
-
 export interface StageOptions {
   readonly rail?: RailScript;
   /** Replaces activities by a test's own. */
   readonly activities?: Partial<Activities>;
+}
+
+export interface Engine {
+  readonly client: Client;
+  readonly native: NativeConnection;
+  readonly taskQueue: string;
   /** Under which the worker signs what it writes into histories. */
   readonly identity?: string;
 }
 
-interface Engine {
-  readonly client: Client;
-  readonly native: NativeConnection;
-  readonly namespace: string;
+export interface Theatre {
+  /** Plays a scene to its end, then ends the workflows that it has left behind. */
+  play(scene: string, options: StageOptions, plot: (stage: Stage) => Promise<void>): Promise<void>;
+  close(): Promise<void>;
 }
 
-const logger = createLogger({ level: "fatal", file: null });
+export const agentIdOf = (scene: string): string => `agent-${scene}`;
 
-/** Runs a scene on a fresh time-skipping server: shared ones hang, and their time is everyone's. */
-export async function onTimedStage(
-  scene: (stage: TimedStage) => Promise<void>,
-  options: StageOptions = {},
-): Promise<void> {
-  const path = process.env["TEST_TIME_SKIPPING_SERVER"];
-  if (path === undefined)
-    throw new Error("TEST_TIME_SKIPPING_SERVER is not set: run the tests with `npm test`");
-  const environment = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: "existing-path", path } },
-  });
-  try {
-    await registerSearchAttributes(environment);
-    const { client, nativeConnection: native } = environment;
-    await onStage({ client, native, namespace: environment.namespace ?? "default" }, options, (stage) =>
-      scene({
-        ...stage,
-        skip: (ms) => environment.sleep(ms),
-        now: () => environment.currentTimeMs(),
-      }),
-    );
-  } finally {
-    await environment.teardown();
-  }
-}
-
-/** Runs a scene on an engine that runs already. */
-export async function onStage(
-  { client, native, namespace }: Engine,
-  options: StageOptions,
-  scene: (stage: Stage) => Promise<void>,
-): Promise<void> {
-  const taskQueue = `stage-${randomUUID()}`;
-  const rail = new MemoryRail(options.rail ?? (() => SETTLED));
-  const projections = new MemoryProjections();
-  const actors = new TemporalActors(client, taskQueue);
-  const clock = () => new Date();
-  const dependencies = { rails: { card: rail, wallet: rail }, projections, workflows: actors, clock };
-  // Never connected: only `provisionOrganization` uses it, and the scenes bring their own.
-  const mongo = new MongoClient("mongodb://127.0.0.1:1");
-  const agents = {
-    submit: async (agentId: string, command: Parameters<TemporalActors["submit"]>[1][number]) => {
-      const { replies } = await actors.submit(agentId, [command]);
-      const [reply] = replies;
-      if (reply === undefined) throw new Error("the actor gave no reply");
-      return reply;
-    },
+/** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
+export async function openTheatre(engine: Engine): Promise<Theatre> {
+  const { client, identity, native, taskQueue } = engine;
+  let cast: Activities | null = null;
+  const current = (): Activities => {
+    if (cast === null) throw new Error("an activity was called between two scenes");
+    return cast;
   };
   const worker = await Worker.create({
     connection: native,
-    namespace,
+    namespace: client.options.namespace,
     taskQueue,
-    workflowBundle: await bundleWorkflows(logger),
-    activities: { ...createActivities({ ...dependencies, agents, db: mongo.db() }), ...options.activities },
-    ...(options.identity === undefined ? {} : { identity: options.identity }),
+    workflowBundle: await bundleWorkflows(createLogger({ level: "fatal", file: null })),
+    activities: delegatingTo(current),
+    ...(identity === undefined ? {} : { identity }),
   });
-  const stage = { client, taskQueue, rail, projections, actors, effects: createPaymentEffects(dependencies) };
-  await worker.runUntil(() => scene(stage));
+  const running = worker.run();
+  return {
+    async play(scene, options, plot) {
+      const { activities, stage, workflowIds } = setUp(engine, scene, options);
+      cast = activities;
+      try {
+        await plot(stage);
+      } finally {
+        for (const workflowId of workflowIds) await end(client, workflowId);
+        cast = null;
+      }
+    },
+    async close() {
+      worker.shutdown();
+      await running;
+    },
+  };
 }
 
-async function registerSearchAttributes(environment: TestWorkflowEnvironment): Promise<void> {
-  const keyword = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
-  const names = Object.values(SEARCH_ATTRIBUTES);
-  await environment.connection.operatorService.addSearchAttributes({
-    namespace: environment.namespace ?? "default",
-    searchAttributes: Object.fromEntries(names.map((name) => [name, keyword])),
-  });
+function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptions) {
+  const rail = new MemoryRail(options.rail ?? (() => SETTLED));
+  const projections = new MemoryProjections();
+  const actors = new TemporalActors(client, taskQueue);
+  const workflowIds = new Set([agentWorkflowId(agentIdOf(scene))]);
+  const workflows = noting(workflowIds, actors);
+  const dependencies = {
+    rails: { card: rail, wallet: rail },
+    projections,
+    workflows,
+    clock: () => new Date(),
+  };
+  // Never connected: only `provisionOrganization` uses it, and the scenes bring their own.
+  const db = new MongoClient("mongodb://127.0.0.1:1").db();
+  const activities: Activities = {
+    ...createActivities({ ...dependencies, agents: gateway(actors), db }),
+    ...options.activities,
+  };
+  const effects = createPaymentEffects(dependencies);
+  const stage: Stage = { client, taskQueue, scene, rail, projections, actors, effects };
+  return { activities, stage, workflowIds };
 }
 
-export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
+const gateway = (actors: TemporalActors): AgentGateway => ({
+  async submit(agentId, command) {
+    const { replies } = await actors.submit(agentId, [command]);
+    const [reply] = replies;
+    if (reply === undefined) throw new Error("the actor gave no reply");
+    return reply;
+  },
+});
 
-/** A workflow's history so far. */
-export async function eventsOf(handle: WorkflowHandle): Promise<readonly HistoryEvent[]> {
-  return (await handle.fetchHistory()).events ?? [];
+/** Keeps the ids of the workflows that are started. */
+function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentWorkflows {
+  const note = ({ approval, request }: Payment): void => {
+    if (approval !== null) workflowIds.add(approvalWorkflowId(approval.id));
+    workflowIds.add(settlementWorkflowId(request.transactionId));
+  };
+  return {
+    startApproval(profile, payment) {
+      note(payment);
+      return workflows.startApproval(profile, payment);
+    },
+    tellApproval(profile, payment) {
+      note(payment);
+      return workflows.tellApproval(profile, payment);
+    },
+    startSettlement(profile, payment) {
+      note(payment);
+      return workflows.startSettlement(profile, payment);
+    },
+  };
 }
 
-/** Milliseconds of an event's time. */
-export function timeOf({ eventTime }: HistoryEvent): number {
-  return Number(eventTime?.seconds ?? 0) * 1_000 + Math.round((eventTime?.nanos ?? 0) / 1_000_000);
-}
+const delegatingTo = (cast: () => Activities): Activities => ({
+  carryOutPayment: (input) => cast().carryOutPayment(input),
+  writeAgentSummary: (input) => cast().writeAgentSummary(input),
+  expireApproval: (input) => cast().expireApproval(input),
+  executeApproved: (input) => cast().executeApproved(input),
+  followPayment: (input) => cast().followPayment(input),
+  provisionOrganization: (input) => cast().provisionOrganization(input),
+});
 
-/** Milliseconds of the timers that a workflow has started, in order. */
-export const timersOf = (events: readonly HistoryEvent[]): readonly number[] =>
-  events.flatMap(({ timerStartedEventAttributes: started }) => {
-    if (started === null || started === undefined) return [];
-    const { seconds, nanos } = started.startToFireTimeout ?? {};
-    return [Number(seconds ?? 0) * 1_000 + (nanos ?? 0) / 1_000_000];
-  });
-
-/** Names of the activities that a workflow has scheduled, in order. */
-export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[] =>
-  events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
-    scheduled === null || scheduled === undefined ? [] : [scheduled.activityType?.name ?? ""],
-  );
-
-/** Waits until a workflow has taken in the result of its n-th activity; answers its history then. */
-export async function afterActivities(
-  client: Client,
-  workflowId: string,
-  count: number,
-): Promise<readonly HistoryEvent[]> {
-  const events: HistoryEvent[] = [];
-  let nextPageToken: Uint8Array = new Uint8Array();
-  for (;;) {
-    const page = await client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
-      execution: { workflowId },
-      waitNewEvent: true,
-      nextPageToken,
-    });
-    events.push(...(page.history?.events ?? []));
-    if (hasTakenIn(events, count)) return events;
-    if (page.nextPageToken.length === 0) throw new Error(`${workflowId} ended before`);
-    nextPageToken = page.nextPageToken;
-  }
-}
-
-function hasTakenIn(events: readonly HistoryEvent[], count: number): boolean {
-  const completed = events.filter((event) => event.activityTaskCompletedEventAttributes);
-  const last = completed[count - 1]?.eventId;
-  if (last === undefined || last === null) return false;
-  return events.some(
-    (event) => event.workflowTaskCompletedEventAttributes && Number(event.eventId) > Number(last),
-  );
+/** Ends a workflow, if it was ever started and has not ended. */
+async function end(client: Client, workflowId: string): Promise<void> {
+  await client.workflow
+    .getHandle(workflowId)
+    .terminate("the scene is over")
+    .catch(() => undefined);
 }
