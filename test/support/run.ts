@@ -1,18 +1,22 @@
+import { type ChildProcess, fork } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Mocha from "mocha";
+import { fileURLToPath } from "node:url";
 import { startEngines } from "../../src/engines/start.ts";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
-import { createLogger } from "../../server/logger.ts";
-import { installRuntime } from "../../server/worker.ts";
-import { closeSharedService } from "./service.ts";
+import { shardResult, type ShardResult } from "./shard-result.ts";
 
 /**
  * `npm test`: brings up one MongoDB and one Temporal for the whole run, hands their addresses to the tests in the
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
+ *
+ * The files run in two processes side by side: those that mostly start and kill processes of their own, and the
+ * rest. The second one's output is shown when the first one's is complete.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
+const PROCESS_TESTS = ["engines", "restart"];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
 const engines = await startEngines({
@@ -22,31 +26,30 @@ const engines = await startEngines({
   onProgress: say,
   onUnexpectedExit: (engine, detail) => say(`the tests' ${engine} ended: ${detail}`),
 });
-process.env["TEST_MONGODB_URI"] = engines.mongodb.uri;
-process.env["TEST_TEMPORAL_ADDRESS"] = engines.temporal.address;
-process.env["TEST_TEMPORAL_NAMESPACE"] = engines.temporal.namespace;
-process.env["TEST_TIME_SKIPPING_SERVER"] = await resolveTestServer(process.env, say);
+const env = {
+  ...process.env,
+  TEST_MONGODB_URI: engines.mongodb.uri,
+  TEST_TEMPORAL_ADDRESS: engines.temporal.address,
+  TEST_TEMPORAL_NAMESPACE: engines.temporal.namespace,
+  TEST_TIME_SKIPPING_SERVER: await resolveTestServer(process.env, say),
+};
 
-installRuntime(createLogger({ level: "fatal", file: null }));
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : await testFiles();
-
-const mocha = new Mocha({
-  reporter: "spec",
-  timeout: 60_000,
-  slow: 5_000,
-  forbidOnly: process.env["CI"] === "true",
-});
-for (const file of files) mocha.addFile(file);
-await mocha.loadFilesAsync();
-const { failed, passed } = await new Promise<{ passed: number; failed: number }>((resolve) => {
-  const runner = mocha.run(() => {
-    resolve({ passed: runner.stats?.passes ?? 0, failed: runner.stats?.failures ?? 1 });
-  });
-});
-await closeSharedService();
+const mattersOfProcesses = (file: string): boolean =>
+  PROCESS_TESTS.some((name) => file.includes(join("test", name)));
+const [first, second] = await Promise.all([
+  runShard(
+    files.filter((file) => !mattersOfProcesses(file)),
+    "shown",
+  ),
+  runShard(files.filter(mattersOfProcesses), "kept"),
+]);
+process.stdout.write(second.output);
 await engines.stop();
 await rm(dataDir, { recursive: true, force: true });
+const passed = first.passed + second.passed;
+const failed = first.failed + second.failed;
 say(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 
@@ -56,4 +59,33 @@ async function testFiles(): Promise<string[]> {
     .filter((file) => file.endsWith(".test.ts"))
     .toSorted()
     .map((file) => join("test", file));
+}
+
+/** Runs files in a process of their own. One that ends without a result counts as a failure. */
+async function runShard(shard: string[], show: "shown" | "kept"): Promise<ShardResult & { output: string }> {
+  if (shard.length === 0) return { passed: 0, failed: 0, output: "" };
+  const child = fork(SHARD, shard, {
+    execArgv: ["--import", "tsx"],
+    env,
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  const output: string[] = [];
+  const take = (chunk: unknown): void => {
+    if (show === "shown") process.stdout.write(String(chunk));
+    else output.push(String(chunk));
+  };
+  child.stdout?.on("data", take);
+  child.stderr?.on("data", take);
+  const result = await resultOf(child);
+  return { ...result, output: output.join("") };
+}
+
+function resultOf(child: ChildProcess): Promise<ShardResult> {
+  return new Promise((resolve) => {
+    let result: ShardResult = { passed: 0, failed: 1 };
+    child.on("message", (message) => {
+      result = shardResult.parse(message);
+    });
+    child.on("close", () => resolve(result));
+  });
 }
