@@ -1,0 +1,80 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { bundleWorkflowCode, DefaultLogger } from "@temporalio/worker";
+import { expect } from "chai";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const quiet = new DefaultLogger("ERROR", () => undefined);
+
+const bundle = async (workflowsPath: string): Promise<string> =>
+  (await bundleWorkflowCode({ workflowsPath, logger: quiet })).code;
+
+/** Modules of packages that a workflow has no business with; their paths stand in the bundle's text. */
+const FOREIGN = /node_modules\/(zod|mongodb|express|@noble)\//;
+
+/** Bundles a workflow of the given text, from a folder beside the real ones. */
+async function bundleOf(text: string): Promise<string> {
+  const folder = await mkdtemp(join(ROOT, "workflows", "tmp-"));
+  try {
+    const file = join(folder, "index.ts");
+    await writeFile(file, text);
+    return await bundle(file);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+describe("the workflow bundle", () => {
+  it("holds the four workflow types, and nothing of zod or any other package but Temporal's", async () => {
+    const code = await bundle(join(ROOT, "workflows", "index.ts"));
+    for (const type of ["agent", "approval", "organization", "settlement"]) {
+      expect(code, type).to.match(new RegExp(`workflows/${type}\\.ts`));
+    }
+    expect(FOREIGN.exec(code)).to.equal(null);
+  });
+
+  it("would show zod if a workflow pulled it in", async () => {
+    const code = await bundleOf(
+      'import { z } from "zod"; export async function w() { return z.string().parse("x"); }',
+    );
+    expect(FOREIGN.exec(code)?.[1]).to.equal("zod");
+  });
+
+  it("is not built for a workflow that pulls in a Node builtin", async () => {
+    const text =
+      'import { readFileSync } from "node:fs"; export async function w() { return readFileSync("x"); }';
+    const outcome = await bundleOf(text).then(
+      () => "built",
+      () => "refused",
+    );
+    expect(outcome).to.equal("refused");
+  });
+
+  it("has one barrel file, its entry: no other file on the way in re-exports", async () => {
+    const folders = ["workflows", "src/domain", "src/messages"];
+    const found: string[] = [];
+    for (const folder of folders) {
+      for (const file of await readdir(join(ROOT, folder), { recursive: true })) {
+        const path = join(folder, file);
+        if (!path.endsWith(".ts") || path === join("workflows", "index.ts")) continue;
+        const text = await readFile(join(ROOT, path), "utf8");
+        if (/^export (\*|\{[^}]*\}) from/m.test(text)) found.push(path);
+      }
+    }
+    expect(found).to.deep.equal([]);
+  });
+
+  it("has no asynchronous update validator, which would wedge its workflow, and no asynchronous update handler", async () => {
+    const files = (await readdir(join(ROOT, "workflows"))).filter((file) => file.endsWith(".ts"));
+    for (const file of files) {
+      const text = await readFile(join(ROOT, "workflows", file), "utf8");
+      expect(text, file).to.not.match(/validator:\s*async/);
+      expect(text, file).to.not.match(/setHandler\(\s*\w+,\s*async/);
+    }
+    const actor = await readFile(join(ROOT, "workflows", "agent.ts"), "utf8");
+    expect(actor, "the actor's one update answers without waiting").to.match(
+      /\n {2}submit\(commands[^)]*\): SubmitResult/,
+    );
+  });
+});
