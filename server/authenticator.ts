@@ -1,3 +1,4 @@
+import DataLoader from "dataloader";
 import type { Collection } from "mongodb";
 import type { AgentDocument } from "../activities/documents.ts";
 import { classifyApiKey } from "../src/domain/api-key.ts";
@@ -28,9 +29,12 @@ const unauthorized = () => refused(refusal("UNAUTHORIZED"));
  */
 export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly #agentsByHash: DataLoader<string, AgentDocument | null>;
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
+    this.#agentsByHash = new DataLoader((hashes) => agentsOf(dependencies.agents, hashes), { cache: false });
   }
 
   async authenticate(header: string | undefined): Promise<Result<Principal>> {
@@ -47,11 +51,20 @@ export class Authenticator {
   }
 
   async #agent(key: string): Promise<Result<Principal>> {
-    const { agents, hashApiKey, onAgentKeyUsed } = this.#dependencies;
-    const agent = await agents.findOne({ "key.hash": hashApiKey(key) });
+    const { hashApiKey, onAgentKeyUsed } = this.#dependencies;
+    const agent = await this.#agentsByHash.load(hashApiKey(key));
     if (agent === null || agent.lifecycle === "archived") return unauthorized();
     onAgentKeyUsed(agent);
     if (agent.lifecycle === "paused") return refused(refusal("AGENT_PAUSED"));
     return ok({ type: "agent", agent });
   }
+}
+
+async function agentsOf(
+  agents: Collection<AgentDocument>,
+  hashes: readonly string[],
+): Promise<(AgentDocument | null)[]> {
+  const found = await agents.find({ "key.hash": { $in: [...hashes] } }).toArray();
+  const byHash = new Map(found.map((agent) => [agent.key?.hash, agent]));
+  return hashes.map((hash) => byHash.get(hash) ?? null);
 }

@@ -26,7 +26,7 @@ export interface CoreOptions {
 }
 
 /** How long a confirmation waits to ride along with another update; the actor sweeps only after 10 s. */
-const CONFIRM_AFTER_MS = 2_000;
+const CONFIRM_AFTER_MS = 5_000;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { clock, connections, logger, decorateEffects = (plain) => plain } = options;

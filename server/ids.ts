@@ -1,8 +1,22 @@
-import { createHash } from "node:crypto";
+import { createHash, randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulid";
 import { v7 } from "uuid";
 
-const ulid = monotonicFactory();
+/** Randomness is drawn in pages: a call for each character of an id would cost more than all else about it. */
+const page = Buffer.alloc(4_096);
+let used = page.length;
+
+function random(): number {
+  if (used >= page.length) {
+    randomFillSync(page);
+    used = 0;
+  }
+  const byte = page.readUInt8(used);
+  used += 1;
+  return byte / 256;
+}
+
+const ulid = monotonicFactory(random);
 
 /** Ids of records that sort by time (decisions.md section 1). */
 export const newId = (prefix: "txn" | "apr" | "akey"): string => `${prefix}_${ulid()}`;

@@ -1,3 +1,4 @@
+import DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/projections.ts";
@@ -49,9 +50,13 @@ const TOO_MANY_OPEN_RETRY_SECONDS = 30;
 /** Decide durably, then act, then record (design.md): how the server makes an agent's payments. */
 export class Payments {
   readonly #dependencies: PaymentDependencies;
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly #earlier: DataLoader<UsedKey, TransactionDocument | null, string>;
 
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
+    const { transactions } = dependencies.collections;
+    this.#earlier = new DataLoader((keys) => transactionsUnder(transactions, keys), { cache: false });
   }
 
   /** Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). */
@@ -101,8 +106,7 @@ export class Payments {
   }
 
   async #lookUp(agentId: string, request: PaymentRequest): Promise<AgentReply | null> {
-    const { transactions } = this.#dependencies.collections;
-    const earlier = await transactions.findOne({ agentId, keyHash: request.keyHash });
+    const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
     if (earlier === null) return null;
     const samePayload = earlier.payloadHash === request.payloadHash;
     return { kind: "replayed", transactionId: earlier._id, samePayload, payment: null };
@@ -142,6 +146,24 @@ export class Payments {
     const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
     return { transaction, approval, replayed: true };
   }
+}
+
+/** An agent's idempotency key. */
+interface UsedKey {
+  readonly agentId: string;
+  readonly keyHash: string;
+}
+
+const nameOf = ({ agentId, keyHash }: UsedKey): string => `${agentId} ${keyHash}`;
+
+async function transactionsUnder(
+  transactions: Collections["transactions"],
+  keys: readonly UsedKey[],
+): Promise<(TransactionDocument | null)[]> {
+  const clauses = keys.map(({ agentId, keyHash }) => ({ agentId, keyHash }));
+  const found = await transactions.find({ $or: clauses }).toArray();
+  const byName = new Map(found.map((transaction) => [nameOf(transaction), transaction]));
+  return keys.map((key) => byName.get(nameOf(key)) ?? null);
 }
 
 const recorded = (profile: AgentProfile, payment: Payment, replayed: boolean): RecordedPayment => ({

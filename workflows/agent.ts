@@ -120,9 +120,12 @@ class AgentActor {
   async seeEffectsThrough(): Promise<void> {
     const rollOver = () => this.#rollOverDue();
     while (!rollOver()) {
-      await condition(() => rollOver() || this.#unswept().length > 0 || this.#summaryUnswept());
+      await condition(() => rollOver() || this.#nextDueAt() < Infinity);
       if (rollOver()) return;
-      await condition(rollOver, Math.max(1, this.#nextDueAt() - Date.now()));
+      const dueAt = this.#nextDueAt();
+      // What was due before and could not be swept yet does not wait for the timer of something newer.
+      const sooner = () => this.#nextDueAt() < dueAt;
+      await condition(() => rollOver() || sooner(), Math.max(1, dueAt - Date.now()));
       if (!rollOver()) this.#sweepDue(Date.now());
     }
   }
@@ -149,7 +152,7 @@ class AgentActor {
   /** When the oldest unconfirmed change is due: one timer for the whole actor, whatever the load. */
   #nextDueAt(): number {
     const changes = this.#unswept().map((open) => open.changedAt);
-    if (this.#summaryUnswept() || changes.length === 0) changes.push(this.state.updatedAt);
+    if (this.#summaryUnswept()) changes.push(this.state.updatedAt);
     return Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
   }
 

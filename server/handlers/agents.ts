@@ -10,8 +10,8 @@ import { ok, refused } from "../../src/domain/result.ts";
 import type { AgentCreateDocument } from "../collections.ts";
 import { newId, newUuid, payloadHash, shortHash } from "../ids.ts";
 import type { ManagementPrincipal } from "../principals.ts";
-import { NotInTime, within } from "../within.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
+import { caughtUp } from "./catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler, Handlers } from "./types.ts";
@@ -31,9 +31,6 @@ type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
 
 const DUPLICATE_KEY = 11_000;
 
-/** How long a read waits for records to catch up with their actors: a busy or unreachable one does not hold it up. */
-const CATCH_UP_MS = 2_000;
-
 /** Agents (management-api.md sections 2.1, 3.1 and 4.1). */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
   const { actors, clock, collections, lists, mailboxes } = dependencies;
@@ -42,7 +39,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     collections.agents.findOne({ _id: id, organizationId: principal.organizationId });
 
   async function budgetPolicy(agentId: string) {
-    await mailboxes.flush(agentId);
+    await caughtUp(mailboxes.flush(agentId));
     const budget = await actors.budget(agentId, { now: clock().getTime(), amountCents: null });
     return ok({ body: budgetPolicyView(budget) });
   }
@@ -104,14 +101,6 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     pauseAgent: ({ params }, { principal }) => setLifecycle(params.id, "pause", principal),
     resumeAgent: ({ params }, { principal }) => setLifecycle(params.id, "resume", principal),
   };
-}
-
-async function caughtUp(flush: Promise<void>): Promise<void> {
-  try {
-    await within(CATCH_UP_MS, flush);
-  } catch (error) {
-    if (!(error instanceof NotInTime)) throw error;
-  }
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

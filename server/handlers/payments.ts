@@ -5,6 +5,7 @@ import { ok, refused } from "../../src/domain/result.ts";
 import type { PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
+import { caughtUp } from "./catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -44,7 +45,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   }
 
   async function budgetOf(agent: AgentDocument, amountCents: number | null) {
-    await mailboxes.flush(agent._id);
+    await caughtUp(mailboxes.flush(agent._id));
     return dependencies.actors.budget(agent._id, { now: dependencies.clock().getTime(), amountCents });
   }
 

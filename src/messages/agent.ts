@@ -30,7 +30,7 @@ export const AGENT_SETTINGS: AgentSettings = { sweepAfterSeconds: 10, rollOverAf
 export const SUBMIT_UPDATE = "submit";
 
 /** Commands that go in one update at the most. */
-export const SUBMIT_BATCH_MAX = 64;
+export const SUBMIT_BATCH_MAX = 128;
 
 export interface SubmitResult {
   /** One reply for each command, in order. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { cardPayment, demote, elevate, newWorld, type World } from "./support/world.ts";
+import { cardPayment, counts, demote, elevate, newWorld, type World } from "./support/world.ts";
 
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -204,17 +204,23 @@ describe("agents over HTTP", () => {
     expect([agent.version, agent.budgetCents]).to.deep.equal([3, 0]);
   });
 
-  it("an agent of another organization is 404 on every route, before a stale version is 409", async () => {
+  it("an invented agent and another organization's are 404 on every route, before a stale version is 409", async () => {
     const other = await newWorld();
     await elevate(world);
     const { id } = await other.agent();
-    const request = { token: world.token, id };
-    await world.api.refused("getAgent", 404, "NOT_FOUND", request);
-    await world.api.refused("getAgentBudgetPolicy", 404, "NOT_FOUND", request);
-    const body = { version: 99, budgetCents: 0 };
-    await world.api.refused("updateAgentBudgetPolicy", 404, "NOT_FOUND", { ...request, body });
-    await world.api.refused("pauseAgent", 404, "NOT_FOUND", request);
-    await world.api.refused("resumeAgent", 404, "NOT_FOUND", request);
+    const before = await counts(world);
+    for (const request of [
+      { token: world.token, id },
+      { token: world.token, id: UNKNOWN_ID },
+    ]) {
+      await world.api.refused("getAgent", 404, "NOT_FOUND", request);
+      await world.api.refused("getAgentBudgetPolicy", 404, "NOT_FOUND", request);
+      const body = { version: 99, budgetCents: 0 };
+      await world.api.refused("updateAgentBudgetPolicy", 404, "NOT_FOUND", { ...request, body });
+      await world.api.refused("pauseAgent", 404, "NOT_FOUND", request);
+      await world.api.refused("resumeAgent", 404, "NOT_FOUND", request);
+    }
+    expect(await counts(world)).to.deep.equal(before);
     const { agent } = await other.api.ok("getAgent", 200, { token: other.token, id });
     expect([agent.state, agent.budgetCents, agent.version]).to.deep.equal(["active", 10_000, 1]);
   });

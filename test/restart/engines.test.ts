@@ -17,6 +17,12 @@ const SOON_MS = 5_000;
 /** Where the requests stand that are at hand when the signal comes. */
 const AT_HAND = ["before-rail", "after-rail", "after-projection"] as const;
 
+/** No line broke, nobody waited for long, and there were no answers but a payment and "not now". */
+function expectAnswers(sent: readonly Sent[]): void {
+  const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
+  expect(odd).to.deep.equal([]);
+}
+
 describe("A service whose engines end, or that is told to end, under load", function () {
   this.timeout(90_000);
   let stage: Stage;
@@ -39,12 +45,6 @@ describe("A service whose engines end, or that is told to end, under load", func
     });
     await load.untilPaid(40);
     return load;
-  }
-
-  /** No line broke, nobody waited for long, and there were no answers but a payment and "not now". */
-  function expectAnswers(sent: readonly Sent[]): void {
-    const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
-    expect(odd).to.deep.equal([]);
   }
 
   const engines: readonly EngineName[] = ["mongod", "temporal"];

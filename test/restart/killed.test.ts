@@ -97,8 +97,8 @@ describe("A service that is killed with kill -9", function () {
     it("between decision, rail, projection and confirmation, or before an approval's workflow knows: the actor finishes each in time, once", async () => {
       const { tenant } = stage;
       await tenant.expectTotals(agent.agent.id, { spentCents: 3_700, reservedCents: 4_000 }, SWEPT_MS);
-      const { approval } = await tenant.api.payment(agent.apiKey, onHold);
-      expect(await tenant.approve(approval?.id ?? "")).to.equal("approved");
+      const approvalId = await tenant.approvalOf(agent.apiKey, onHold, SWEPT_MS);
+      expect(await tenant.approve(approvalId)).to.equal("approved");
       await tenant.expectTotals(agent.agent.id, { spentCents: 7_700, reservedCents: 0 }, SOON_MS);
     });
 

@@ -8,6 +8,17 @@ const QUICK_MS = 15_000;
 /** Where the engines come up first, since only the database knows. */
 const WITH_ENGINES_MS = 45_000;
 
+/** Starts it in vain; answers the one line on standard error. */
+async function reasonOf(
+  env: NodeJS.ProcessEnv,
+  { role = "start", withinMs = QUICK_MS }: { role?: string; withinMs?: number } = {},
+): Promise<string> {
+  const child = Child.node("server/main.ts", [role], env);
+  expect(await child.exit(withinMs)).to.deep.equal({ code: 1, signal: null });
+  expect(child.stderr).to.match(/^error: [^\n]+\n$/);
+  return child.stderr;
+}
+
 describe("A service that cannot start says why in one line, ends with 1, and leaves nothing running", function () {
   this.timeout(90_000);
   let running: ServiceProcess;
@@ -25,17 +36,6 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     await other.dispose();
     await rm(scratch, { recursive: true, force: true });
   });
-
-  /** Starts it in vain; answers the one line on standard error. */
-  async function reasonOf(
-    env: NodeJS.ProcessEnv,
-    { role = "start", withinMs = QUICK_MS }: { role?: string; withinMs?: number } = {},
-  ): Promise<string> {
-    const child = Child.node("server/main.ts", [role], env);
-    expect(await child.exit(withinMs)).to.deep.equal({ code: 1, signal: null });
-    expect(child.stderr).to.match(/^error: [^\n]+\n$/);
-    return child.stderr;
-  }
 
   it("PORT is taken: named before anything is started", async () => {
     const port = new URL(running.runtime.baseUrl).port;

@@ -8,7 +8,8 @@ import { SETTLED } from "./support/doubles.ts";
 import type { HistoryEvent } from "./support/history.ts";
 import { activitiesOf, afterActivities, eventsOf, timeOf, timersOf } from "./support/history.ts";
 import type { Stage } from "./support/stage.ts";
-import { useTimedStage } from "./support/timed.ts";
+import { play } from "./support/timed.ts";
+import { useStage } from "./support/untimed.ts";
 
 const DAY_MS = 86_400_000;
 const HELD = 6_000;
@@ -33,9 +34,7 @@ function beganAt(events: readonly HistoryEvent[]): number {
   return timeOf(started);
 }
 
-describe("workflow approval: a payment that waits for a person", () => {
-  const play = useTimedStage();
-
+describe("workflow approval: the timer of a payment on hold", () => {
   it("24 h without a decision take well under a second, and it expires at the exact time", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage);
@@ -48,6 +47,11 @@ describe("workflow approval: a payment that waits for a person", () => {
       expect(tookMs, "real milliseconds").to.be.below(1_000);
       const events = await eventsOf(approval);
       const expiresAt = payment.createdAt + DAY_MS;
+      expect(await approval.query(STATE_QUERY)).to.deep.equal({
+        state: "expired",
+        expiresAt: new Date(expiresAt).toISOString(),
+        transactionId: payment.request.transactionId,
+      });
       expect(timersOf(events)).to.deep.equal([expiresAt - beganAt(events)]);
       expect(result?.deniedAt ?? 0, "the actor's own time").to.be.within(expiresAt, expiresAt + 1_000);
       expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
@@ -71,73 +75,6 @@ describe("workflow approval: a payment that waits for a person", () => {
       expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
     }));
 
-  it("an approval that comes when the window has closed does nothing, even if no timer ever ran", () =>
-    play(async (stage) => {
-      // Swept only after two days, so that nobody starts the approval's workflow.
-      const agent = await StagedAgent.start(stage, { sweepAfterSeconds: 172_800 });
-      const payment = await agent.pay(HELD);
-      await stage.skip(DAY_MS);
-      const { changed, payment: late } = await agent.resolve("approve", payment);
-      expect([changed, late.status, late.denial?.code]).to.deep.equal([false, "expired", "APPROVAL_EXPIRED"]);
-      expect(await agent.totals()).to.include({ spent: 0, reserved: 0 });
-      expect(stage.rail.sent).to.deep.equal([]);
-    }));
-
-  it("ten approvals of one payment at once, each carried out and told, debit and send it once", () =>
-    play(async (stage) => {
-      const agent = await StagedAgent.start(stage);
-      const payment = await held(agent);
-      const replies = await Promise.all(Array.from({ length: 10 }, () => agent.resolve("approve", payment)));
-      expect(replies.filter((reply) => reply.changed)).to.have.length(1);
-      await Promise.all(replies.map((reply) => agent.carryOut(reply.payment)));
-      await approvalOf(stage, payment).result();
-      expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
-      expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
-    }));
-
-  for (const kind of ["deny", "cancel"] as const) {
-    it(`after ${kind} its workflow ends at once as denied, and no rail is called`, () =>
-      play(async (stage) => {
-        const agent = await StagedAgent.start(stage);
-        const payment = await held(agent);
-        const reply = await agent.resolve(kind, payment);
-        await agent.submit(confirmation(await agent.carryOut(reply.payment)));
-        const approval = approvalOf(stage, payment);
-        expect(await approval.result()).to.deep.equal(reply.payment);
-        expect(activitiesOf(await eventsOf(approval))).to.deep.equal([]);
-        expect(stage.projections.status(payment.request.transactionId)).to.equal("denied");
-        expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
-        expect(stage.rail.sent).to.deep.equal([]);
-      }));
-  }
-
-  it("approved while the agent is paused it ends as failed with AGENT_PAUSED, and no rail is called", () =>
-    play(async (stage) => {
-      const agent = await StagedAgent.start(stage);
-      const payment = await held(agent);
-      await agent.submit({ kind: "pause" });
-      const reply = await agent.resolve("approve", payment);
-      await agent.carryOut(reply.payment);
-      const result = await approvalOf(stage, payment).result();
-      expect(result).to.include({ status: "failed" });
-      expect([result?.denial?.code, result?.approval?.resolution]).to.deep.equal(["AGENT_PAUSED", "failed"]);
-      expect(stage.rail.sent).to.deep.equal([]);
-    }));
-
-  it("a rail that gives no answer twice is called again until it does, and takes the money once", () =>
-    play(
-      async (stage) => {
-        const agent = await StagedAgent.start(stage);
-        const payment = await held(agent);
-        const { payment: approved } = await agent.resolve("approve", payment);
-        await agent.carryOut(approved);
-        expect(await approvalOf(stage, payment).result()).to.include({ status: "approved" });
-        expect([...stage.rail.taken]).to.deep.equal([[payment.request.transactionId, HELD]]);
-        expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
-      },
-      { rail: (_payment, call) => (call <= 3 ? Promise.reject(new Error("no answer")) : SETTLED) },
-    ));
-
   it("the server gone right after the decision to hold: the actor starts the workflow, and it still expires", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage);
@@ -158,21 +95,63 @@ describe("workflow approval: a payment that waits for a person", () => {
       expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
       expect(await agent.totals()).to.include({ spent: HELD, reserved: 0 });
     }));
+});
 
-  it("its state query and its end show an operator what it waits for and until when", () =>
-    play(async (stage) => {
+describe("workflow approval: a person's decision", () => {
+  const playNow = useStage();
+
+  it("ten approvals of one payment at once, each carried out and told, debit and send it once", () =>
+    playNow(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
-      const approval = approvalOf(stage, payment);
-      const { transactionId } = payment.request;
-      const expiresAt = new Date(payment.createdAt + DAY_MS).toISOString();
-      expect(await approval.query(STATE_QUERY)).to.deep.equal({ state: "pending", expiresAt, transactionId });
-      await approval.result();
-      expect(await approval.query(STATE_QUERY)).to.include({ state: "expired" });
-      const { searchAttributes } = await approval.describe();
-      expect(searchAttributes).to.deep.include({
-        ApprovalState: ["expired"],
-        TransactionId: [transactionId],
-      });
+      const replies = await Promise.all(Array.from({ length: 10 }, () => agent.resolve("approve", payment)));
+      expect(replies.filter((reply) => reply.changed)).to.have.length(1);
+      await Promise.all(replies.map((reply) => agent.carryOut(reply.payment)));
+      await approvalOf(stage, payment).result();
+      expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
+      expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
     }));
+
+  for (const kind of ["deny", "cancel"] as const) {
+    it(`after ${kind} its workflow ends at once as denied, and no rail is called`, () =>
+      playNow(async (stage) => {
+        const agent = await StagedAgent.start(stage);
+        const payment = await held(agent);
+        const reply = await agent.resolve(kind, payment);
+        await agent.submit(confirmation(await agent.carryOut(reply.payment)));
+        const approval = approvalOf(stage, payment);
+        expect(await approval.result()).to.deep.equal(reply.payment);
+        expect(activitiesOf(await eventsOf(approval))).to.deep.equal([]);
+        expect(stage.projections.status(payment.request.transactionId)).to.equal("denied");
+        expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
+        expect(stage.rail.sent).to.deep.equal([]);
+      }));
+  }
+
+  it("approved while the agent is paused it ends as failed with AGENT_PAUSED, and no rail is called", () =>
+    playNow(async (stage) => {
+      const agent = await StagedAgent.start(stage);
+      const payment = await held(agent);
+      await agent.submit({ kind: "pause" });
+      const reply = await agent.resolve("approve", payment);
+      await agent.carryOut(reply.payment);
+      const result = await approvalOf(stage, payment).result();
+      expect(result).to.include({ status: "failed" });
+      expect([result?.denial?.code, result?.approval?.resolution]).to.deep.equal(["AGENT_PAUSED", "failed"]);
+      expect(stage.rail.sent).to.deep.equal([]);
+    }));
+
+  it("a rail that gives no answer twice is called again until it does, and takes the money once", () =>
+    playNow(
+      async (stage) => {
+        const agent = await StagedAgent.start(stage);
+        const payment = await held(agent);
+        const { payment: approved } = await agent.resolve("approve", payment);
+        await agent.carryOut(approved);
+        expect(await approvalOf(stage, payment).result()).to.include({ status: "approved" });
+        expect([...stage.rail.taken]).to.deep.equal([[payment.request.transactionId, HELD]]);
+        expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
+      },
+      { rail: (_payment, call) => (call <= 3 ? Promise.reject(new Error("no answer")) : SETTLED) },
+    ));
 });

@@ -71,7 +71,7 @@ function auditSequence(
   agent: AgentDocument,
   transactions: readonly TransactionDocument[],
 ): readonly string[] {
-  const numbers = transactions.map(({ sequence }) => sequence).sort((a, b) => a - b);
+  const numbers = transactions.map(({ sequence }) => sequence).toSorted((a, b) => a - b);
   const wrong = numbers.findIndex((number, index) => number !== index + 1);
   return wrong < 0 ? [] : [`agent ${agent._id}: payment ${wrong + 1} is missing, or there twice`];
 }

@@ -70,10 +70,19 @@ export class Tenant {
     return budgetPolicy.parse(body).usage;
   }
 
+  /** The id of the approval that a payment waits for, once it is written down. */
+  async approvalOf(apiKey: string, transactionId: string, withinMs: number): Promise<string> {
+    return until(`${transactionId} waits for approval`, withinMs, async () => {
+      const { approval } = await this.#api.payment(apiKey, transactionId);
+      return approval?.id ?? null;
+    });
+  }
+
   /** Approves as the owner; answers the resolution. */
   async approve(approvalId: string): Promise<string> {
     const path = `/v1/approvals/${approvalId}/approve`;
-    const { body } = await this.#api.call("POST", path, { token: this.#token });
+    const { body, status } = await this.#api.call("POST", path, { token: this.#token });
+    expect(status, `${approvalId}: ${JSON.stringify(body)}`).to.equal(200);
     return approvedAnswer.parse(body).approval.resolution;
   }
 

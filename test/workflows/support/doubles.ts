@@ -72,10 +72,7 @@ export class MemoryProjections implements Projections {
 }
 
 /** Something that a test opens when it wants what waits behind it to go on. */
-export function gate(): { readonly opened: Promise<void>; open(): void } {
-  let open = (): void => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open: () => open() };
+export function gate(): { readonly opened: Promise<unknown>; open(): void } {
+  const gates = new EventEmitter();
+  return { opened: once(gates, "open"), open: () => void gates.emit("open") };
 }

@@ -1,7 +1,7 @@
 import { temporal } from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
-import type { Stage, StageOptions, Theatre } from "./stage.ts";
+import type { Stage, StageOptions } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
 
 /** A stage whose time is skipped while a workflow's result is awaited. */
@@ -10,36 +10,28 @@ export interface TimedStage extends Stage {
   skip(ms: number): Promise<void>;
 }
 
-type Play = (plot: (stage: TimedStage) => Promise<void>, options?: StageOptions) => Promise<void>;
-
 /**
- * Gives the tests of a file a time-skipping server, on which they play one after another. Its time is everyone's, so
- * a scene measures from its own beginning, and what it leaves behind is ended.
+ * Plays a scene on a time-skipping server of its own: its time is everyone's, and what one scene leaves behind hangs
+ * the next.
  */
-export function useTimedStage(): Play {
-  let environment: TestWorkflowEnvironment | null = null;
-  let theatre: Theatre | null = null;
-  let scenes = 0;
-  before(async () => {
-    environment = await startEnvironment();
+export async function play(
+  plot: (stage: TimedStage) => Promise<void>,
+  options: StageOptions = {},
+): Promise<void> {
+  const environment = await startEnvironment();
+  try {
     const { client, nativeConnection: native } = environment;
-    theatre = await openTheatre({ client, native, taskQueue: "theatre" });
-  });
-  after(async () => {
-    await theatre?.close();
-    await environment?.teardown();
-  });
-  return async (plot, options = {}) => {
-    scenes += 1;
-    await theatre?.play(`scene-${scenes}`, options, (stage) =>
-      plot({
-        ...stage,
-        skip: async (ms) => {
-          await environment?.sleep(ms);
-        },
-      }),
-    );
-  };
+    const theatre = await openTheatre({ client, native, taskQueue: "theatre" });
+    try {
+      await theatre.play("scene", options, (stage) =>
+        plot({ ...stage, skip: (ms) => environment.sleep(ms) }),
+      );
+    } finally {
+      await theatre.close();
+    }
+  } finally {
+    await environment.teardown();
+  }
 }
 
 async function startEnvironment(): Promise<TestWorkflowEnvironment> {

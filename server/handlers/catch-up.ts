@@ -1,0 +1,13 @@
+import { NotInTime, within } from "../within.ts";
+
+/** How long a read waits for what was just done to be told to actor and record: a busy or unreachable actor ends it. */
+const CATCH_UP_MS = 2_000;
+
+/** Waits for a flush, to a bound; then what there is has to do. */
+export async function caughtUp(flush: Promise<void>): Promise<void> {
+  try {
+    await within(CATCH_UP_MS, flush);
+  } catch (error) {
+    if (!(error instanceof NotInTime)) throw error;
+  }
+}
