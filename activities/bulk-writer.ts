@@ -66,18 +66,25 @@ export class BulkWriter<T extends Document> {
   }
 }
 
-/** In an unordered bulk each operation fails or succeeds for itself; any other failure is everyone's. */
+/**
+ * In an unordered bulk each operation fails or succeeds for itself, and the driver names those that failed. An error
+ * that names none (a lost connection, a write concern that was not met) says nothing about any of them: it is
+ * everyone's failure.
+ */
 function settleFailed<T extends Document>(batch: readonly Waiting<T>[], error: unknown): void {
-  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError() !== undefined) {
-    for (const waiting of batch) waiting.reject(error);
-    return;
-  }
-  const errors = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors];
-  const failures = new Map(errors.map((failure) => [failure.index, failure]));
+  const failures = failuresNamedBy(error);
   batch.forEach((waiting, index) => {
-    const failure = failures.get(index);
-    if (failure === undefined) waiting.resolve("written");
-    else if (failure.code === DUPLICATE_KEY) waiting.resolve("duplicate");
-    else waiting.reject(failure);
+    if (failures === null) return waiting.reject(error);
+    const code = failures.get(index);
+    if (code === undefined) return waiting.resolve("written");
+    return code === DUPLICATE_KEY ? waiting.resolve("duplicate") : waiting.reject(error);
   });
+}
+
+/** The codes of the operations that failed, by their index; null when the error does not name them. */
+function failuresNamedBy(error: unknown): Map<number, number> | null {
+  if (!(error instanceof MongoBulkWriteError)) return null;
+  const failures = [error.writeErrors].flat();
+  if (failures.length === 0 || error.result.getWriteConcernError() !== undefined) return null;
+  return new Map(failures.map(({ code, index }) => [index, code]));
 }

@@ -180,16 +180,14 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
         { key: { organizationId: 1, state: 1, ...newestFirst } },
         { key: { transactionId: 1 } },
       ]),
-    db
-      .collection(COLLECTIONS.agents)
-      .createIndexes([
-        { key: { organizationId: 1, ...newestFirst } },
-        {
-          key: { "key.hash": 1 },
-          unique: true,
-          partialFilterExpression: { "key.hash": { $type: "string" } },
-        },
-      ]),
+    db.collection(COLLECTIONS.agents).createIndexes([
+      { key: { organizationId: 1, ...newestFirst } },
+      {
+        key: { "key.hash": 1 },
+        unique: true,
+        partialFilterExpression: { "key.hash": { $type: "string" } },
+      },
+    ]),
     db.collection(COLLECTIONS.projects).createIndex({ organizationId: 1, ...newestFirst }),
     db.collection(COLLECTIONS.teams).createIndex({ organizationId: 1, ...newestFirst }),
     db.collection(COLLECTIONS.sandboxCardLedger).createIndex({ organizationId: 1, ...newestFirst }),

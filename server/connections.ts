@@ -1,6 +1,7 @@
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { type Db, MongoClient } from "mongodb";
+import { GrpcRetries } from "./grpc-retries.ts";
 
 /** Where the engines are. */
 export interface Addresses {
@@ -41,7 +42,11 @@ export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; d
 
 export async function connect(addresses: Addresses): Promise<Connections> {
   const { mongo, db } = await connectMongo(addresses.mongodbUri);
-  const connection = await Connection.connect({ address: addresses.temporalAddress });
+  const retries = new GrpcRetries();
+  const connection = await Connection.connect({
+    address: addresses.temporalAddress,
+    interceptors: [retries.interceptor],
+  });
   const temporal = new Client({ connection, namespace: addresses.temporalNamespace });
   return {
     db,
@@ -49,6 +54,7 @@ export async function connect(addresses: Addresses): Promise<Connections> {
     temporal,
     addresses,
     async close() {
+      await retries.end();
       await connection.close();
       await mongo.close();
     },

@@ -8,15 +8,7 @@ export const createLogger = (options: { level: string; file: string | null }): L
     {
       level: options.level,
       redact: {
-        paths: [
-          "*.authorization",
-          "*.password",
-          "*.token",
-          "*.refreshToken",
-          "*.apiKey",
-          "*.code",
-          "*.secret",
-        ],
+        paths: ["*.authorization", "*.password", "*.token", "*.refreshToken", "*.apiKey", "*.secret"],
         censor: "[redacted]",
       },
     },

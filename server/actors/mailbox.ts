@@ -78,10 +78,13 @@ class Mailbox {
     this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
   }
 
-  /** Sends what waits, confirmations too, and waits until the agent's record shows it. */
+  /** Sends what waits by now, confirmations too, and waits until the agent's record shows it. */
   async flush(): Promise<void> {
-    while (this.#inFlight !== null || this.#waiting.length > 0 || this.#confirmations.length > 0) {
+    const waiting = this.#waiting.length + this.#confirmations.length;
+    const exchanges = (this.#inFlight === null ? 0 : 1) + Math.ceil(waiting / SUBMIT_BATCH_MAX) + 1;
+    for (let exchange = 0; exchange < exchanges; exchange += 1) {
       this.#confirmNow();
+      if (this.#inFlight === null) break;
       await this.#inFlight;
     }
     this.#writeSummary();

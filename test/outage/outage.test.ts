@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { readAddresses } from "../../server/config.ts";
+import { connect } from "../../server/connections.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { Answer } from "../support/api.ts";
 import type { TestService } from "../support/service.ts";
@@ -244,4 +246,18 @@ describe("an engine that is gone or hung", () => {
       await expectHeldIsSettled(the);
     });
   }
+
+  it("a service that stops while Temporal is gone leaves no retry behind that would end the process", async () => {
+    const connections = await connect(readAddresses(engines.env));
+    await engines.temporal.kill();
+    let settled = false;
+    const call = connections.temporal.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
+      connections.temporal.workflow.getHandle("nobody").describe(),
+    );
+    call.then(() => (settled = true)).catch(() => (settled = true));
+    await new Promise((resolve) => setTimeout(resolve, 300)); // refused at once, it waits to be retried
+    await connections.close();
+    await until("the call is over", async () => (settled ? true : null));
+    await engines.temporal.start();
+  });
 });

@@ -1,4 +1,4 @@
-import { temporal } from "@temporalio/proto";
+import proto from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
 import type { Stage, StageOptions } from "./stage.ts";
@@ -43,7 +43,7 @@ async function startEnvironment(): Promise<TestWorkflowEnvironment> {
   });
   const { connection } = environment;
   // Upserting an attribute that is not registered wedges a workflow.
-  const keyword = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
+  const keyword = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
   const names = Object.values(SEARCH_ATTRIBUTES);
   await connection.operatorService.addSearchAttributes({
     namespace: environment.client.options.namespace,

@@ -1,0 +1,33 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from "@temporalio/client";
+
+/** A retry that is due fires a little late on a busy machine. */
+const LATE_MS = 100;
+
+/**
+ * The Temporal client's own retries, and a way to end them: a retry that falls due on a closed connection throws past
+ * every caller and ends the process. So no further one is begun, and those that wait are over, before it is closed.
+ */
+export class GrpcRetries {
+  #ending = false;
+  #lastDueAt = 0;
+
+  get interceptor(): ReturnType<typeof makeGrpcRetryInterceptor> {
+    const { delayFunction, retryableDecider } = defaultGrpcRetryOptions();
+    return makeGrpcRetryInterceptor({
+      retryableDecider: (attempt, status) => !this.#ending && retryableDecider(attempt, status),
+      delayFunction: (attempt, status) => {
+        const delayMs = delayFunction(attempt, status);
+        this.#lastDueAt = Math.max(this.#lastDueAt, performance.now() + delayMs);
+        return delayMs;
+      },
+    });
+  }
+
+  /** Resolves when nothing will be retried any more; at once unless something waits to be. */
+  async end(): Promise<void> {
+    this.#ending = true;
+    const leftMs = this.#lastDueAt + LATE_MS - performance.now();
+    if (leftMs > 0) await sleep(leftMs);
+  }
+}

@@ -1,0 +1,48 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import proto from "@temporalio/proto";
+import { z } from "zod";
+
+export const HISTORIES_DIRECTORY = join(import.meta.dirname, "..", "histories");
+
+const event = z.looseObject({
+  eventId: z.string(),
+  eventType: z.string(),
+});
+const history = z.looseObject({ events: z.array(event).min(1) });
+const started = z.looseObject({ workflowType: z.looseObject({ name: z.string() }) });
+
+export type RecordedEvent = z.infer<typeof event>;
+export type RecordedHistory = z.infer<typeof history>;
+
+export interface Recording {
+  readonly name: string;
+  readonly workflowType: string;
+  readonly text: string;
+  readonly history: RecordedHistory;
+}
+
+const { History } = proto.temporal.api.history.v1;
+type History = proto.temporal.api.history.v1.IHistory;
+
+/**
+ * A history as a JSON value, and back, by way of the protocol's own classes: the SDK's `historyToJSON` fails wherever
+ * npm gives its packages a protobufjs each, as it does here.
+ */
+export const toRecord = (fetched: History): Record<string, unknown> =>
+  History.toObject(History.fromObject(fetched), { longs: String, enums: String, bytes: String });
+
+export const fromRecord = (recorded: RecordedHistory): History => History.fromObject(recorded);
+
+/** The committed histories, by name. */
+export async function recordings(): Promise<readonly Recording[]> {
+  const files = (await readdir(HISTORIES_DIRECTORY)).toSorted();
+  return Promise.all(files.map((file) => recording(file.replace(/\.json$/, ""))));
+}
+
+export async function recording(name: string): Promise<Recording> {
+  const text = await readFile(join(HISTORIES_DIRECTORY, `${name}.json`), "utf8");
+  const parsed = history.parse(JSON.parse(text));
+  const first = started.parse(parsed.events[0]?.["workflowExecutionStartedEventAttributes"]);
+  return { name, workflowType: first.workflowType.name, text, history: parsed };
+}

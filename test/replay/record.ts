@@ -1,0 +1,131 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { NativeConnection } from "@temporalio/worker";
+import { startEngines } from "../../src/engines/start.ts";
+import { approvalWorkflowId } from "../../src/messages/approval.ts";
+import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
+import { settlementWorkflowId } from "../../src/messages/settlement.ts";
+import { confirmation, payCommand, StagedAgent } from "../workflows/support/agent.ts";
+import { SETTLED } from "../workflows/support/doubles.ts";
+import { afterActivities } from "../workflows/support/history.ts";
+import type { Stage, StageOptions, Theatre } from "../workflows/support/stage.ts";
+import { openTheatre } from "../workflows/support/stage.ts";
+import { HISTORIES_DIRECTORY, toRecord } from "./histories.ts";
+
+/**
+ * Records the histories of test/histories anew, on an engine of its own: `node --import tsx test/replay/record.ts`.
+ * Do so when a workflow is added, or when it changes in a way that no running workflow has to survive; a change that
+ * running ones must survive goes through `patched`, with its old histories kept beside the new ones.
+ */
+const IDENTITY = "recorder";
+const HELD_CENTS = 6_000;
+const SLOW_CENTS = 7;
+
+/** Pending when it is sent, settled when it is asked. */
+const slowRail: StageOptions = { rail: (_payment, call) => (call === 1 ? { status: "pending" } : SETTLED) };
+const provisioned: StageOptions = { activities: { provisionOrganization: () => Promise.resolve() } };
+
+const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
+const engines = await startEngines({
+  dataDir,
+  env: process.env,
+  ports: { mongodb: 0, temporal: 0, temporalUi: 0 },
+  onProgress: (line) => void process.stdout.write(`${line}\n`),
+  onUnexpectedExit: (engine, detail) => void process.stderr.write(`${engine} ended: ${detail}\n`),
+});
+const { address, namespace } = engines.temporal;
+const connection = await Connection.connect({ address });
+const native = await NativeConnection.connect({ address });
+const client = new Client({ connection, namespace, identity: IDENTITY });
+const theatre = await openTheatre({ client, native, taskQueue: "recorded", identity: IDENTITY });
+try {
+  await recordAll(theatre);
+} finally {
+  await theatre.close();
+  await native.close();
+  await connection.close();
+  await engines.stop();
+  await rm(dataDir, { recursive: true, force: true });
+}
+
+async function recordAll(on: Theatre): Promise<void> {
+  await mkdir(HISTORIES_DIRECTORY, { recursive: true });
+  await on.play("agent", {}, recordAgent);
+  await on.play("approved", {}, (stage) => recordApproval(stage, "approve"));
+  await on.play("denied", {}, (stage) => recordApproval(stage, "deny"));
+  await on.play("expired", {}, recordExpiry);
+  await on.play("settled", slowRail, recordSettlement);
+  await on.play("organization", provisioned, recordOrganization);
+}
+
+/** An agent's whole day: every command, a sweep, and the run that goes on after the roll-over. */
+async function recordAgent(stage: Stage): Promise<void> {
+  const agent = await StagedAgent.start(stage, { sweepAfterSeconds: 1, rollOverAfterEvents: 100 });
+  const [paid, held] = [await agent.pay(100), await agent.pay(HELD_CENTS)];
+  const done = [await agent.carryOut(paid), await agent.carryOut(held)];
+  await agent.submit(...done.map(confirmation), { kind: "pause" }, payCommand(agent.request(1)));
+  await agent.submit(
+    { kind: "resume" },
+    { kind: "change_policy", patch: { budgetCents: 9_000 }, version: 1 },
+  );
+  await agent.resolve("deny", held);
+  // The denied payment, the denial, and the record are left to the actor.
+  await afterActivities(agent.handle, 3);
+  const first = (await agent.handle.describe()).runId;
+  while ((await agent.handle.describe()).runId === first) await agent.pay(1);
+  const second = (await agent.handle.describe()).runId;
+  await agent.submit({ kind: "pause" });
+  await write("agent-rolled-over", stage.client.workflow.getHandle(agent.handle.workflowId, first));
+  await write("agent-resumed", stage.client.workflow.getHandle(agent.handle.workflowId, second));
+}
+
+async function recordApproval(stage: Stage, kind: "approve" | "deny"): Promise<void> {
+  const agent = await StagedAgent.start(stage);
+  const held = await agent.pay(HELD_CENTS);
+  await agent.carryOut(held);
+  await agent.carryOut((await agent.resolve(kind, held)).payment);
+  const approval = stage.client.workflow.getHandle(approvalWorkflowId(held.request.approvalId));
+  await approval.result();
+  await write(kind === "approve" ? "approval-approved" : "approval-denied", approval);
+}
+
+async function recordExpiry(stage: Stage): Promise<void> {
+  const agent = await StagedAgent.start(stage);
+  const held = await agent.pay(HELD_CENTS, 1);
+  await agent.carryOut(held);
+  const approval = stage.client.workflow.getHandle(approvalWorkflowId(held.request.approvalId));
+  await approval.result();
+  await write("approval-expired", approval);
+}
+
+async function recordSettlement(stage: Stage): Promise<void> {
+  const agent = await StagedAgent.start(stage);
+  const payment = await agent.pay(SLOW_CENTS);
+  await agent.carryOut(payment);
+  const settlement = stage.client.workflow.getHandle(settlementWorkflowId(payment.request.transactionId));
+  await settlement.result();
+  await write("settlement-approved", settlement);
+}
+
+async function recordOrganization(stage: Stage): Promise<void> {
+  const input = {
+    organizationId: stage.scene,
+    defaultProjectId: "project-recorded",
+    defaultTeamId: "team-recorded",
+  };
+  const handle = await stage.client.workflow.start(ORGANIZATION_WORKFLOW, {
+    taskQueue: stage.taskQueue,
+    workflowId: organizationWorkflowId(stage.scene),
+    args: [input],
+  });
+  await handle.result();
+  await write("organization-ready", handle);
+}
+
+async function write(name: string, handle: WorkflowHandle): Promise<void> {
+  const text = `${JSON.stringify(toRecord(await handle.fetchHistory()), null, 1)}\n`;
+  await writeFile(join(HISTORIES_DIRECTORY, `${name}.json`), text);
+  process.stdout.write(`${name}: ${text.length} bytes\n`);
+}

@@ -1,0 +1,84 @@
+import { readFile } from "node:fs/promises";
+import { homedir, hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { Worker, type WorkflowBundleWithSourceMap } from "@temporalio/worker";
+import { DeterminismViolationError } from "@temporalio/workflow";
+import { expect } from "chai";
+import { createLogger } from "../../server/logger.ts";
+import { bundleWorkflows } from "../../server/worker.ts";
+import { removeActivity, removeTimer, renameActivity } from "./alter.ts";
+import { fromRecord, type RecordedHistory, recording, recordings } from "./histories.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+describe("replay: workflows that run somewhere still run with today's code", () => {
+  let workflowBundle: WorkflowBundleWithSourceMap;
+
+  before(async () => {
+    workflowBundle = await bundleWorkflows(createLogger({ level: "fatal", file: null }));
+  });
+
+  /** The error that a replay ends with; null when it goes through. */
+  async function replay(history: RecordedHistory): Promise<Error | null> {
+    const histories = [{ workflowId: "replayed", history: fromRecord(history) }];
+    for await (const { error } of Worker.runReplayHistories({ workflowBundle }, histories)) {
+      return error ?? null;
+    }
+    throw new Error("nothing was replayed");
+  }
+
+  it("every workflow type has a committed history, and each of them replays", async () => {
+    const committed = await recordings();
+    const types = new Set(committed.map(({ workflowType }) => workflowType));
+    expect([...types].toSorted()).to.deep.equal(await workflowTypes());
+    for (const { name, history } of committed) {
+      const error = await replay(history);
+      expect(error, `${name}: ${error?.message}`).to.equal(null);
+    }
+  });
+
+  const alterations = [
+    { name: "agent-rolled-over", what: "an activity is renamed", alter: renameActivity },
+    { name: "agent-rolled-over", what: "a timer is missing", alter: removeTimer },
+    { name: "agent-resumed", what: "a timer is missing", alter: removeTimer },
+    { name: "approval-expired", what: "the window's timer is missing", alter: removeTimer },
+    { name: "approval-approved", what: "the call of the rail is renamed", alter: renameActivity },
+    { name: "approval-approved", what: "the call of the rail is missing", alter: removeActivity },
+    { name: "settlement-approved", what: "the timer between two questions is missing", alter: removeTimer },
+    { name: "organization-ready", what: "the provisioning is renamed", alter: renameActivity },
+  ] as const;
+  for (const { name, what, alter } of alterations) {
+    it(`${name}: refused as not deterministic when ${what}`, async () => {
+      const { history } = await recording(name);
+      expect(await replay(alter(history))).to.be.instanceOf(DeterminismViolationError);
+    });
+  }
+
+  it("committed histories hold no key, no address of a person and nothing of the machine they come from", async () => {
+    const forbidden = [
+      hostname(),
+      homedir(),
+      tmpdir(),
+      ROOT,
+      "sk_svc_",
+      "svc_org_",
+      "whsec_",
+      "@example",
+      "\n    at ",
+    ];
+    for (const { name, text } of await recordings()) {
+      const plain = `${text}\n${payloadsOf(text).join("\n")}`;
+      for (const word of forbidden) expect(plain.includes(word), `${name}: ${word}`).to.equal(false);
+    }
+  });
+});
+
+/** The payloads of a history, decoded. */
+const payloadsOf = (text: string): readonly string[] =>
+  [...text.matchAll(/"data": "([^"]*)"/g)].map((match) => Buffer.from(match[1] ?? "", "base64").toString());
+
+/** The workflow types that the bundle's entry exports. */
+async function workflowTypes(): Promise<readonly string[]> {
+  const entry = await readFile(join(ROOT, "workflows", "index.ts"), "utf8");
+  return [...entry.matchAll(/^export \{ (\w+) \}/gm)].map((match) => match[1] ?? "").toSorted();
+}

@@ -1,0 +1,63 @@
+import { expect } from "chai";
+import type { Db, MongoClient } from "mongodb";
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { BulkWriter } from "../../activities/bulk-writer.ts";
+import { connectMongo } from "../../server/connections.ts";
+
+/** A line to the run's MongoDB that can be cut. */
+class Line {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  constructor(target: URL) {
+    this.#server = createServer((near) => {
+      const far = connect(Number(target.port), target.hostname);
+      for (const socket of [near, far]) {
+        this.#sockets.add(socket);
+        socket.on("error", () => undefined);
+      }
+      near.pipe(far).pipe(near);
+    });
+  }
+
+  async open(): Promise<number> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("a TCP server has a port");
+    return address.port;
+  }
+
+  cut(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+describe("Combined writes", () => {
+  let line: Line;
+  let mongo: MongoClient;
+  let db: Db;
+
+  before(async () => {
+    line = new Line(new URL(process.env["TEST_MONGODB_URI"] ?? ""));
+    const uri = `mongodb://127.0.0.1:${await line.open()}/?directConnection=true`;
+    ({ db, mongo } = await connectMongo(uri));
+  });
+  after(async () => {
+    line.cut();
+    await mongo.close();
+  });
+
+  it("fail when MongoDB is lost: the driver's error that names no failed write is not taken for success", async () => {
+    const ledger = db.collection<{ _id: string }>("ledger");
+    const writer = new BulkWriter(ledger);
+    line.cut();
+    const outcomes = await Promise.allSettled([
+      writer.write({ insertOne: { document: { _id: "capture/1" } } }),
+      writer.write({ updateOne: { filter: { _id: "2" }, update: { $set: { status: "approved" } } } }),
+    ]);
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+  });
+});
