@@ -1,5 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
+import { within } from "./within.ts";
 
 /** How one of the combined operations ended. */
 export type BulkOutcome = "written" | "duplicate";
@@ -15,6 +16,12 @@ const DUPLICATE_KEY = 11_000;
 /** Operations in one bulk at the most, and bulks under way at once: further operations wait for the next. */
 const BULK_OPERATIONS_MAX = 500;
 const BULKS_IN_FLIGHT_MAX = 2;
+
+/**
+ * How long a bulk may take. The driver can wait for ever with one that it begins just as its connection closes; the
+ * writes behind it must not.
+ */
+const BULK_MS = 10_000;
 
 /**
  * Combines single writes to one collection, from all requests, into unordered bulks: what arrives while one is under
@@ -52,10 +59,8 @@ export class BulkWriter<T extends Document> {
     if (batch.length === 0) return;
     this.#inFlight += 1;
     try {
-      await this.#collection.bulkWrite(
-        batch.map((waiting) => waiting.operation),
-        { ordered: false },
-      );
+      const operations = batch.map((waiting) => waiting.operation);
+      await within(BULK_MS, this.#collection.bulkWrite(operations, { ordered: false }));
       for (const waiting of batch) waiting.resolve("written");
     } catch (error) {
       settleFailed(batch, error);
@@ -84,7 +89,8 @@ function settleFailed<T extends Document>(batch: readonly Waiting<T>[], error: u
 /** The codes of the operations that failed, by their index; null when the error does not name them. */
 function failuresNamedBy(error: unknown): Map<number, number> | null {
   if (!(error instanceof MongoBulkWriteError)) return null;
-  const failures = [error.writeErrors].flat();
+  // Typed as one or more, it is missing where a lost connection was wrapped.
+  const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);
   if (failures.length === 0 || error.result.getWriteConcernError() !== undefined) return null;
   return new Map(failures.map(({ code, index }) => [index, code]));
 }

@@ -8,7 +8,7 @@ import { ok, refused } from "../src/domain/result.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
 import type { Principal } from "./principals.ts";
 import { isUnavailable } from "./unavailable.ts";
-import { within } from "./within.ts";
+import { within } from "../activities/within.ts";
 
 /** The part of a caller's 5 s that its credential's check may take. */
 const AUTHENTICATION_MS = 3_000;

@@ -11,7 +11,7 @@ import type { Handlers, Reply } from "./handlers/types.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principals.ts";
 import { isUnavailable } from "./unavailable.ts";
-import { within } from "./within.ts";
+import { within } from "../activities/within.ts";
 
 /**
  * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What

@@ -1,6 +1,6 @@
 import { MongoError } from "mongodb";
 import { ActorUnavailable } from "./actors/mailbox.ts";
-import { NotInTime } from "./within.ts";
+import { NotInTime } from "../activities/within.ts";
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([

@@ -1,4 +1,4 @@
-import { NotInTime, within } from "../within.ts";
+import { NotInTime, within } from "../../activities/within.ts";
 
 /** How long a read waits for what was just done to be told to actor and record: a busy or unreachable actor ends it. */
 const CATCH_UP_MS = 2_000;

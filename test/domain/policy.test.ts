@@ -92,6 +92,22 @@ describe("pausing and resuming", () => {
   });
 });
 
+describe("an archived agent", () => {
+  it("pays nothing, approves nothing, and can be neither paused, resumed nor changed", () => {
+    const actor = new TestActor({ autoApprovalThresholdCents: 100 });
+    const held = actor.pay(200).request;
+    actor.state.lifecycle = "archived";
+    expect(actor.pay(1).denial?.code).to.equal("AGENT_ARCHIVED");
+    const approved = actor.resolve("approve", held.transactionId).payment;
+    expect([approved.status, approved.denial?.code]).to.deep.equal(["failed", "AGENT_ARCHIVED"]);
+    const change = { kind: "change_policy", patch: { budgetCents: 1 }, version: 1 } as const;
+    for (const command of [change, { kind: "pause" } as const, { kind: "resume" } as const]) {
+      expect(actor.do(command)).to.deep.equal({ kind: "archived" });
+    }
+    expect(actor.totals()).to.include({ spent: 0, reserved: 0 });
+  });
+});
+
 describe("the agent's own record", () => {
   it("its revision rises with every change of lifecycle, policy or totals, and with nothing else", () => {
     const actor = new TestActor({ budgetCents: 100 });
