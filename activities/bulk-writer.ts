@@ -50,6 +50,7 @@ export class BulkWriter<T extends Document> {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
+      // `#flush` settles everyone whatever happens: it never rejects.
       void this.#flush();
     });
   }
@@ -63,7 +64,11 @@ export class BulkWriter<T extends Document> {
       await within(BULK_MS, this.#collection.bulkWrite(operations, { ordered: false }));
       for (const waiting of batch) waiting.resolve("written");
     } catch (error) {
-      settleFailed(batch, error);
+      try {
+        settleFailed(batch, error);
+      } catch (defect) {
+        for (const waiting of batch) waiting.reject(defect);
+      }
     } finally {
       this.#inFlight -= 1;
       this.#schedule();

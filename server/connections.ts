@@ -40,13 +40,25 @@ export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; d
   return { mongo, db: mongo.db(named === "" ? DATABASE : named) };
 }
 
+/** An engine is not there; the message is one line for a person, without the address's credentials. */
+export class EngineUnreachable extends Error {
+  override readonly name = "EngineUnreachable";
+}
+
+async function reach<T>(engine: string, variable: string, connecting: Promise<T>): Promise<T> {
+  try {
+    return await connecting;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split("\n")[0] : String(error);
+    throw new EngineUnreachable(`${engine} is not reachable (${variable}): ${reason}`, { cause: error });
+  }
+}
+
 export async function connect(addresses: Addresses): Promise<Connections> {
-  const { mongo, db } = await connectMongo(addresses.mongodbUri);
+  const { mongo, db } = await reach("MongoDB", "MONGODB_URI", connectMongo(addresses.mongodbUri));
   const retries = new GrpcRetries();
-  const connection = await Connection.connect({
-    address: addresses.temporalAddress,
-    interceptors: [retries.interceptor],
-  });
+  const options = { address: addresses.temporalAddress, interceptors: [retries.interceptor] };
+  const connection = await reach("Temporal", "TEMPORAL_ADDRESS", Connection.connect(options));
   const temporal = new Client({ connection, namespace: addresses.temporalNamespace });
   return {
     db,

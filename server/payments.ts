@@ -68,7 +68,7 @@ export class Payments {
         return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), false));
       case "replayed":
         if (!reply.samePayload) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
-        if (reply.payment !== null) return ok(await this.#carryOut(profile, reply.payment, true));
+        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, true);
         return ok(await this.#recorded(reply.transactionId));
       case "too_many_open": {
         const message = "Too many payments of this agent are under way or on hold.";
@@ -122,8 +122,9 @@ export class Payments {
   }
 
   /**
-   * The effects, or null when the rail gives no answer: then nobody knows, the payment is written down as it is, and
-   * the actor asks the rail again until it knows.
+   * The effects, or null when one of them could not be had: then the payment is written down as it was decided, and
+   * the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only a payment
+   * that was to be held is not answered before its approval waits; a replay of its key is safe.
    */
   async #effectsOf(profile: AgentProfile, payment: Payment) {
     const { effects, logger } = this.#dependencies;
@@ -132,12 +133,12 @@ export class Payments {
     } catch (error) {
       logger.warn({ err: error, transactionId: payment.request.transactionId }, "effects left to the actor");
       await effects.record(profile, payment);
-      if (payment.phase !== "sending") throw error;
+      if (payment.phase === "held") throw error;
       return null;
     }
   }
 
-  /** A replayed payment of which nothing is open: its record is complete. */
+  /** A replayed payment as its record has it: the record may be ahead of the actor's copy, never behind it. */
   async #recorded(transactionId: string): Promise<RecordedPayment> {
     const { approvals, transactions } = this.#dependencies.collections;
     const transaction = await transactions.findOne({ _id: transactionId });

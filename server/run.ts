@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { EffectDependencies } from "../activities/effects.ts";
 import { EngineError } from "../src/engines/errors.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
+import { EngineUnreachable } from "./connections.ts";
 import { type EnginesInUse, enginesOfOurOwn, enginesThere } from "./engines.ts";
 import { type HttpServer, listen, ListenError } from "./http/server.ts";
 import { createLogger } from "./logger.ts";
@@ -50,7 +51,7 @@ export async function main(
 
 /** Errors that say what is wrong in a line; anything else is a defect and shows where. */
 function explain(error: unknown): string {
-  const plain = [ConfigError, EngineError, ListenError, MasterKeyError];
+  const plain = [ConfigError, EngineError, EngineUnreachable, ListenError, MasterKeyError];
   if (plain.some((known) => error instanceof known) && error instanceof Error)
     return `error: ${error.message}`;
   return error instanceof Error ? `error: ${error.stack ?? error.message}` : `error: ${String(error)}`;

@@ -36,6 +36,8 @@ const SWEEPS_MAX = 20;
 
 const { carryOutPayment, writeAgentSummary } = proxyActivities<Activities>({
   startToCloseTimeout: "20 seconds",
+  // One that does not succeed by then makes room for the others, and is taken up again in its turn.
+  scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 });
 
@@ -177,8 +179,12 @@ class AgentActor {
   }
 
   async #finish(open: OpenPayment): Promise<void> {
-    const { payment } = open;
-    const done = await carryOutPayment({ profile: this.state.profile, payment });
+    const { profile } = this.state;
+    const done = await carryOutPayment({ profile, payment: open.payment }).catch((error: unknown) => {
+      // What cannot be carried out now comes again after the others.
+      open.changedAt = Date.now();
+      throw error;
+    });
     const { transactionId, revision, outcome } = done;
     handle(this.state, { kind: "confirm", transactionId, revision, outcome }, Date.now());
   }

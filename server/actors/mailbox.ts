@@ -54,6 +54,7 @@ class Mailbox {
   #summaryWrite: Promise<void> = Promise.resolve();
   #summaryWrites = 0;
   #writtenSummaryRevision = 0;
+  #seenSummaryRevision = 0;
   horizon: KeyHorizon | null = null;
 
   constructor(agentId: string, dependencies: MailboxDependencies, retire: () => void) {
@@ -74,8 +75,7 @@ class Mailbox {
 
   confirmLater(command: AgentCommand): void {
     this.#confirmations.push(command);
-    if (this.#inFlight !== null) return;
-    this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
+    if (this.#inFlight === null) this.#armTimer();
   }
 
   /** Sends what waits by now, confirmations too, and waits until the agent's record shows it. */
@@ -93,7 +93,15 @@ class Mailbox {
 
   #confirmNow(): void {
     this.#clearTimer();
-    if (this.#inFlight === null && this.#confirmations.length > 0) this.#send();
+    if (this.#inFlight === null && this.#hasToConfirm()) this.#send();
+  }
+
+  #hasToConfirm(): boolean {
+    return this.#confirmations.length > 0 || this.#writtenSummaryRevision > 0;
+  }
+
+  #armTimer(): void {
+    this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
   }
 
   #pump(): void {
@@ -106,27 +114,27 @@ class Mailbox {
       this.#inFlight = null;
       this.#pump();
       if (this.#inFlight !== null) return;
-      if (this.#confirmations.length === 0) this.#retireIfIdle();
-      else this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
+      this.#rest();
     });
   }
 
-  #retireIfIdle(): void {
-    const busy = this.#inFlight !== null || this.#waiting.length > 0 || this.#confirmations.length > 0;
-    if (!busy && this.#summary === null && this.#summaryWrites === 0) this.#retire();
+  /** Nothing is in flight: what is left to confirm goes shortly; a mailbox with nothing left is let go. */
+  #rest(): void {
+    if (this.#inFlight !== null || this.#waiting.length > 0) return;
+    if (this.#hasToConfirm()) this.#armTimer();
+    else if (this.#summary === null && this.#summaryWrites === 0) this.#retire();
   }
 
   async #exchange(): Promise<void> {
     const confirmations = this.#confirmations.splice(0, SUBMIT_BATCH_MAX);
     const batch = this.#waiting.splice(0, Math.max(1, SUBMIT_BATCH_MAX - confirmations.length));
+    const toldRevision = this.#writtenSummaryRevision;
     const told: AgentCommand[] =
-      this.#writtenSummaryRevision > 0
-        ? [{ kind: "confirm_summary", revision: this.#writtenSummaryRevision }]
-        : [];
+      toldRevision > 0 ? [{ kind: "confirm_summary", revision: toldRevision }] : [];
     const commands = [...told, ...confirmations, ...batch.map((waiting) => waiting.command)];
     try {
       const result = await this.#dependencies.submit(this.#agentId, commands);
-      if (told.length > 0) this.#writtenSummaryRevision = 0;
+      if (toldRevision === this.#writtenSummaryRevision) this.#writtenSummaryRevision = 0;
       this.#learn(result);
       const replies = result.replies.slice(told.length + confirmations.length);
       batch.forEach((waiting, index) => {
@@ -143,6 +151,8 @@ class Mailbox {
   #learn(result: SubmitResult): void {
     const { forgottenThrough, projectedThrough, summary } = result;
     this.horizon = { forgottenThrough, projectedThrough };
+    if (summary.revision <= this.#seenSummaryRevision) return;
+    this.#seenSummaryRevision = summary.revision;
     this.#summary = summary;
     this.#summaryTimer ??= setTimeout(() => this.#writeSummary(), SUMMARY_AFTER_MS);
   }
@@ -166,7 +176,7 @@ class Mailbox {
       this.#dependencies.onError("the agent's record was not written; its actor sweeps", error);
     }
     this.#summaryWrites -= 1;
-    this.#retireIfIdle();
+    this.#rest();
   }
 
   #clearTimer(): void {
@@ -202,6 +212,11 @@ export class AgentMailboxes {
   /** After this, actor and record show everything that this process has carried out for the agent. */
   async flush(agentId: string): Promise<void> {
     await this.#mailboxes.get(agentId)?.flush();
+  }
+
+  /** Whether this process may know more of an agent than its record shows. */
+  isBehind(agentId: string): boolean {
+    return this.#mailboxes.has(agentId);
   }
 
   async flushAll(): Promise<void> {

@@ -1,5 +1,13 @@
 import type { Client } from "@temporalio/client";
-import { WorkflowExecutionAlreadyStartedError, WorkflowIdReusePolicy } from "@temporalio/client";
+import {
+  isGrpcServiceError,
+  QueryNotRegisteredError,
+  QueryRejectedError,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+} from "@temporalio/client";
 import type { PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
@@ -19,6 +27,17 @@ import { agentSearchAttributes, paymentSearchAttributes } from "../../src/messag
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { ActorUnavailable } from "./mailbox.ts";
+
+const DEFECTS = [
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  QueryNotRegisteredError,
+  QueryRejectedError,
+] as const;
+
+/** gRPC's number for a message that is not as it should be. */
+const GRPC_INVALID_ARGUMENT = 3;
 
 /** How long one call to the engine may take: a client is answered within 5 s, whatever is down. */
 const CALL_DEADLINE_MS = 4_000;
@@ -114,9 +133,7 @@ export class TemporalActors implements PaymentWorkflows {
     try {
       await this.#bounded(call);
     } catch (error) {
-      if (error instanceof ActorUnavailable && error.cause instanceof WorkflowExecutionAlreadyStartedError)
-        return;
-      throw error;
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
   }
 
@@ -124,9 +141,16 @@ export class TemporalActors implements PaymentWorkflows {
     try {
       return await this.#client.withDeadline(Date.now() + CALL_DEADLINE_MS, call);
     } catch (error) {
+      if (isDefect(error)) throw error;
       throw new ActorUnavailable("the actor did not answer", { cause: error });
     }
   }
+}
+
+/** What waiting does not mend: an actor that is gone, a message it does not take, an id that is in use. */
+function isDefect(error: unknown): boolean {
+  if (isGrpcServiceError(error)) return Number(error.code) === GRPC_INVALID_ARGUMENT;
+  return DEFECTS.some((known) => error instanceof known);
 }
 
 function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput | null {

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { EngineError } from "../../src/engines/errors.ts";
 import { MasterKeyError } from "../secrets/master-key.ts";
 import { ConfigError } from "../config.ts";
+import { EngineUnreachable } from "../connections.ts";
 import { AdminError, createOrganization } from "./create-organization.ts";
 
 const positive = (value: string): number => {
@@ -40,7 +41,7 @@ try {
   await program.parseAsync();
   process.exit(0);
 } catch (error) {
-  const plain = [AdminError, ConfigError, EngineError, MasterKeyError].some(
+  const plain = [AdminError, ConfigError, EngineError, EngineUnreachable, MasterKeyError].some(
     (known) => error instanceof known,
   );
   const text =

@@ -8,6 +8,8 @@ import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AgentCreateDocument } from "../collections.ts";
+import type { Page } from "../lists.ts";
+import { ActorUnavailable } from "../actors/mailbox.ts";
 import { newId, newUuid, payloadHash, shortHash } from "../ids.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
@@ -51,14 +53,17 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     // The record is what keeps a paused agent's key out, so the answer waits until it says so.
     await mailboxes.flush(id);
     const agent = await find(id, principal);
-    return agent === null ? refused(refusal("NOT_FOUND")) : ok({ body: { agent: agentView(agent) } });
+    if (agent === null) return refused(refusal("NOT_FOUND"));
+    if (reply.kind === "lifecycle" && agent.lifecycle !== reply.lifecycle) {
+      throw new ActorUnavailable("the agent's record does not follow its actor");
+    }
+    return ok({ body: { agent: agentView(agent) } });
   }
 
   return {
     createAgent: createAgentHandler(dependencies),
 
     async listAgents({ query }, { principal }) {
-      await caughtUp(mailboxes.flushAll());
       const filter: Filter<AgentDocument> = {
         organizationId: principal.organizationId,
         ...(query.projectId === undefined ? {} : { projectId: query.projectId }),
@@ -66,19 +71,20 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
         ...(query.state === undefined ? {} : { lifecycle: query.state }),
       };
       const { cursor, limit } = query;
-      const page = await lists.page({
-        collection: collections.agents,
-        list: "agents",
-        filter,
-        limit,
-        cursor,
-      });
+      const request = { collection: collections.agents, list: "agents", filter, limit, cursor };
+      const page = await lists.page(request);
       if (!page.ok) return page;
-      const { items, nextCursor } = page.value;
-      return ok({ body: { agents: items.map(agentView), nextCursor } });
+      const behind = page.value.items.filter(({ _id }) => mailboxes.isBehind(_id));
+      if (behind.length > 0) {
+        await caughtUp(Promise.all(behind.map(({ _id }) => mailboxes.flush(_id))));
+        const current = await lists.page(request);
+        if (current.ok) return ok({ body: agentsView(current.value) });
+      }
+      return ok({ body: agentsView(page.value) });
     },
 
     async getAgent({ params }, { principal }) {
+      if ((await find(params.id, principal)) === null) return refused(refusal("NOT_FOUND"));
       await caughtUp(mailboxes.flush(params.id));
       const agent = await find(params.id, principal);
       return agent === null ? refused(refusal("NOT_FOUND")) : ok({ body: { agent: agentView(agent) } });
@@ -102,6 +108,11 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     resumeAgent: ({ params }, { principal }) => setLifecycle(params.id, "resume", principal),
   };
 }
+
+const agentsView = ({ items, nextCursor }: Page<AgentDocument>) => ({
+  agents: items.map(agentView),
+  nextCursor,
+});
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 

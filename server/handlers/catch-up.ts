@@ -4,7 +4,7 @@ import { NotInTime, within } from "../../activities/within.ts";
 const CATCH_UP_MS = 2_000;
 
 /** Waits for a flush, to a bound; then what there is has to do. */
-export async function caughtUp(flush: Promise<void>): Promise<void> {
+export async function caughtUp(flush: Promise<unknown>): Promise<void> {
   try {
     await within(CATCH_UP_MS, flush);
   } catch (error) {

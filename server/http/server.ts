@@ -35,6 +35,8 @@ export async function listen(host: string, port: number): Promise<HttpServer> {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
     server.listen(port, host, resolve);
   });
+  // Such as no file descriptor for one more connection: that connection is lost, the service goes on.
+  server.on("error", () => undefined);
   return {
     port: portOf(server),
     serve(next) {

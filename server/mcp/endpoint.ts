@@ -8,6 +8,7 @@ import {
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Request, RequestHandler, Response } from "express";
+import { MANAGEMENT_TOOLS } from "../../src/contract/agent-tools.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Authenticator } from "../authenticator.ts";
@@ -77,6 +78,7 @@ function bandOf(pipeline: Pipeline, principal: AgentPrincipal, elapsedMs: number
       .filter((tool) => mayUse(principal, tool.name)),
   }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }): Promise<CallToolResult> => {
+    if (MANAGEMENT_TOOLS.has(params.name)) return failure(refusal("WRONG_CREDENTIAL"));
     const tool = derivedTools.get(params.name);
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
     const denied = pipeline.authorize(tool.operationId, principal);

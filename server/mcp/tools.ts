@@ -89,13 +89,13 @@ function sortArguments(
   idName: string | null,
   args: Readonly<Record<string, unknown>>,
 ): RawInput {
-  const params: Record<string, unknown> = {};
-  const query: Record<string, unknown> = {};
-  const body: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(args)) {
-    if (key === idName) params["id"] = value;
-    else if (key in operation.query.shape) query[key] = value;
-    else body[key] = value;
-  }
+  // From entries, so that a name like `__proto__` is a field like any other, and refused as one.
+  const entries = Object.entries(args);
+  const isQuery = (key: string): boolean => Object.hasOwn(operation.query.shape, key);
+  const params = Object.fromEntries(
+    entries.flatMap(([key, value]) => (key === idName ? [["id", value]] : [])),
+  );
+  const query = Object.fromEntries(entries.filter(([key]) => key !== idName && isQuery(key)));
+  const body = Object.fromEntries(entries.filter(([key]) => key !== idName && !isQuery(key)));
   return { params, query, body };
 }

@@ -12,4 +12,25 @@ export const AGENT_TOOLS = [
   "get_wallet",
 ] as const;
 
+/** The tools of the management band, which an organization's key will use; an agent's key never may. */
+export const MANAGEMENT_TOOLS: ReadonlySet<string> = new Set([
+  "list_agents",
+  "get_agent",
+  "create_agent",
+  "get_agent_budget_policy",
+  "update_agent_budget_policy",
+  "pause_agent",
+  "resume_agent",
+  "archive_agent",
+  ...["project", "team"].flatMap((noun) => [
+    `list_${noun}s`,
+    `create_${noun}`,
+    `get_${noun}_budget`,
+    `set_${noun}_budget`,
+    `get_${noun}_approval_rules`,
+    `set_${noun}_approval_rules`,
+  ]),
+  "list_transactions",
+]);
+
 export type AgentTool = (typeof AGENT_TOOLS)[number];

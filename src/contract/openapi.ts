@@ -27,7 +27,7 @@ export interface OpenApiOperation {
 
 const COMPONENTS = "#/components/schemas/";
 
-/** Codes that any operation with a credential may answer. */
+/** Codes that any operation may answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = ["VALIDATION_FAILED", "SERVICE_UNAVAILABLE", "INTERNAL"];
 
 /** Codes of a body that cannot be read, whether the operation takes one or not. */

@@ -38,19 +38,20 @@ describe("MCP as a protocol", () => {
   const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
 
   it("an unknown tool is JSON-RPC error -32602, not a tool error", async () => {
-    for (const name of [
-      "delete_policy",
-      "update_agent_budget_policy",
-      "get_wallet",
-      "__proto__",
-      "constructor",
-      "",
-    ]) {
+    for (const name of ["delete_policy", "get_wallet", "__proto__", "constructor", ""]) {
       const error: unknown = await mcp.client
         .callTool({ name, arguments: {} })
         .catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(McpError);
       expect(error).to.include({ code: -32_602 });
+    }
+  });
+
+  it("a tool of the management band is WRONG_CREDENTIAL for an agent's key, and does nothing", async () => {
+    for (const name of ["update_agent_budget_policy", "list_agents", "set_team_budget"]) {
+      const result = await mcp.client.callTool({ name, arguments: {} });
+      expect(result, name).to.include({ isError: true });
+      expect(result.structuredContent, name).to.include({ error: "WRONG_CREDENTIAL" });
     }
   });
 

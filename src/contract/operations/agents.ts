@@ -60,14 +60,7 @@ export const createAgent = define({
     mcpConfigBlock: mcpConfigBlock.nullable(),
     keyDelivery: z.enum(["expired"]).optional(),
   }),
-  errors: [
-    "NOT_FOUND",
-    "ORG_NOT_READY",
-    "CONTAINER_ARCHIVED",
-    "IDEMPOTENCY_KEY_REUSED",
-    "REQUEST_IN_PROGRESS",
-    "CREATE_RETRYABLE",
-  ],
+  errors: ["NOT_FOUND", "ORG_NOT_READY", "CONTAINER_ARCHIVED", "IDEMPOTENCY_KEY_REUSED", "CREATE_RETRYABLE"],
 });
 
 export const listAgents = define({
