@@ -44,6 +44,7 @@ export class Rounds {
   readonly #dependencies: RoundsOptions;
   readonly #answered = new Map<SystemName, number>();
   readonly #series = new Map<string, Series>();
+  #errors = 0;
 
   constructor(dependencies: RoundsOptions) {
     this.#dependencies = dependencies;
@@ -58,10 +59,14 @@ export class Rounds {
     return this.#answered.get(system) ?? 0;
   }
 
+  /** Requests that were not answered with success, warm-up included. */
+  get errors(): number {
+    return this.#errors;
+  }
+
   async run(): Promise<void> {
     const { onProgress, options, systems } = this.#dependencies;
     for (const [name, system] of systems) {
-      onProgress(`warming up ${SYSTEM_TITLES[name]}`);
       await this.#warmUp(name, system);
     }
     for (let round = 1; round <= options.rounds; round += 1) {
@@ -69,7 +74,7 @@ export class Rounds {
         for (const [name, system] of systems) {
           const measured = await this.#measure(name, system, each);
           onProgress(
-            `round ${String(round)} of ${String(options.rounds)} · ${progressOf(each, name, measured)}`,
+            `round ${String(round)} of ${String(options.rounds)} · ${progressOf(each.title, name, measured)}`,
           );
         }
       }
@@ -77,10 +82,11 @@ export class Rounds {
   }
 
   async #warmUp(name: SystemName, system: System): Promise<void> {
-    const { options } = this.#dependencies;
-    const seconds = options.warmUpSeconds / 2;
+    const { onProgress, options } = this.#dependencies;
     for (const agents of ["spread", "hot"] as const) {
-      await this.#load(name, system, { agents, connections: WARM_UP_CONNECTIONS }, seconds);
+      const load = { agents, connections: WARM_UP_CONNECTIONS };
+      const figures = await this.#load(name, system, load, options.warmUpSeconds / 2);
+      onProgress(`warm-up · ${progressOf(`${agents} agents`, name, figures)}`);
     }
     for (const agents of ["spread", "hot"] as const) await system.settle(agents, options.inAHurry);
   }
@@ -114,6 +120,7 @@ export class Rounds {
     const figures = await generator.request<LoadFigures>(load, seconds * 1_000 + LOAD_GRACE_MS);
     const measured: Measurement = { ...figures, cpuMs: cpuUsed(before, await running()) };
     this.#answered.set(name, this.answeredBy(name) + measured.requests - measured.errors);
+    this.#errors += measured.errors;
     return measured;
   }
 
@@ -127,9 +134,9 @@ export class Rounds {
   }
 }
 
-function progressOf(each: Case, name: SystemName, measured: Measurement): string {
+function progressOf(title: string, name: SystemName, measured: Measurement): string {
   const { errors, maxMs, p50Ms, perSecond } = measured;
   const figures = `${perSecond.toFixed(0)}/s, p50 ${p50Ms.toFixed(1)} ms, max ${maxMs.toFixed(0)} ms`;
   const failed = errors === 0 ? "" : `, ${String(errors)} ERRORS: ${String(measured.firstError)}`;
-  return `${each.title} · ${SYSTEM_TITLES[name]}: ${figures}${failed}`;
+  return `${title} · ${SYSTEM_TITLES[name]}: ${figures}${failed}`;
 }

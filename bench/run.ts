@@ -67,7 +67,7 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
     series,
     targets: judge(series),
     disagreements: await audit(systems, rounds),
-    errors: series.flatMap((each) => each.rounds).reduce((sum, measured) => sum + measured.errors, 0),
+    errors: rounds.errors,
   };
 }
 
@@ -76,7 +76,7 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
   undo.add(() => rm(dataDir, { recursive: true, force: true }));
   const engines = await startEngines({
     dataDir,
-    env: process.env,
+    env: ownEngines(process.env),
     ports: { mongodb: 0, temporal: 0, temporalUi: 0 },
     onProgress: say,
     onUnexpectedExit: (engine, detail) => say(`${engine} ended: ${detail}`),
@@ -92,6 +92,12 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
     dataDir,
     profileDir: options.profileDir,
   };
+}
+
+/** Engines of the bench's own, whatever the environment names: nobody's real ones are put under load. */
+function ownEngines(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { MONGODB_URI: _uri, TEMPORAL_ADDRESS: _address, TEMPORAL_NAMESPACE: _namespace, ...own } = env;
+  return own;
 }
 
 async function connectTemporal({ temporal }: RunningEngines, undo: Undo): Promise<Client> {

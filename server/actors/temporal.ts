@@ -149,7 +149,10 @@ export class TemporalActors implements PaymentWorkflows {
 
 /** What waiting does not mend: an actor that is gone, a message it does not take, an id that is in use. */
 function isDefect(error: unknown): boolean {
-  if (isGrpcServiceError(error)) return Number(error.code) === GRPC_INVALID_ARGUMENT;
+  if (isGrpcServiceError(error)) {
+    const code: number = error.code;
+    return code === GRPC_INVALID_ARGUMENT;
+  }
   return DEFECTS.some((known) => error instanceof known);
 }
 

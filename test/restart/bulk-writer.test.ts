@@ -45,17 +45,17 @@ describe("Combined writes", () => {
 
   before(async () => {
     line = new Line(new URL(process.env["TEST_MONGODB_URI"] ?? ""));
-    const uri = `mongodb://127.0.0.1:${await line.open()}/?directConnection=true&retryWrites=false`;
+    const uri = `mongodb://127.0.0.1:${await line.open()}/?directConnection=true`;
     ({ db, mongo } = await connectMongo(uri));
   });
-  after(async () => {
-    await mongo.close();
-  });
+  after(() => mongo.close());
 
   it("fail when MongoDB is lost: the driver's error that names no failed write is not taken for success", async () => {
     const ledger = db.collection<{ _id: string }>("ledger");
     const writer = new BulkWriter(ledger);
+    const lost = once(mongo, "serverHeartbeatFailed");
     await line.cut();
+    await lost;
     const outcomes = await Promise.allSettled([
       writer.write({ insertOne: { document: { _id: "capture/1" } } }),
       writer.write({ updateOne: { filter: { _id: "2" }, update: { $set: { status: "approved" } } } }),
