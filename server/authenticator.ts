@@ -1,4 +1,4 @@
-import DataLoader from "dataloader";
+import type DataLoader from "dataloader";
 import type { Collection } from "mongodb";
 import type { AgentDocument } from "../activities/documents.ts";
 import { classifyApiKey } from "../src/domain/api-key.ts";
@@ -7,6 +7,7 @@ import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
 import type { Principal } from "./principals.ts";
+import { together } from "./together.ts";
 import { isUnavailable } from "./unavailable.ts";
 import { within } from "../activities/within.ts";
 
@@ -34,7 +35,7 @@ export class Authenticator {
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
-    this.#agentsByHash = new DataLoader((hashes) => agentsOf(dependencies.agents, hashes), { cache: false });
+    this.#agentsByHash = together((hashes) => agentsOf(dependencies.agents, hashes));
   }
 
   async authenticate(header: string | undefined): Promise<Result<Principal>> {

@@ -1,4 +1,4 @@
-import DataLoader from "dataloader";
+import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/projections.ts";
@@ -14,6 +14,7 @@ import { ActorUnavailable } from "./actors/mailbox.ts";
 import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
 import type { Logger } from "./logger.ts";
+import { together } from "./together.ts";
 
 /** What a client asks to be paid, parsed. */
 export interface PaymentOrder {
@@ -51,12 +52,12 @@ const TOO_MANY_OPEN_RETRY_SECONDS = 30;
 export class Payments {
   readonly #dependencies: PaymentDependencies;
   /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
-  readonly #earlier: DataLoader<UsedKey, TransactionDocument | null, string>;
+  readonly #earlier: DataLoader<UsedKey, TransactionDocument | null>;
 
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
     const { transactions } = dependencies.collections;
-    this.#earlier = new DataLoader((keys) => transactionsUnder(transactions, keys), { cache: false });
+    this.#earlier = together((keys) => transactionsUnder(transactions, keys));
   }
 
   /** Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). */
