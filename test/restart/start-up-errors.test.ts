@@ -8,6 +8,10 @@ const QUICK_MS = 15_000;
 /** Where the engines come up first, since only the database knows. */
 const WITH_ENGINES_MS = 45_000;
 
+/** Nothing listens there. */
+const NOWHERE = "127.0.0.1:9";
+const MASTER_KEY = "a-master-key-for-tests-long-enough-to-be-one";
+
 /** Starts it in vain; answers the one line on standard error. */
 async function reasonOf(
   env: NodeJS.ProcessEnv,
@@ -45,11 +49,37 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     expect(await other.processes()).to.deep.equal([]);
   });
 
-  it("PORT or an engine's port is no port", async () => {
-    expect(await reasonOf({ ...other.env, PORT: "eighty" })).to.include("PORT");
-    expect(await reasonOf({ ...other.env, PORT: "70000" })).to.include("PORT");
-    expect(await reasonOf({ ...other.env, TEMPORAL_PORT: "-1" })).to.include("TEMPORAL_PORT");
+  it("a setting is nonsense: a port, an engine's port, a role", async () => {
+    const [port, beyond, enginePort, role] = await Promise.all([
+      reasonOf({ ...other.env, PORT: "eighty" }),
+      reasonOf({ ...other.env, PORT: "70000" }),
+      reasonOf({ ...other.env, TEMPORAL_PORT: "-1" }),
+      reasonOf(other.env, { role: "everything" }),
+    ]);
+    expect(port).to.include("PORT");
+    expect(beyond).to.include("PORT");
+    expect(enginePort).to.include("TEMPORAL_PORT");
+    expect(role).to.include("everything");
     expect(await other.processes()).to.deep.equal([]);
+  });
+
+  it("a role of its own is not told where the engines are, or they are not there", async () => {
+    const env = { ...cleanEnvironment(), PORT: "0", MASTER_KEY };
+    const { mongodb, temporal } = running.runtime;
+    const there = {
+      ...env,
+      MONGODB_URI: mongodb.uri,
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: temporal.namespace,
+    };
+    const [untold, noMongodb, noTemporal] = await Promise.all([
+      reasonOf(env, { role: "server" }),
+      reasonOf({ ...there, MONGODB_URI: `mongodb://${NOWHERE}/x` }, { role: "server" }),
+      reasonOf({ ...there, TEMPORAL_ADDRESS: NOWHERE }, { role: "worker" }),
+    ]);
+    expect(untold).to.include("MONGODB_URI").and.include("TEMPORAL_ADDRESS");
+    expect(noMongodb).to.include("MONGODB_URI");
+    expect(noTemporal).to.include("TEMPORAL_ADDRESS");
   });
 
   it("DATA_DIR is in use by a service, which goes on", async () => {
@@ -91,11 +121,5 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     const reason = await reasonOf({ ...other.env, MASTER_KEY: "short" }, { withinMs: WITH_ENGINES_MS });
     expect(reason).to.include("MASTER_KEY").and.not.include("short");
     expect(await other.processes()).to.deep.equal([]);
-  });
-
-  it("a server that is not told where its engines are; a role that does not exist", async () => {
-    const reason = await reasonOf({ ...cleanEnvironment(), PORT: "0" }, { role: "server" });
-    expect(reason).to.include("MONGODB_URI").and.include("TEMPORAL_ADDRESS");
-    expect(await reasonOf(cleanEnvironment(), { role: "everything" })).to.include("everything");
   });
 });
