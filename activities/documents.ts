@@ -104,6 +104,9 @@ export interface ContainerDocument extends Document {
   organizationId: string;
   name: string;
   description: string | null;
+  color: string | null;
+  /** The hash of the tile's image, which lies apart; null where there is none. */
+  logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
 }
@@ -112,7 +115,7 @@ export type TeamDocument = ContainerDocument & { projectId: string };
 
 export const COLLECTIONS = {
   agents: "agents",
-  agentCreates: "agent_creates",
+  creates: "creates",
   transactions: "transactions",
   approvals: "approvals",
   projects: "projects",

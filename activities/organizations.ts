@@ -12,6 +12,8 @@ export async function provisionOrganization(db: Db, input: OrganizationInput, no
     organizationId,
     name: DEFAULT_NAME,
     description: null,
+    color: null,
+    logoHash: null,
     createdAt: now,
     archivedAt: null,
   };

@@ -6,7 +6,8 @@ import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
-import type { Principal } from "./principals.ts";
+import type { OrganizationKeyPrincipal, Principal } from "./principals.ts";
+import { isSameHash } from "./secrets/api-key-hash.ts";
 import { together } from "./together.ts";
 import { isUnavailable } from "./unavailable.ts";
 import { within } from "../activities/within.ts";
@@ -18,11 +19,24 @@ export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
   readonly hashApiKey: (value: string) => string;
   readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
+  readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
   /** Told of every request that an agent's key made. */
   readonly onAgentKeyUsed: (agent: AgentDocument) => void;
 }
 
-const unauthorized = () => refused(refusal("UNAUTHORIZED"));
+/** Whose requests are counted together: a key's, or a user's whatever their sessions. */
+export interface Caller {
+  readonly id: string;
+  readonly organizationId: string;
+}
+
+export interface Authentication {
+  readonly result: Result<Principal>;
+  /** Known even where a good credential is refused, as a paused agent's is; null: nobody's. */
+  readonly caller: Caller | null;
+}
+
+const nobody: Authentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
 
 /**
  * Verifies the bearer credential of a request against the database, every time: a revoked key or session is dead on
@@ -38,26 +52,47 @@ export class Authenticator {
     this.#agentsByHash = together((hashes) => agentsOf(dependencies.agents, hashes));
   }
 
-  async authenticate(header: string | undefined): Promise<Result<Principal>> {
+  async authenticate(header: string | undefined): Promise<Authentication> {
     const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
-    if (token === undefined) return unauthorized();
+    if (token === undefined) return nobody;
     try {
-      const isAgent = classifyApiKey(token) === "agent";
-      const check = isAgent ? this.#agent(token) : this.#dependencies.authenticateSession(token);
-      return await within(AUTHENTICATION_MS, check);
+      return await within(AUTHENTICATION_MS, this.#verify(token));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+      const unavailable = refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
+      return { result: refused(unavailable), caller: null };
     }
   }
 
-  async #agent(key: string): Promise<Result<Principal>> {
+  async #verify(token: string): Promise<Authentication> {
+    switch (classifyApiKey(token)) {
+      case "agent":
+        return await this.#agent(token);
+      case "organization": {
+        const result = await this.#dependencies.authenticateOrganizationKey(token);
+        if (!result.ok) return nobody;
+        const { keyId, organizationId } = result.value;
+        return { result, caller: { id: keyId, organizationId } };
+      }
+      case null: {
+        const result = await this.#dependencies.authenticateSession(token);
+        if (!result.ok) return nobody;
+        const { userId, organizationId } = result.value;
+        return { result, caller: { id: userId, organizationId } };
+      }
+    }
+  }
+
+  async #agent(value: string): Promise<Authentication> {
     const { hashApiKey, onAgentKeyUsed } = this.#dependencies;
-    const agent = await this.#agentsByHash.load(hashApiKey(key));
-    if (agent === null || agent.lifecycle === "archived") return unauthorized();
+    const hash = hashApiKey(value);
+    const agent = await this.#agentsByHash.load(hash);
+    if (agent === null || agent.key === null || agent.lifecycle === "archived") return nobody;
+    if (!isSameHash(agent.key.hash, hash)) return nobody;
     onAgentKeyUsed(agent);
-    if (agent.lifecycle === "paused") return refused(refusal("AGENT_PAUSED"));
-    return ok({ type: "agent", agent });
+    const caller = { id: agent.key.id, organizationId: agent.organizationId };
+    if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
+    return { result: ok({ type: "agent", agent }), caller };
   }
 }
 

@@ -2,34 +2,54 @@ import type { Collection, Db, Document } from "mongodb";
 import type {
   AgentDocument,
   ApprovalDocument,
+  ProjectDocument,
   TeamDocument,
   TransactionDocument,
 } from "../activities/documents.ts";
 import { COLLECTIONS } from "../activities/documents.ts";
+import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-keys/documents.ts";
 
-/** A create that was asked for under an idempotency key, and the id it is given for good. */
-export interface AgentCreateDocument extends Document {
+/** A create of an agent, project or team that was asked for under an idempotency key, and the id it has for good. */
+export interface CreateDocument extends Document {
   _id: string;
   payloadHash: string;
-  agentId: string;
+  createdId: string;
   createdAt: Date;
 }
 
 /** The collections that handlers read, typed once. */
 export interface Collections {
   readonly agents: Collection<AgentDocument>;
-  readonly agentCreates: Collection<AgentCreateDocument>;
+  readonly creates: Collection<CreateDocument>;
   readonly transactions: Collection<TransactionDocument>;
   readonly approvals: Collection<ApprovalDocument>;
   readonly teams: Collection<TeamDocument>;
-  readonly organizations: Collection<{ _id: string; status: string }>;
+  readonly organizationKeys: Collection<OrganizationKeyDocument>;
+  readonly dailyCreates: Collection<DailyCreatesDocument>;
+  readonly projects: Collection<ProjectDocument>;
 }
 
 export const collectionsOf = (db: Db): Collections => ({
   agents: db.collection(COLLECTIONS.agents),
-  agentCreates: db.collection(COLLECTIONS.agentCreates),
+  creates: db.collection(COLLECTIONS.creates),
   transactions: db.collection(COLLECTIONS.transactions),
   approvals: db.collection(COLLECTIONS.approvals),
   teams: db.collection(COLLECTIONS.teams),
-  organizations: db.collection("organizations"),
+  // From the primary whatever the connection says: a revoked key is dead on its next request.
+  organizationKeys: db.collection("organization_keys", { readPreference: "primary" }),
+  dailyCreates: db.collection("daily_creates", { readPreference: "primary" }),
+  projects: db.collection(COLLECTIONS.projects),
 });
+
+/** Indexes of what only the server writes. Again is free. */
+export async function ensureServerIndexes(db: Db): Promise<void> {
+  const { dailyCreates, organizationKeys, projects, teams } = collectionsOf(db);
+  await Promise.all([
+    organizationKeys.createIndex({ hash: 1 }, { name: "hash_unique", unique: true }),
+    organizationKeys.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    dailyCreates.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
+    projects.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    teams.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    teams.createIndex({ projectId: 1, archivedAt: 1 }, { name: "project" }),
+  ]);
+}

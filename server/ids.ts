@@ -19,7 +19,7 @@ function random(): number {
 const ulid = monotonicFactory(random);
 
 /** Ids of records that sort by time (decisions.md section 1). */
-export const newId = (prefix: "txn" | "apr" | "akey"): string => `${prefix}_${ulid()}`;
+export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv"): string => `${prefix}_${ulid()}`;
 
 export const newUuid = (): string => v7();
 

@@ -15,6 +15,8 @@ export interface PageRequest<T extends Listed> {
   /** The list and its filters: a cursor is good for exactly these. */
   readonly list: string;
   readonly filter: Filter<T>;
+  /** What the caller may see of it (server/binding.ts); "none": nothing. A filter for something else finds nothing. */
+  readonly within?: Filter<T> | "none";
   /** Only what was created from then on; not part of what a cursor is bound to, since it moves with the clock. */
   readonly since?: Date | null;
   readonly limit: number;
@@ -35,10 +37,12 @@ export class Lists {
   }
 
   async page<T extends Listed>(request: PageRequest<T>): Promise<Result<Page<T>>> {
-    const { collection, cursor, filter, limit, since = null } = request;
+    const { collection, cursor, limit, since = null, within = {} } = request;
+    const filter = within === "none" ? request.filter : both(request.filter, within);
     const bound = payloadHash([request.list, JSON.stringify(filter)]);
     const after = cursor === undefined ? null : this.#open(cursor, bound);
     if (after === undefined) return refused(refusal("BAD_CURSOR"));
+    if (within === "none") return ok({ items: [], nextCursor: null });
     const recent = since === null ? filter : both(filter, newerThan<T>(since));
     const found = await collection
       .find(after === null ? recent : both(recent, olderThan<T>(after)))
@@ -76,6 +80,14 @@ export class Lists {
   #sign(position: string, bound: string): string {
     return createHmac("sha256", this.#key).update(`${bound}\n${position}`).digest("base64url").slice(0, 22);
   }
+}
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** Only the fields that were given: a filter or a change says nothing of the others. */
+export function given<T extends object>(fields: T): Given<T>;
+export function given(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 interface Position {

@@ -9,7 +9,9 @@ import { ok, refused } from "../src/domain/result.ts";
 import { authorize, authorizeBody } from "./authorize.ts";
 import type { Handlers, Reply } from "./handlers/types.ts";
 import type { Logger } from "./logger.ts";
+import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
+import { findSubject, type NamedIn } from "./subjects.ts";
 import { isUnavailable } from "./unavailable.ts";
 import { within } from "../activities/within.ts";
 
@@ -28,6 +30,7 @@ export interface RawInput {
 
 export interface PipelineDependencies {
   readonly handlers: Handlers;
+  readonly collections: Collections;
   readonly clock: () => Date;
   readonly logger: Logger;
 }
@@ -35,12 +38,12 @@ export interface PipelineDependencies {
 /** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
 type AnyHandler = (
   input: unknown,
-  context: { principal: Principal | null },
+  context: { principal: Principal | null; target: unknown },
 ) => Promise<Result<Reply<unknown>>>;
 
 /**
  * The order of checks after the credential (decisions.md section 1), the same for REST and MCP: may the caller do
- * this at all → shape → existence, state (by the handler). REST reads the body only in between.
+ * this at all → shape → existence and binding → state (by the handler). REST reads the body only in between.
  */
 export class Pipeline {
   readonly #dependencies: PipelineDependencies;
@@ -60,15 +63,31 @@ export class Pipeline {
     principal: Principal | null,
     elapsedMs: number,
   ): Promise<Result<Reply<unknown>>> {
-    const denied = authorizeBody(operations[id].access, principal, raw.body);
+    const operation: Operation = operations[id];
+    const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
     if (denied !== null) return refused(denied);
-    const input = parseInput(operations[id], raw);
+    const input = parseInput(operation, raw, principal);
     if (!input.ok) return input;
     try {
-      return await within(ANSWER_MS - elapsedMs, this.#handlerOf(id)(input.value, { principal }));
+      return await within(ANSWER_MS - elapsedMs, this.#answer(id, operation, input.value, principal));
     } catch (error) {
       return refused(this.#refusalOf(id, raw.body, error));
     }
+  }
+
+  async #answer(
+    id: OperationId,
+    { access }: Operation,
+    input: RawInput,
+    principal: Principal | null,
+  ): Promise<Result<Reply<unknown>>> {
+    const handler = this.#handlerOf(id);
+    if (access.kind !== "management") return handler(input, { principal, target: null });
+    // `authorize` has refused everyone else.
+    if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
+    const { collections } = this.#dependencies;
+    const target = await findSubject(access, collections, principal, input as NamedIn);
+    return target.ok ? handler(input, { principal, target: target.value }) : target;
   }
 
   #handlerOf(id: OperationId): AnyHandler {
@@ -94,7 +113,10 @@ const hasIdempotencyKey = (body: unknown): boolean =>
 const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
   errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
 
-function parseInput(operation: Operation, raw: RawInput): Result<RawInput> {
+function parseInput(operation: Operation, raw: RawInput, principal: Principal | null): Result<RawInput> {
+  if (lacksIdempotencyKey(operation, raw.body, principal)) {
+    return refused(refusal("IDEMPOTENCY_KEY_REQUIRED"));
+  }
   const params = operation.params.safeParse(raw.params);
   const idIssues = argumentIssues(operation, params.error);
   if (!params.success && idIssues.length === 0) return refused(refusal("NOT_FOUND"));
@@ -103,7 +125,6 @@ function parseInput(operation: Operation, raw: RawInput): Result<RawInput> {
   if (params.success && query.success && body.success) {
     return ok({ params: params.data, query: query.data, body: body.data });
   }
-  if (lacksIdempotencyKey(operation, raw.body)) return refused(refusal("IDEMPOTENCY_KEY_REQUIRED"));
   const issues = [...idIssues, ...issuesOf(query.error), ...issuesOf(body.error)];
   if (issues.every((issue) => issue.path === "cursor")) return refused(refusal("BAD_CURSOR"));
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
@@ -115,9 +136,12 @@ function argumentIssues({ tool }: Operation, error: z.ZodError | undefined): Val
   return notText.map(({ message }) => ({ path: tool?.idName ?? "id", message }));
 }
 
-/** A missing key has a code of its own, whatever else is wrong: the caller must make and keep one first. */
-function lacksIdempotencyKey(operation: Operation, body: unknown): boolean {
-  if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED")) return false;
+/**
+ * A machine's create or payment without a key has a code of its own, whatever else is wrong: the caller must make and
+ * keep one first. People may do without.
+ */
+function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Principal | null): boolean {
+  if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED") || principal?.type === "session") return false;
   return typeof body === "object" && body !== null && !Array.isArray(body) && !hasIdempotencyKey(body);
 }
 

@@ -1,8 +1,10 @@
 import type { AgentDocument } from "../activities/documents.ts";
+import type { OrganizationScope } from "../src/contract/types.ts";
+import type { OrganizationDocument } from "./auth/documents.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
 
 /** Who is calling, once the credential was verified. */
-export type Principal = AgentPrincipal | SessionPrincipal;
+export type Principal = AgentPrincipal | ManagementPrincipal;
 
 /** An agent, by its key. */
 export interface AgentPrincipal {
@@ -10,5 +12,23 @@ export interface AgentPrincipal {
   readonly agent: AgentDocument;
 }
 
-/** Who may manage an organization. Organization keys join here. */
-export type ManagementPrincipal = SessionPrincipal;
+/** Who may manage an organization. */
+export type ManagementPrincipal = SessionPrincipal | OrganizationKeyPrincipal;
+
+/** The container that an organization's key may act in (management-api.md section 2.4). */
+export type Binding =
+  { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
+
+/** A machine of an organization, by its key, as the database has it at this request. */
+export interface OrganizationKeyPrincipal {
+  readonly type: "organization_key";
+  readonly keyId: string;
+  /** The same for a key and those that it was rotated into. */
+  readonly lineageId: string;
+  readonly organizationId: string;
+  readonly organization: OrganizationDocument;
+  readonly scopes: readonly OrganizationScope[];
+  readonly binding: Binding;
+  /** Agents, projects and teams that the lineage may create in a UTC day. */
+  readonly dailyCreateLimit: number;
+}

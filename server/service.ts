@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { Authenticator } from "./authenticator.ts";
 import { createAuthService } from "./auth/service.ts";
-import { collectionsOf } from "./collections.ts";
+import { collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import { createHandlers } from "./handlers/index.ts";
@@ -10,6 +10,7 @@ import type { HttpServer } from "./http/server.ts";
 import { KeyUse } from "./key-use.ts";
 import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
+import { OrganizationKeys } from "./organization-keys/keys.ts";
 import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
@@ -38,19 +39,36 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { db } = connections;
   const collections = collectionsOf(db);
   const auth = await createAuthService({ db, masterKey, baseUrl, clock });
-  const keyUse = new KeyUse(collections.agents, clock, (err) => logger.warn({ err }, "key use not written"));
+  await ensureServerIndexes(db);
+  const useNotWritten = (err: unknown) => logger.warn({ err }, "the last use of keys was not written");
+  const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
+  const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
+  const organizationKeys = new OrganizationKeys({
+    collections,
+    hashApiKey: hash,
+    clock,
+    keyUse: organizationKeyUse,
+    transaction: (writes) => db.client.withSession((session) => session.withTransaction(writes)),
+  });
   const authenticator = new Authenticator({
     agents: collections.agents,
     hashApiKey: hash,
     authenticateSession: (token) => auth.authenticateSession(token),
-    onAgentKeyUsed: (agent) => keyUse.used(agent),
+    authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
+    onAgentKeyUsed: ({ _id, key }) => {
+      if (key === null) return;
+      agentKeyUse.used(key.id, (at) => ({
+        updateOne: { filter: { _id, "key.id": key.id }, update: { $max: { "key.lastUsedAt": at } } },
+      }));
+    },
   });
   const handlers = createHandlers({
     ...core,
     collections,
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
+    organizationKeys,
     hashApiKey: hash,
     clock,
     logger,
@@ -63,7 +81,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   http.serve(
     createApp({
       authenticator,
-      pipeline: new Pipeline({ handlers, clock, logger }),
+      pipeline: new Pipeline({ handlers, collections, clock, logger }),
       baseUrl,
       logger,
       metrics,
@@ -76,7 +94,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       draining = true;
       await http.drain();
       await core.mailboxes.flushAll();
-      await keyUse.flush();
+      await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
     },
   };
 }

@@ -1,13 +1,18 @@
 import type { z } from "zod";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
-import { AGENT_TOOLS } from "../src/contract/agent-tools.ts";
+import type { OrganizationKeyDocument } from "./organization-keys/documents.ts";
+import { AGENT_TOOLS } from "../src/contract/tool-names.ts";
 import type * as records from "../src/contract/records.ts";
+import type * as organizationKeyOperations from "../src/contract/operations/organization-keys.ts";
 import type { BudgetView } from "../src/messages/agent.ts";
 
 type AgentView = z.input<typeof records.agent>;
 type TransactionView = z.input<typeof records.transaction>;
 type ApprovalView = z.input<typeof records.approval>;
 type BudgetPolicyView = z.input<typeof records.budgetPolicy>;
+type OrganizationKeyView = z.input<
+  typeof organizationKeyOperations.mintOrganizationKey.output
+>["organizationKey"];
 
 /** Records as the contract shows them; nothing of a stored document leaves in any other way. */
 
@@ -106,5 +111,23 @@ export function approvalView(approval: ApprovalDocument): ApprovalView {
           resolvedBy: approval.resolvedBy,
           feedback: approval.feedback,
         }),
+  };
+}
+
+export function organizationKeyView(key: OrganizationKeyDocument, createdToday: number): OrganizationKeyView {
+  return {
+    id: key._id,
+    name: key.name,
+    last4: key.last4,
+    scopes: key.scopes,
+    binding: key.binding,
+    dailyCreateLimit: key.dailyCreateLimit,
+    createdToday,
+    lineageId: key.lineageId,
+    createdBy: key.createdBy,
+    createdAt: iso(key.createdAt),
+    lastUsedAt: isoOrNull(key.lastUsedAt),
+    rotatedAt: isoOrNull(key.rotatedAt),
+    revokedAt: isoOrNull(key.revokedAt),
   };
 }

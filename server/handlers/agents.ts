@@ -1,4 +1,3 @@
-import type { Filter } from "mongodb";
 import { MongoServerError } from "mongodb";
 import { randomBytes } from "node:crypto";
 import type { AgentDocument, AgentKeyRecord, TeamDocument } from "../../activities/documents.ts";
@@ -7,8 +6,8 @@ import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import type { AgentCreateDocument } from "../collections.ts";
-import type { Page } from "../lists.ts";
+import type { CreateDocument } from "../collections.ts";
+import { given, type Page } from "../lists.ts";
 import { ActorUnavailable } from "../actors/mailbox.ts";
 import { newId, newUuid, payloadHash, shortHash } from "../ids.ts";
 import type { ManagementPrincipal } from "../principals.ts";
@@ -37,8 +36,12 @@ const DUPLICATE_KEY = 11_000;
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
   const { actors, clock, collections, lists, mailboxes } = dependencies;
 
-  const find = (id: string, principal: ManagementPrincipal) =>
-    collections.agents.findOne({ _id: id, organizationId: principal.organizationId });
+  /** An agent's record as it is by now; the pipeline has found it, and records of agents are never removed. */
+  async function current(id: string): Promise<AgentDocument> {
+    const agent = await collections.agents.findOne({ _id: id });
+    if (agent === null) throw new Error(`agent ${id} has lost its record`);
+    return agent;
+  }
 
   async function budgetPolicy(agentId: string) {
     await caughtUp(mailboxes.flush(agentId));
@@ -46,14 +49,12 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     return ok({ body: budgetPolicyView(budget) });
   }
 
-  async function setLifecycle(id: string, kind: "pause" | "resume", principal: ManagementPrincipal) {
-    if ((await find(id, principal)) === null) return refused(refusal("NOT_FOUND"));
+  async function setLifecycle(id: string, kind: "pause" | "resume") {
     const reply = await mailboxes.submit(id, { kind });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
     // The record is what keeps a paused agent's key out, so the answer waits until it says so.
     await mailboxes.flush(id);
-    const agent = await find(id, principal);
-    if (agent === null) return refused(refusal("NOT_FOUND"));
+    const agent = await current(id);
     if (reply.kind === "lifecycle" && agent.lifecycle !== reply.lifecycle) {
       throw new ActorUnavailable("the agent's record does not follow its actor");
     }
@@ -63,49 +64,44 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   return {
     createAgent: createAgentHandler(dependencies),
 
-    async listAgents({ query }, { principal }) {
-      const filter: Filter<AgentDocument> = {
-        organizationId: principal.organizationId,
-        ...(query.projectId === undefined ? {} : { projectId: query.projectId }),
-        ...(query.teamId === undefined ? {} : { teamId: query.teamId }),
-        ...(query.state === undefined ? {} : { lifecycle: query.state }),
+    async listAgents({ query }, { principal, target: reach }) {
+      const { cursor, limit, state, ...contained } = query;
+      const request = {
+        collection: collections.agents,
+        list: "agents",
+        filter: { organizationId: principal.organizationId, ...given({ ...contained, lifecycle: state }) },
+        within: reach.contained,
+        limit,
+        cursor,
       };
-      const { cursor, limit } = query;
-      const request = { collection: collections.agents, list: "agents", filter, limit, cursor };
       const page = await lists.page(request);
       if (!page.ok) return page;
       const behind = page.value.items.filter(({ _id }) => mailboxes.isBehind(_id));
       if (behind.length > 0) {
         await caughtUp(Promise.all(behind.map(({ _id }) => mailboxes.flush(_id))));
-        const current = await lists.page(request);
-        if (current.ok) return ok({ body: agentsView(current.value) });
+        const refreshed = await lists.page(request);
+        if (refreshed.ok) return ok({ body: agentsView(refreshed.value) });
       }
       return ok({ body: agentsView(page.value) });
     },
 
-    async getAgent({ params }, { principal }) {
-      if ((await find(params.id, principal)) === null) return refused(refusal("NOT_FOUND"));
-      await caughtUp(mailboxes.flush(params.id));
-      const agent = await find(params.id, principal);
-      return agent === null ? refused(refusal("NOT_FOUND")) : ok({ body: { agent: agentView(agent) } });
+    async getAgent(_input, { target: { _id } }) {
+      await caughtUp(mailboxes.flush(_id));
+      return ok({ body: { agent: agentView(await current(_id)) } });
     },
 
-    async getAgentBudgetPolicy({ params }, { principal }) {
-      if ((await find(params.id, principal)) === null) return refused(refusal("NOT_FOUND"));
-      return budgetPolicy(params.id);
-    },
+    getAgentBudgetPolicy: (_input, { target: { _id } }) => budgetPolicy(_id),
 
-    async updateAgentBudgetPolicy({ params, body: { version, ...fields } }, { principal }) {
-      if ((await find(params.id, principal)) === null) return refused(refusal("NOT_FOUND"));
-      const patch = withoutUndefined(fields);
-      const reply = await mailboxes.submit(params.id, { kind: "change_policy", patch, version });
+    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { target: { _id } }) {
+      const command = { kind: "change_policy", patch: given(fields), version } as const;
+      const reply = await mailboxes.submit(_id, command);
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
-      return budgetPolicy(params.id);
+      return budgetPolicy(_id);
     },
 
-    pauseAgent: ({ params }, { principal }) => setLifecycle(params.id, "pause", principal),
-    resumeAgent: ({ params }, { principal }) => setLifecycle(params.id, "resume", principal),
+    pauseAgent: (_input, { target: { _id } }) => setLifecycle(_id, "pause"),
+    resumeAgent: (_input, { target: { _id } }) => setLifecycle(_id, "resume"),
   };
 }
 
@@ -114,14 +110,6 @@ const agentsView = ({ items, nextCursor }: Page<AgentDocument>) => ({
   nextCursor,
 });
 
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-/** Only the fields that were sent: an absent one stays as it is, null clears. */
-function withoutUndefined<T extends object>(fields: T): Defined<T>;
-function withoutUndefined(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
 /**
  * Creates an agent. The id is fixed before anything is done, so a create that died halfway is finished by its
  * replay; the actor runs before its key exists, so no key ever lacks an actor.
@@ -129,42 +117,33 @@ function withoutUndefined(fields: object): object {
 function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
   const { actors, clock, collections, hashApiKey, mcpUrl } = dependencies;
 
-  async function checkPlace(body: CreateBody, principal: ManagementPrincipal): Promise<Result<TeamDocument>> {
-    const { organizationId } = principal;
-    const organization = await collections.organizations.findOne({ _id: organizationId });
-    if (organization?.status !== "ready") return refused(refusal("ORG_NOT_READY"));
-    const team = await collections.teams.findOne({ _id: body.teamId, organizationId });
-    if (team === null) return refused(refusal("NOT_FOUND"));
-    return team.archivedAt === null ? ok(team) : refused(refusal("CONTAINER_ARCHIVED"));
-  }
-
   /** What was reserved under the key before: null when nothing was. */
-  async function earlierId(reservation: AgentCreateDocument): Promise<Result<string> | null> {
-    const earlier = await collections.agentCreates.findOne({ _id: reservation._id });
+  async function earlierId(reservation: CreateDocument): Promise<Result<string> | null> {
+    const earlier = await collections.creates.findOne({ _id: reservation._id });
     if (earlier === null) return null;
     if (earlier.payloadHash !== reservation.payloadHash) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
-    return ok(earlier.agentId);
+    return ok(earlier.createdId);
   }
 
   /** The id this create has for good: the one recorded under its idempotency key, or the new one. */
-  async function reserveId(reservation: AgentCreateDocument): Promise<Result<string>> {
+  async function reserveId(reservation: CreateDocument): Promise<Result<string>> {
     try {
-      await collections.agentCreates.insertOne(reservation);
-      return ok(reservation.agentId);
+      await collections.creates.insertOne(reservation);
+      return ok(reservation.createdId);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
     }
-    return (await earlierId(reservation)) ?? ok(reservation.agentId);
+    return (await earlierId(reservation)) ?? ok(reservation.createdId);
   }
 
-  function reservationOf(body: CreateBody, principal: ManagementPrincipal): AgentCreateDocument | null {
+  function reservationOf(body: CreateBody, principal: ManagementPrincipal): CreateDocument | null {
     const { idempotencyKey, ...payload } = body;
     if (idempotencyKey === undefined) return null;
-    const owner = [principal.organizationId, "user", principal.userId, idempotencyKey];
+    const owner = [principal.organizationId, ...creatorOf(principal), idempotencyKey];
     return {
       _id: shortHash(JSON.stringify(owner)),
       payloadHash: payloadHash(payload),
-      agentId: newUuid(),
+      createdId: newUuid(),
       createdAt: clock(),
     };
   }
@@ -193,7 +172,10 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
       spentCents: 0,
       reservedCents: 0,
       key,
-      createdBy: { type: "user", id: principal.userId },
+      createdBy:
+        principal.type === "session"
+          ? { type: "user", id: principal.userId }
+          : { type: "organization_key", id: principal.keyId },
       createdAt: now,
       updatedAt: now,
       archivedAt: null,
@@ -203,22 +185,21 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
   }
 
   /** The committed agent, whatever became of its team since; null when the create is new or was never finished. */
-  async function replay(reservation: AgentCreateDocument) {
+  async function replay(reservation: CreateDocument) {
     const id = await earlierId(reservation);
     if (id === null || !id.ok) return id;
     const existing = await collections.agents.findOne({ _id: id.value });
     return existing === null ? null : ok(replayed(existing));
   }
 
-  async function create(body: CreateBody, principal: ManagementPrincipal) {
+  async function create(body: CreateBody, principal: ManagementPrincipal, team: TeamDocument) {
     const reservation = reservationOf(body, principal);
     const earlier = reservation === null ? null : await replay(reservation);
     if (earlier !== null) return earlier;
-    const place = await checkPlace(body, principal);
-    if (!place.ok) return place;
+    if (team.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
     const id = reservation === null ? ok(newUuid()) : await reserveId(reservation);
     if (!id.ok) return id;
-    const { agent, apiKey } = newAgent(id.value, body, place.value, principal);
+    const { agent, apiKey } = newAgent(id.value, body, team, principal);
     await actors.startAgent(profileOf(agent), agent.policy);
     try {
       await collections.agents.insertOne(agent);
@@ -231,8 +212,12 @@ function createAgentHandler(dependencies: HandlerDependencies): Handler<"createA
     return ok({ body: { agent: agentView(agent), apiKey, mcpConfigBlock: mcpConfig(mcpUrl, apiKey) } });
   }
 
-  return ({ body }, { principal }) => create(body, principal);
+  return ({ body }, { principal, target: team }) => create(body, principal, team);
 }
+
+/** Whose idempotency key it is: a user's, or that of a key and those that it was rotated into. */
+const creatorOf = (principal: ManagementPrincipal): readonly [string, string] =>
+  principal.type === "session" ? ["user", principal.userId] : ["organization_key", principal.lineageId];
 
 /** A session gets the key once and never again (management-api.md section 4.1, rule 4). */
 const replayed = (agent: AgentDocument) => ({

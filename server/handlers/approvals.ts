@@ -1,4 +1,3 @@
-import type { Filter } from "mongodb";
 import type { ApprovalDocument } from "../../activities/documents.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -7,10 +6,12 @@ import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { Payments } from "../payments.ts";
-import type { ManagementPrincipal } from "../principals.ts";
+import type { SessionPrincipal } from "../auth/principal.ts";
+import { given } from "../lists.ts";
 import { approvalView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import type { Handlers } from "./types.ts";
+import type { operations } from "../../src/contract/registry.ts";
+import type { ContextOf, Handlers } from "./types.ts";
 
 type ApprovalHandlers = Pick<
   Handlers,
@@ -33,19 +34,18 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   const { actors, collections, lists, mailboxes } = dependencies;
   const payments = new Payments(dependencies);
 
-  async function list(state: ApprovalDocument["state"], principal: ManagementPrincipal, query: ListQuery) {
-    const filter: Filter<ApprovalDocument> = {
-      organizationId: principal.organizationId,
-      state,
-      ...(query.agent_id === undefined ? {} : { agentId: query.agent_id }),
-      ...(query.projectId === undefined ? {} : { projectId: query.projectId }),
-      ...(query.teamId === undefined ? {} : { teamId: query.teamId }),
-    };
-    const { limit, cursor } = query;
+  async function list(
+    state: ApprovalDocument["state"],
+    query: ListQuery,
+    { principal, target: reach }: ContextOf<typeof operations.listPendingApprovals.access>,
+  ) {
+    const { agent_id: agentId, cursor, limit, projectId, teamId } = query;
+    const { organizationId } = principal;
     const page = await lists.page({
       collection: collections.approvals,
       list: "approvals",
-      filter,
+      filter: { organizationId, state, ...given({ agentId, projectId, teamId }) },
+      within: reach.contained,
       limit,
       cursor,
     });
@@ -54,13 +54,13 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     return ok({ body: { approvals: items.map(approvalView), nextCursor } });
   }
 
-  const find = (id: string, principal: ManagementPrincipal) =>
+  const find = (id: string, principal: SessionPrincipal) =>
     collections.approvals.findOne({ _id: id, organizationId: principal.organizationId });
 
   /** Puts a person's decision to the agent's actor, which alone says whether it came in time. */
   async function resolve(
     id: string,
-    principal: ManagementPrincipal,
+    principal: SessionPrincipal,
     commandFor: (transactionId: string) => AgentCommand,
   ): Promise<Result<ApprovalDocument>> {
     const approval = await find(id, principal);
@@ -78,8 +78,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   }
 
   return {
-    listPendingApprovals: ({ query }, { principal }) => list("pending", principal, query),
-    listCompletedApprovals: ({ query }, { principal }) => list("completed", principal, query),
+    listPendingApprovals: ({ query }, context) => list("pending", query, context),
+    listCompletedApprovals: ({ query }, context) => list("completed", query, context),
 
     async approveApproval({ params }, { principal }) {
       const by = { userId: principal.userId, name: principal.name };

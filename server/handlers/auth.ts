@@ -4,7 +4,7 @@ import type { Handlers } from "./types.ts";
 
 type AuthHandlers = Pick<
   Handlers,
-  "signIn" | "refreshSession" | "signOut" | "getMe" | "enrollTotp" | "confirmTotp" | "stepUp"
+  "setUp" | "signIn" | "refreshSession" | "signOut" | "getMe" | "enrollTotp" | "confirmTotp" | "stepUp"
 >;
 
 /** People's sessions and second factors (decisions.md section 2). */
@@ -13,6 +13,9 @@ export function authHandlers({ auth }: HandlerDependencies): AuthHandlers {
     async signIn({ body: { code, ...credentials } }) {
       const result = await auth.signIn({ ...credentials, ...(code === undefined ? {} : { code }) });
       return result.ok ? ok({ body: result.value }) : result;
+    },
+    setUp: () => {
+      throw new Error("not built yet");
     },
     async refreshSession({ body }) {
       const result = await auth.refresh(body);

@@ -6,6 +6,7 @@ import type { TemporalActors } from "../actors/temporal.ts";
 import type { AuthService } from "../auth/service.ts";
 import type { Collections } from "../collections.ts";
 import type { Lists } from "../lists.ts";
+import type { OrganizationKeys } from "../organization-keys/keys.ts";
 import type { Logger } from "../logger.ts";
 
 /** What handlers work with; put together once, in the composition root. */
@@ -16,6 +17,7 @@ export interface HandlerDependencies {
   readonly effects: PaymentEffects;
   readonly lists: Lists;
   readonly auth: AuthService;
+  readonly organizationKeys: OrganizationKeys;
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly logger: Logger;

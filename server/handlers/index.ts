@@ -2,13 +2,21 @@ import { agentHandlers } from "./agents.ts";
 import { approvalHandlers } from "./approvals.ts";
 import { authHandlers } from "./auth.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
+import { memberHandlers } from "./members.ts";
+import { organizationKeyHandlers } from "./organization-keys.ts";
 import { paymentHandlers } from "./payments.ts";
+import { projectHandlers } from "./projects.ts";
+import { teamHandlers } from "./teams.ts";
 import { transactionHandlers } from "./transactions.ts";
 import type { Handlers } from "./types.ts";
 
 /** The handler of every operation; one that is missing does not compile. */
 export const createHandlers = (dependencies: HandlerDependencies): Handlers => ({
   ...authHandlers(dependencies),
+  ...memberHandlers(dependencies),
+  ...organizationKeyHandlers(dependencies),
+  ...projectHandlers(dependencies),
+  ...teamHandlers(dependencies),
   ...agentHandlers(dependencies),
   ...paymentHandlers(dependencies),
   ...approvalHandlers(dependencies),

@@ -1,6 +1,5 @@
-import type { Filter } from "mongodb";
-import type { TransactionDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
+import { given } from "../lists.ts";
 import { transactionView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -15,21 +14,17 @@ export function transactionHandlers({
   lists,
 }: HandlerDependencies): Pick<Handlers, "listTransactions"> {
   return {
-    async listTransactions({ query }, { principal }) {
-      const range = query.range === undefined || query.range === "all" ? null : RANGE_DAYS[query.range];
-      const since = range === null ? null : new Date(clock().getTime() - range * DAY_MS);
-      const { cursor, limit } = query;
-      const filter: Filter<TransactionDocument> = {
-        organizationId: principal.organizationId,
-        ...(query.agent_id === undefined ? {} : { agentId: query.agent_id }),
-        ...(query.type === undefined ? {} : { rail: query.type }),
-        ...(query.projectId === undefined ? {} : { projectId: query.projectId }),
-        ...(query.teamId === undefined ? {} : { teamId: query.teamId }),
-      };
+    async listTransactions({ query }, { principal, target: reach }) {
+      const { agent_id: agentId, cursor, limit, projectId, range = "all", teamId, type: rail } = query;
+      const since = range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS);
       const page = await lists.page({
         collection: collections.transactions,
-        list: `transactions/${query.range ?? "all"}`,
-        filter,
+        list: `transactions/${range}`,
+        filter: {
+          organizationId: principal.organizationId,
+          ...given({ agentId, rail, projectId, teamId }),
+        },
+        within: reach.contained,
         since,
         limit,
         cursor,

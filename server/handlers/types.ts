@@ -1,13 +1,18 @@
 import type { OperationId, Operations } from "../../src/contract/registry.ts";
 import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
 import type { Result } from "../../src/domain/result.ts";
+import type { SessionPrincipal } from "../auth/principal.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
+import type { Targets } from "../subjects.ts";
 
-/** What a handler is given besides its input: who calls, as its operation's access promises. */
+/** What a handler is given besides its input: who calls, and what on, as its operation's access promises. */
 export type ContextOf<A extends Access> = A extends AgentAccess
   ? { readonly principal: AgentPrincipal }
-  : A extends ManagementAccess
-    ? { readonly principal: ManagementPrincipal }
+  : A extends ManagementAccess<infer K, infer S>
+    ? {
+        readonly principal: [K] extends ["never"] ? SessionPrincipal : ManagementPrincipal;
+        readonly target: Targets[S];
+      }
     : { readonly principal: null };
 
 /** Handlers answer views that nobody changes. */

@@ -38,9 +38,9 @@ async function serve(
   const began = performance.now();
   let principal: Principal | null = null;
   if (operation.access.kind !== "public") {
-    const authenticated = await authenticator.authenticate(request.headers.authorization);
-    if (!authenticated.ok) return sendRefusal(response, authenticated.refusal);
-    principal = authenticated.value;
+    const { result } = await authenticator.authenticate(request.headers.authorization);
+    if (!result.ok) return sendRefusal(response, result.refusal);
+    principal = result.value;
   }
   const elapsedMs = performance.now() - began;
   const denied = pipeline.authorize(id, principal);

@@ -8,15 +8,14 @@ import {
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Request, RequestHandler, Response } from "express";
-import { MANAGEMENT_TOOLS } from "../../src/contract/agent-tools.ts";
+import { bandOf } from "../../src/contract/tool-names.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Authenticator } from "../authenticator.ts";
-import { mayUse } from "../authorize.ts";
 import { readBody } from "../http/body.ts";
 import { errorBodyOf, sendRefusal } from "../http/errors.ts";
 import type { Pipeline } from "../pipeline.ts";
-import type { AgentPrincipal } from "../principals.ts";
+import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
 import { derivedTools } from "./tools.ts";
 
 export interface McpDependencies {
@@ -24,10 +23,17 @@ export interface McpDependencies {
   readonly pipeline: Pipeline;
 }
 
-const INSTRUCTIONS =
+const AGENT_INSTRUCTIONS =
   "You spend your organization's money under its policy. Check get_budget or check_payment before you pay. A payment " +
   "that is `pending` with an approval waits for a person: ask get_payment later instead of paying again. After any " +
   "doubt repeat a payment with the same idempotencyKey; it is never made twice.";
+
+const MANAGEMENT_INSTRUCTIONS =
+  "You provision and supervise agents that spend an organization's money; you never spend. Keep an idempotencyKey " +
+  "before each create, and repeat the create with it after any doubt. Read a `version` before you change what has " +
+  "one; after VERSION_CONFLICT read it again.";
+
+const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUCTIONS } as const;
 
 /**
  * `POST /mcp`, Streamable HTTP without sessions (decisions.md section 8): each request carries its credential and is
@@ -36,15 +42,16 @@ const INSTRUCTIONS =
 export function mcpEndpoint(dependencies: McpDependencies): RequestHandler {
   return async (request, response) => {
     const began = performance.now();
-    const authenticated = await dependencies.authenticator.authenticate(request.headers.authorization);
-    if (!authenticated.ok) return sendRefusal(response, authenticated.refusal);
-    // Only agents have a band yet; anything else is no credential here.
-    if (authenticated.value.type !== "agent") return sendRefusal(response, refusal("UNAUTHORIZED"));
+    const { result } = await dependencies.authenticator.authenticate(request.headers.authorization);
+    if (!result.ok) return sendRefusal(response, result.refusal);
+    // People have no band: their session is no credential here.
+    const principal = result.value;
+    if (principal.type === "session") return sendRefusal(response, refusal("UNAUTHORIZED"));
     const elapsedMs = performance.now() - began;
     const body = await readBody(request, response);
     if (!body.ok) return sendRefusal(response, body.refusal);
-    const band = bandOf(dependencies.pipeline, authenticated.value, elapsedMs);
-    await serve(band, request, response, body.value);
+    const server = serverFor(dependencies.pipeline, principal, elapsedMs);
+    await serve(server, request, response, body.value);
   };
 }
 
@@ -66,19 +73,23 @@ function asTransport(transport: object): object {
   return transport;
 }
 
-/** The agent band as one agent's key sees it. */
-function bandOf(pipeline: Pipeline, principal: AgentPrincipal, elapsedMs: number): Server {
+type McpPrincipal = AgentPrincipal | OrganizationKeyPrincipal;
+
+/** The band as one key sees it: an agent's the agent band, an organization's the management band. */
+function serverFor(pipeline: Pipeline, principal: McpPrincipal, elapsedMs: number): Server {
+  const band = principal.type === "agent" ? "agent" : "management";
   const server = new Server(
     { name: "agent-spending-control", version: "1.0.0" },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS[band] },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: [...derivedTools.values()]
-      .map((tool) => tool.listing)
-      .filter((tool) => mayUse(principal, tool.name)),
+      .filter(({ operationId }) => pipeline.authorize(operationId, principal) === null)
+      .map((tool) => tool.listing),
   }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }): Promise<CallToolResult> => {
-    if (MANAGEMENT_TOOLS.has(params.name)) return failure(refusal("WRONG_CREDENTIAL"));
+    const ownBand = bandOf(params.name);
+    if (ownBand !== null && ownBand !== band) return failure(refusal("WRONG_CREDENTIAL"));
     const tool = derivedTools.get(params.name);
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
     const denied = pipeline.authorize(tool.operationId, principal);

@@ -38,7 +38,7 @@ function derive(operationId: OperationId, operation: Operation, tool: ToolBindin
       name: tool.name,
       title: tool.title,
       description: operation.description,
-      inputSchema: inputSchema(operation, idName),
+      inputSchema: inputSchema(operation, tool),
       outputSchema: outputSchema(operation),
       annotations: {
         title: tool.title,
@@ -58,7 +58,7 @@ function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodTyp
   return body.shape;
 }
 
-function inputSchema(operation: Operation, idName: string | null): Tool["inputSchema"] {
+function inputSchema(operation: Operation, { idName, requires = [] }: ToolBinding): Tool["inputSchema"] {
   const { id, ...params } = operation.params.shape;
   const flat = z.strictObject({
     ...params,
@@ -66,7 +66,8 @@ function inputSchema(operation: Operation, idName: string | null): Tool["inputSc
     ...operation.query.shape,
     ...bodyShape(operation),
   });
-  return objectSchema(flat);
+  const schema = objectSchema(flat);
+  return { ...schema, required: [...new Set([...(schema.required ?? []), ...requires])] };
 }
 
 /** An object schema, since the protocol wants one, of the success and the error body. */

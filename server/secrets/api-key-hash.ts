@@ -1,3 +1,4 @@
+import { timingSafeEqual } from "node:crypto";
 import { hmacSha256, type MasterKey } from "./master-key.ts";
 
 /**
@@ -6,3 +7,9 @@ import { hmacSha256, type MasterKey } from "./master-key.ts";
  */
 export const hashApiKey = (masterKey: MasterKey, value: string): string =>
   hmacSha256(masterKey.deriveKey("api-key-pepper"), value);
+
+/** Compares two hashes in constant time: what an index found is not taken for the value that was asked for. */
+export function isSameHash(left: string, right: string): boolean {
+  const [first, second] = [Buffer.from(left), Buffer.from(right)];
+  return first.length === second.length && timingSafeEqual(first, second);
+}

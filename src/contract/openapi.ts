@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from "../domain/errors.ts";
 import { jsonSchemaOf, type NamedJsonSchema } from "./json-schema.ts";
 import { errorBody } from "./records.ts";
 import { type OperationId, operationList } from "./registry.ts";
-import type { Access, HttpBinding, ObjectSchema, Operation } from "./types.ts";
+import type { Access, HttpBinding, ManagementAccess, ObjectSchema, Operation } from "./types.ts";
 
 /** The parts of an OpenAPI 3.1 document that this service fills; the rest is JSON. */
 export interface OpenApiDocument {
@@ -28,7 +28,12 @@ export interface OpenApiOperation {
 const COMPONENTS = "#/components/schemas/";
 
 /** Codes that any operation may answer. */
-const COMMON_ERRORS: readonly ErrorCode[] = ["VALIDATION_FAILED", "SERVICE_UNAVAILABLE", "INTERNAL"];
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  "VALIDATION_FAILED",
+  "RATE_LIMITED",
+  "SERVICE_UNAVAILABLE",
+  "INTERNAL",
+];
 
 /** Codes of a body that cannot be read, whether the operation takes one or not. */
 const BODY_ERRORS: readonly ErrorCode[] = ["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
@@ -56,6 +61,13 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
       schemas: { ...namedRecords(), Error: schemaOf(errorBody) },
       securitySchemes: {
         session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A person's session." },
+        sessionCookie: {
+          type: "apiKey",
+          in: "cookie",
+          name: "__Host-svc_session",
+          description:
+            "A browser's session, for requests of the service's own pages (SameSite, same origin).",
+        },
         organizationKey: { type: "http", scheme: "bearer", description: "An organization's API key." },
         agentKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
       },
@@ -146,17 +158,25 @@ function accessErrors(access: Access): ErrorCode[] {
   if (access.kind === "public") return [];
   if (access.kind === "agent")
     return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
+  const mayNeedMore = access.needsOf !== undefined;
   return [
     "UNAUTHORIZED",
     "WRONG_CREDENTIAL",
-    ...(access.role === "member" ? [] : (["ROLE_REQUIRED"] as const)),
-    ...(access.stepUp ? (["STEP_UP_REQUIRED"] as const) : []),
+    access.organizationKey === "never" ? "SESSION_REQUIRED" : "INSUFFICIENT_SCOPE",
+    ...(access.organizationKey !== "never" && lies(access) ? (["OUTSIDE_BINDING"] as const) : []),
+    ...(access.role === "member" && !mayNeedMore ? [] : (["ROLE_REQUIRED"] as const)),
+    ...(access.stepUp || mayNeedMore ? (["STEP_UP_REQUIRED"] as const) : []),
   ];
 }
+
+/** Whether what it acts on lies in a container, so that a key's binding can leave it outside. */
+const lies = ({ subject }: ManagementAccess): boolean => subject !== "none" && subject !== "list";
 
 function securityOf(access: Access): OpenApiOperation["security"] {
   if (access.kind === "public") return [];
   if (access.kind === "agent") return [{ agentKey: [] }];
-  // Organization keys come with the next capability; a document names only what can be used.
-  return [{ session: [] }];
+  const people = [{ session: [] }, { sessionCookie: [] }];
+  return access.organizationKey === "never"
+    ? people
+    : [...people, { organizationKey: [access.organizationKey] }];
 }

@@ -39,6 +39,31 @@ export const idempotencyKey = text(1, 255).meta({
   description: "Generated and kept by the caller before the call; high-entropy and stable.",
 });
 
+export const email = text(1, 254).refine(
+  (value) => z.email().safeParse(value.trim()).success,
+  "must be an e-mail address",
+);
+
+/** A password that somebody chooses; what it must be like is asked where it is set, since that takes a list. */
+export const newPassword = text(1, 1_024);
+
+/** A single-use token out of a link. */
+export const secretToken = text(1, 512);
+
+/** Of a tile in the dashboard. */
+export const color = z.string().regex(/^#[0-9a-fA-F]{6}$/, "must be a color like #1a2b3c");
+
+/** At most 64 KiB of image, which base64 makes a third longer. */
+const LOGO_DATA_URL_MAX_CHARACTERS = 87_500;
+
+export const logo = z
+  .string()
+  .max(LOGO_DATA_URL_MAX_CHARACTERS, "must have at most 64 KiB")
+  .regex(/^data:image\/(png|jpeg|webp);base64,/, "must be a data URL of a PNG, JPEG or WebP image")
+  .meta({
+    description: "A data URL of a PNG, JPEG or WebP image of at most 64 KiB. Records carry a link to it.",
+  });
+
 export const transactionId = z.string().regex(/^txn_[0-9A-HJKMNP-TV-Z]{26}$/);
 export const approvalId = z.string().regex(/^apr_[0-9A-HJKMNP-TV-Z]{26}$/);
 

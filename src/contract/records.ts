@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
-import { AGENT_TOOLS } from "./agent-tools.ts";
+import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
 /** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
@@ -148,6 +148,47 @@ export const approval = z
   .meta({ id: "Approval" });
 
 export const payment = z.strictObject({ transaction, approval: approval.nullable() });
+
+const container = {
+  id: uuid,
+  name: z.string(),
+  description: z.string().nullable(),
+  color: z.string().nullable(),
+  logo: z.string().nullable().meta({ description: "A link to the tile's image." }),
+  createdAt: timestamp,
+  archivedAt: timestamp.nullable(),
+};
+export const project = z.strictObject(container).meta({ id: "Project" });
+export const team = z.strictObject({ ...container, projectId: uuid }).meta({ id: "Team" });
+
+export const user = z
+  .strictObject({
+    id: uuid,
+    name: z.string(),
+    email: z.string(),
+    role: z.enum(["owner", "admin", "member"]),
+    secondFactors: z.array(z.string()),
+    createdAt: timestamp,
+  })
+  .meta({ id: "User" });
+
+export const organization = z
+  .strictObject({
+    id: uuid,
+    name: z.string(),
+    plan: z.enum(["free", "pro", "enterprise"]),
+    status: z.enum(["provisioning", "ready"]),
+  })
+  .meta({ id: "Organization" });
+
+/** What whoever signs in gets. A browser that asks for cookies gets the two tokens in them, and not here. */
+export const session = z.strictObject({
+  token: z.string().optional(),
+  refreshToken: z.string().optional(),
+  expiresAt: timestamp,
+  user,
+  organization,
+});
 
 export const listOf = <K extends string, T extends z.ZodType>(plural: K, item: T) =>
   z.strictObject({ [plural]: z.array(item), nextCursor } as { [Key in K]: z.ZodArray<T> } & {

@@ -1,14 +1,28 @@
 import * as agents from "./operations/agents.ts";
 import * as approvals from "./operations/approvals.ts";
 import * as auth from "./operations/auth.ts";
+import * as members from "./operations/members.ts";
+import * as organizationKeys from "./operations/organization-keys.ts";
 import * as payments from "./operations/payments.ts";
+import * as projects from "./operations/projects.ts";
+import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
 import type { Operation } from "./types.ts";
 
 const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...agentOperations } = agents;
 
 /** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
-export const operations = { ...auth, ...agentOperations, ...payments, ...approvals, ...transactions };
+export const operations = {
+  ...auth,
+  ...members,
+  ...organizationKeys,
+  ...projects,
+  ...teams,
+  ...agentOperations,
+  ...payments,
+  ...approvals,
+  ...transactions,
+};
 
 export type Operations = typeof operations;
 export type OperationId = keyof Operations;

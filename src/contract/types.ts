@@ -1,10 +1,18 @@
 import type { z } from "zod";
 import type { ErrorCode } from "../domain/errors.ts";
-import type { AgentTool } from "./agent-tools.ts";
+import type { AgentTool, ManagementTool } from "./tool-names.ts";
+import type { RateClass } from "./rate-classes.ts";
 
 /** Names of organization key scopes (decisions.md section 2). */
-export type OrganizationScope =
-  "agents:read" | "agents:write" | "projects:read" | "projects:write" | "teams:read" | "teams:write";
+export const ORGANIZATION_SCOPES = [
+  "agents:read",
+  "agents:write",
+  "projects:read",
+  "projects:write",
+  "teams:read",
+  "teams:write",
+] as const;
+export type OrganizationScope = (typeof ORGANIZATION_SCOPES)[number];
 
 export type Role = "owner" | "admin" | "member";
 
@@ -27,15 +35,44 @@ export interface AgentAccess {
   readonly toolOf?: (body: unknown) => AgentTool | null;
 }
 
+/**
+ * What a management operation acts on. It must be of the caller's organization (else 404) and lie inside the binding
+ * of an organization's key (else `OUTSIDE_BINDING`); the pipeline sees to both and hands the handler what it found.
+ */
+export type Subject =
+  /** Nothing that lies in a container: sessions, members, keys. */
+  | "none"
+  /** Everything of a kind that the caller may see; the handler narrows its list by the reach that it is given. */
+  | "list"
+  /** What the path's `:id` names. */
+  | "agent"
+  | "project"
+  | "team"
+  /** A new agent in the body's `teamId`. */
+  | "newAgent"
+  | "newProject"
+  /** A new team in the body's `projectId`, or else in the caller's default project. */
+  | "newTeam";
+
+/** What a person needs for an operation. */
+export interface PersonNeeds {
+  /** The least role. */
+  readonly role: Role;
+  /** Whether a second factor must have been verified within the last 5 minutes. */
+  readonly stepUp: boolean;
+}
+
 /** A person's session or an organization's key. */
-export interface ManagementAccess {
+export interface ManagementAccess<
+  K extends OrganizationScope | "never" = OrganizationScope | "never",
+  S extends Subject = Subject,
+> extends PersonNeeds {
   readonly kind: "management";
   /** The scope an organization key needs; `never`: only people may do this. */
-  readonly organizationKey: OrganizationScope | "never";
-  /** The least role a person needs. */
-  readonly role: Role;
-  /** Whether a person must have verified a second factor within the last 5 minutes. */
-  readonly stepUp: boolean;
+  readonly organizationKey: K;
+  readonly subject: S;
+  /** Where what the body asks for needs more of a person (inviting an owner); before its shape is looked at. */
+  readonly needsOf?: (body: unknown) => PersonNeeds | null;
 }
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
@@ -49,10 +86,12 @@ export interface HttpBinding {
 }
 
 export interface ToolBinding {
-  readonly name: AgentTool;
+  readonly name: AgentTool | ManagementTool;
   readonly title: string;
   /** What the path's `:id` is called as an argument (decisions.md section 8). */
   readonly idName: "agentId" | "projectId" | "teamId" | "transactionId" | null;
+  /** Arguments that a tool's caller must give although a person over REST need not. */
+  readonly requires?: readonly string[];
   readonly hints: {
     readonly readOnly: boolean;
     readonly destructive: boolean;
@@ -75,8 +114,19 @@ export interface Operation<
   readonly summary: string;
   /** What it guarantees, and the section of the specification it comes from. Agents read this too. */
   readonly description: string;
-  readonly tag: "Agents" | "Approvals" | "Authentication" | "Payments" | "Transactions";
+  readonly tag:
+    | "Agents"
+    | "Approvals"
+    | "Authentication"
+    | "Members"
+    | "Organization keys"
+    | "Payments"
+    | "Projects"
+    | "Teams"
+    | "Transactions";
   readonly access: A;
+  /** The caps of its own that it has besides the plan's limit. */
+  readonly rate: RateClass;
   readonly http: HttpBinding | null;
   readonly tool: ToolBinding | null;
   readonly params: P;

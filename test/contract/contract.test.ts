@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { AGENT_TOOLS } from "../../src/contract/agent-tools.ts";
+import { bandOf } from "../../src/contract/tool-names.ts";
 import { define } from "../../src/contract/define.ts";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { cents, idempotencyKey, name, paymentCents, text } from "../../src/contract/primitives.ts";
@@ -89,14 +89,15 @@ describe("the contract", () => {
     expect(Object.values(STATUSES).flat().toSorted()).to.deep.equal(Object.keys(ERRORS).toSorted());
   });
 
-  it("a tool's name is an agent's scope, unique, and the access of its operation asks for it", () => {
+  it("a tool's name is unique; an agent's is its scope, which the access of its operation asks for", () => {
     const tools = operationList.flatMap(([id, { access, tool }]) =>
       tool === null ? [] : [{ id, access, tool }],
     );
     expect(new Set(tools.map(({ tool }) => tool.name)).size).to.equal(tools.length);
     for (const { access, id, tool } of tools) {
-      expect([...AGENT_TOOLS]).to.include(tool.name);
-      expect(access.kind === "agent" && access.tools.includes(tool.name), id).to.equal(true);
+      const isAgents = access.kind === "agent" && access.tools.some((scope) => scope === tool.name);
+      expect(bandOf(tool.name), id).to.equal(isAgents ? "agent" : "management");
+      expect(access.kind, id).to.equal(isAgents ? "agent" : "management");
     }
   });
 
@@ -180,6 +181,7 @@ describe("the contract", () => {
       description: "x",
       tag: "Agents",
       access: { kind: "public" },
+      rate: "standard",
       output: z.undefined(),
       errors: [],
     } as const;

@@ -29,7 +29,7 @@ describe("the log", () => {
       const { email, password } = shared.organization;
       const api = worldOf(service, shared.organization).api;
       const session = await api.ok("signIn", 200, { body: { email, password } });
-      const { token } = session;
+      const { refreshToken = "", token = "" } = session;
       const wrong = { email, password: `${password} is wrong` };
       await api.refused("signIn", 401, "UNAUTHORIZED", { body: wrong });
       const { secret } = await api.ok("enrollTotp", 201, { token });
@@ -38,7 +38,7 @@ describe("the log", () => {
       const body = { name: "Secretive", teamId: shared.organization.teamId, budgetCents: 1_000 };
       const { agent, apiKey } = await api.ok("createAgent", 201, { token, body });
       const key = apiKey ?? "";
-      secrets.push(password, wrong.password, session.token, session.refreshToken, secret, key);
+      secrets.push(password, wrong.password, token, refreshToken, secret, key);
       const { transaction } = await api.ok("createPayment", 201, { token: key, body: cardPayment() });
       await api.refused("createPayment", 400, "VALIDATION_FAILED", {
         token: key,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { AGENT_TOOLS } from "../../src/contract/agent-tools.ts";
+import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { newWorld, type TestAgent, type World } from "../http/support/world.ts";
 import { McpCaller } from "./support.ts";

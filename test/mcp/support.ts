@@ -4,7 +4,7 @@ import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { z } from "zod";
 import { derivedTools } from "../../server/mcp/tools.ts";
-import type { AgentTool } from "../../src/contract/agent-tools.ts";
+import type { AgentTool } from "../../src/contract/tool-names.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import { operations } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";

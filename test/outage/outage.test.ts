@@ -76,7 +76,7 @@ describe("an engine that is gone or hung", () => {
     await elevate(world);
     const [agent, asker] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
     const { email, password } = world.organization;
-    const { token: session } = await world.api.ok("signIn", 200, { body: { email, password } });
+    const { token: session = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
     const { teamId } = world.organization;
     const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
     return { agent, asker, session, create, ...(await asker.hold()) };

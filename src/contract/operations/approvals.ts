@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
 import { approvalId, paging, text, uuid } from "../primitives.ts";
 import { approval, listOf } from "../records.ts";
-import type { ManagementAccess } from "../types.ts";
 
 const params = z.strictObject({ id: approvalId });
 const query = z.strictObject({
@@ -13,24 +13,15 @@ const query = z.strictObject({
 });
 const answer = z.strictObject({ approval });
 
-const reads: ManagementAccess = {
-  kind: "management",
-  organizationKey: "agents:read",
-  role: "member",
-  stepUp: false,
-};
-const decides: ManagementAccess = {
-  kind: "management",
-  organizationKey: "never",
-  role: "member",
-  stepUp: false,
-};
+const reads = manages("agents:read", "list");
+const decides = person();
 
 export const listPendingApprovals = define({
   summary: "List pending approvals",
   description: "What waits for a person's decision, newest first. Specification 4.4.",
   tag: "Approvals",
   access: reads,
+  rate: "standard",
   http: { method: "get", path: "/v1/approvals/pending", successStatus: 200 },
   query,
   output: listOf("approvals", approval),
@@ -42,6 +33,7 @@ export const listCompletedApprovals = define({
   description: "What was resolved, with its resolution, newest first. Specification 4.4.",
   tag: "Approvals",
   access: reads,
+  rate: "standard",
   http: { method: "get", path: "/v1/approvals/completed", successStatus: 200 },
   query,
   output: listOf("approvals", approval),
@@ -55,6 +47,7 @@ export const approveApproval = define({
     "resolution `approved`, still `executing`, or `failed` with the transaction's denialCode. Specification 3.4, 4.4.",
   tag: "Approvals",
   access: decides,
+  rate: "standard",
   http: { method: "post", path: "/v1/approvals/:id/approve", successStatus: 200 },
   params,
   output: answer,
@@ -67,6 +60,7 @@ export const denyApproval = define({
     "The amount is released, and the agent reads the feedback with get_denial_feedback. Specification 3.4, 4.4.",
   tag: "Approvals",
   access: decides,
+  rate: "standard",
   http: { method: "post", path: "/v1/approvals/:id/deny", successStatus: 200 },
   params,
   body: z.strictObject({ feedback: text(1, 1_000) }),

@@ -1,42 +1,10 @@
 import { z } from "zod";
+import { anyone, person } from "../access.ts";
 import { define } from "../define.ts";
-import { text, timestamp, uuid } from "../primitives.ts";
-import type { ManagementAccess } from "../types.ts";
+import { email, name, newPassword, secretToken, text, timestamp } from "../primitives.ts";
+import { organization, session, user } from "../records.ts";
 
-const self: ManagementAccess = {
-  kind: "management",
-  organizationKey: "never",
-  role: "member",
-  stepUp: false,
-};
 const code = z.string().regex(/^\d{6}$/, "must be six digits");
-
-const user = z
-  .strictObject({
-    id: uuid,
-    name: z.string(),
-    email: z.string(),
-    role: z.enum(["owner", "admin", "member"]),
-    secondFactors: z.array(z.string()),
-    createdAt: timestamp,
-  })
-  .meta({ id: "User" });
-const organization = z
-  .strictObject({
-    id: uuid,
-    name: z.string(),
-    plan: z.enum(["free", "pro", "enterprise"]),
-    status: z.enum(["provisioning", "ready"]),
-  })
-  .meta({ id: "Organization" });
-
-const session = z.strictObject({
-  token: z.string(),
-  refreshToken: z.string(),
-  expiresAt: timestamp,
-  user,
-  organization,
-});
 
 export const signIn = define({
   summary: "Sign in",
@@ -44,11 +12,26 @@ export const signIn = define({
     "Answers a session: a JWT of 15 minutes and a refresh token. A user with a second factor sends its `code` too. " +
     "Does not step up. Decisions 2.",
   tag: "Authentication",
-  access: { kind: "public" },
+  access: anyone,
+  rate: "signIn",
   http: { method: "post", path: "/v1/auth/sign-in", successStatus: 200 },
   body: z.strictObject({ email: text(1, 254), password: text(1, 1_024), code: code.optional() }),
   output: session,
   errors: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+});
+
+export const setUp = define({
+  summary: "Set the service up",
+  description:
+    "Makes the first organization and its owner with the token of the link that the first start prints, and signs the " +
+    "owner in. Once there is an organization the token is 404. Decisions 2.",
+  tag: "Authentication",
+  access: anyone,
+  rate: "standard",
+  http: { method: "post", path: "/v1/setup", successStatus: 201 },
+  body: z.strictObject({ token: secretToken, organizationName: name, name, email, password: newPassword }),
+  output: session,
+  errors: ["NOT_FOUND"],
 });
 
 export const refreshSession = define({
@@ -56,7 +39,8 @@ export const refreshSession = define({
   description:
     "Gives a new token for a refresh token, which is used up. Using an old one again ends the session. Decisions 2.",
   tag: "Authentication",
-  access: { kind: "public" },
+  access: anyone,
+  rate: "standard",
   http: { method: "post", path: "/v1/auth/refresh", successStatus: 200 },
   body: z.strictObject({ refreshToken: text(1, 512) }),
   output: session,
@@ -67,7 +51,8 @@ export const signOut = define({
   summary: "Sign out",
   description: "Ends the session; its token is refused from now on. Decisions 2.",
   tag: "Authentication",
-  access: self,
+  access: person(),
+  rate: "standard",
   http: { method: "post", path: "/v1/auth/sign-out", successStatus: 204 },
   output: z.undefined(),
   errors: [],
@@ -77,7 +62,8 @@ export const getMe = define({
   summary: "Who am I",
   description: "The signed-in user, the organization and the session. Decisions 2.",
   tag: "Authentication",
-  access: self,
+  access: person(),
+  rate: "standard",
   http: { method: "get", path: "/v1/auth/me", successStatus: 200 },
   output: z.strictObject({ user, organization, stepUpExpiresAt: timestamp.nullable() }),
   errors: [],
@@ -88,7 +74,8 @@ export const enrollTotp = define({
   description:
     "Answers a new secret, once; it counts after it was confirmed with a code. With a factor enrolled already it needs step-up. Decisions 2.",
   tag: "Authentication",
-  access: self,
+  access: person(),
+  rate: "standard",
   http: { method: "post", path: "/v1/auth/totp", successStatus: 201 },
   output: z.strictObject({ secret: z.string(), otpauthUrl: z.string() }),
   errors: ["STEP_UP_REQUIRED"],
@@ -98,7 +85,8 @@ export const confirmTotp = define({
   summary: "Confirm a TOTP factor",
   description: "Uses the code up; does not step up. Decisions 2.",
   tag: "Authentication",
-  access: self,
+  access: person(),
+  rate: "standard",
   http: { method: "post", path: "/v1/auth/totp/confirm", successStatus: 200 },
   body: z.strictObject({ code }),
   output: z.strictObject({ user }),
@@ -110,7 +98,8 @@ export const stepUp = define({
   description:
     "Verifies a second factor and elevates this session for 5 minutes, on the server. Decisions 2.",
   tag: "Authentication",
-  access: self,
+  access: person(),
+  rate: "stepUp",
   http: { method: "post", path: "/v1/auth/step-up", successStatus: 200 },
   body: z.strictObject({ method: z.literal("totp"), code }),
   output: z.strictObject({ stepUpExpiresAt: timestamp }),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isAddress } from "../../domain/address.ts";
+import { agentWith } from "../access.ts";
 import { define } from "../define.ts";
 import {
   cents,
@@ -72,6 +73,7 @@ export const createPayment = define({
     "twice: a replay answers 200 with the same transaction as it is now. Decisions 5.",
   tag: "Payments",
   access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
+  rate: "standard",
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
   body: z.discriminatedUnion("rail", [
     z.strictObject({ rail: z.literal("card"), ...card, ...shared, purpose, idempotencyKey }),
@@ -88,7 +90,8 @@ export const createCardPayment = define({
     "approval or for the card network, ask get_payment later; `denied` or `failed`: not paid, see denialCode and " +
     "denialReason. Repeat with the same idempotencyKey after any doubt: it never pays twice.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["create_card_payment"] },
+  access: agentWith("create_card_payment"),
+  rate: "standard",
   tool: tool("create_card_payment", "Pay by card", pays),
   body: cardPayment,
   output: payment,
@@ -101,7 +104,8 @@ export const checkPayment = define({
     "The decision that a payment would get now, with no effect: `approved`, `held` (a person must approve) or " +
     "`denied`, and the budget. A later payment may be decided differently.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["check_payment"] },
+  access: agentWith("check_payment"),
+  rate: "standard",
   tool: tool("check_payment", "Check a payment"),
   // One flat object, since tools take no unions; which of the two recipients it needs follows from the rail.
   body: z
@@ -147,7 +151,8 @@ export const getPayment = define({
   description:
     "One of the agent's own payments as it is now, with its approval request if it was held. Decisions 5.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["get_payment"] },
+  access: agentWith("get_payment"),
+  rate: "standard",
   http: { method: "get", path: "/v1/payments/:id", successStatus: 200 },
   tool: tool("get_payment", "Read a payment", readOnly, "transactionId"),
   params,
@@ -159,7 +164,8 @@ export const listPayments = define({
   summary: "List payments",
   description: "The agent's own payments, newest first. Decisions 5.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["list_payments"] },
+  access: agentWith("list_payments"),
+  rate: "standard",
   http: { method: "get", path: "/v1/payments", successStatus: 200 },
   tool: tool("list_payments", "List payments"),
   query: z.strictObject({ ...paging }),
@@ -172,7 +178,8 @@ export const cancelPayment = define({
   description:
     "Takes back a payment that waits for approval: its amount is released. Any other is 409 PAYMENT_NOT_CANCELLABLE. Decisions 5.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["cancel_payment"] },
+  access: agentWith("cancel_payment"),
+  rate: "standard",
   http: { method: "post", path: "/v1/payments/:id/cancel", successStatus: 200 },
   tool: tool(
     "cancel_payment",
@@ -191,7 +198,8 @@ export const getDenialFeedback = define({
     "What policy, rail or a person said about a payment that was denied, failed or expired: of one payment, or of the " +
     "last 20, newest first. Specification 4.4.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["get_denial_feedback"] },
+  access: agentWith("get_denial_feedback"),
+  rate: "standard",
   tool: tool("get_denial_feedback", "Why payments were not made"),
   body: z.strictObject({ transactionId: transactionId.optional() }).optional(),
   output: z.strictObject({
@@ -216,7 +224,8 @@ export const getBudget = define({
   description:
     "The agent's own policy with its usage, and what is left of its team's and project's caps (null: no cap).",
   tag: "Payments",
-  access: { kind: "agent", tools: ["get_budget"] },
+  access: agentWith("get_budget"),
+  rate: "standard",
   tool: tool("get_budget", "Read the budget"),
   output: z.strictObject({ ...budgetPolicy.shape, team: headroom, project: headroom }),
   errors: [],

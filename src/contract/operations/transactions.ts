@@ -1,15 +1,20 @@
 import { z } from "zod";
+import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { paging, uuid } from "../primitives.ts";
 import { listOf, transaction } from "../records.ts";
+import { managementTool } from "../tools.ts";
 
 export const listTransactions = define({
   summary: "List transactions",
   description:
-    "The organization's transactions, newest first. An unknown agent as a filter gives an empty list. Specification 4.3.",
+    "The organization's transactions, newest first; of a key's binding only. An unknown agent as a filter gives an empty " +
+    "list. Specification 4.3.",
   tag: "Transactions",
-  access: { kind: "management", organizationKey: "agents:read", role: "member", stepUp: false },
+  access: manages("agents:read", "list"),
+  rate: "standard",
   http: { method: "get", path: "/v1/transactions", successStatus: 200 },
+  tool: managementTool("list_transactions", "List transactions"),
   query: z.strictObject({
     ...paging,
     agent_id: uuid.optional(),

@@ -1,0 +1,48 @@
+import type { Binding, ManagementPrincipal } from "./principals.ts";
+
+/** Where something lies. A project lies in itself and in no team. */
+export interface Place {
+  readonly projectId: string;
+  readonly teamId: string | null;
+}
+
+const WHOLE_ORGANIZATION: Binding = { type: "organization" };
+
+/** People act in their whole organization; an organization's key inside its binding (management-api.md section 5.3). */
+export const bindingOf = (principal: ManagementPrincipal): Binding =>
+  principal.type === "session" ? WHOLE_ORGANIZATION : principal.binding;
+
+export function covers(binding: Binding, place: Place): boolean {
+  if (binding.type === "organization") return true;
+  return (binding.type === "project" ? place.projectId : place.teamId) === binding.id;
+}
+
+/** What narrows a list of records that name their project and team. */
+export interface ContainedFilter {
+  readonly projectId?: string;
+  readonly teamId?: string;
+}
+
+/** What a list may show of its organization, for records of each kind. */
+export interface Reach {
+  /** Agents, payments, approvals: they name their project and team. */
+  readonly contained: ContainedFilter;
+  readonly projects: { readonly _id?: string } | "none";
+  readonly teams: { readonly _id?: string; readonly projectId?: string };
+}
+
+/** A key that is bound to a team lists no projects, its own included (decisions.md section 1). */
+export function reachOf(binding: Binding): Reach {
+  switch (binding.type) {
+    case "organization":
+      return { contained: {}, projects: {}, teams: {} };
+    case "project":
+      return {
+        contained: { projectId: binding.id },
+        projects: { _id: binding.id },
+        teams: { projectId: binding.id },
+      };
+    case "team":
+      return { contained: { teamId: binding.id }, projects: "none", teams: { _id: binding.id } };
+  }
+}

@@ -1,0 +1,35 @@
+import type { Document } from "mongodb";
+import type { OrganizationScope } from "../../src/contract/types.ts";
+import type { Binding } from "../principals.ts";
+
+/** An organization's API key (management-api.md section 2.4). Only when it dies is it ever changed. */
+export interface OrganizationKeyDocument extends Document {
+  _id: string;
+  organizationId: string;
+  name: string;
+  /** HMAC of the value with the server-held pepper; the value itself is kept nowhere. */
+  hash: string;
+  last4: string;
+  scopes: OrganizationScope[];
+  binding: Binding;
+  dailyCreateLimit: number;
+  /** The id of the first key of those that were rotated into each other. */
+  lineageId: string;
+  createdBy: { type: "user"; id: string };
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  rotatedAt: Date | null;
+  revokedAt: Date | null;
+}
+
+/** What a lineage created in one UTC day: the ids, since a replay takes no second place. */
+export interface DailyCreatesDocument extends Document {
+  /** `<lineage id>/<YYYY-MM-DD>` */
+  _id: string;
+  places: { id: string; takenAt: Date }[];
+  /** Some time after the day; then MongoDB removes it. */
+  expiresAt: Date;
+}
+
+export const dailyCreatesId = (lineageId: string, now: Date): string =>
+  `${lineageId}/${now.toISOString().slice(0, 10)}`;

@@ -1,0 +1,144 @@
+import { randomBytes } from "node:crypto";
+import type { ClientSession } from "mongodb";
+import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { OrganizationDocument } from "../auth/documents.ts";
+import type { SessionPrincipal } from "../auth/principal.ts";
+import type { Collections } from "../collections.ts";
+import { newId } from "../ids.ts";
+import type { KeyUse } from "../key-use.ts";
+import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
+import { isSameHash } from "../secrets/api-key-hash.ts";
+import type { OrganizationKeyDocument } from "./documents.ts";
+
+export interface OrganizationKeysDependencies {
+  readonly collections: Pick<Collections, "organizationKeys" | "projects" | "teams">;
+  readonly hashApiKey: (value: string) => string;
+  readonly clock: () => Date;
+  readonly keyUse: KeyUse<OrganizationKeyDocument>;
+  /** Runs the writes of one change in a transaction. */
+  readonly transaction: <T>(writes: (session: ClientSession) => Promise<T>) => Promise<T>;
+}
+
+/** What is chosen for a key once, for its whole life. */
+export type KeyChoice = Pick<OrganizationKeyDocument, "name" | "scopes" | "binding" | "dailyCreateLimit">;
+
+/** A key with its value, which is shown this once. */
+export interface MintedKey {
+  readonly document: OrganizationKeyDocument;
+  readonly value: string;
+}
+
+const unauthorized = () => refused(refusal("UNAUTHORIZED"));
+
+/** Organization keys: minted, rotated, revoked, and verified against the database on every request. */
+export class OrganizationKeys {
+  readonly #dependencies: OrganizationKeysDependencies;
+
+  constructor(dependencies: OrganizationKeysDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Whose key this is, in one round trip and without any cache (management-api.md section 5.2). */
+  async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
+    const { collections, hashApiKey, keyUse } = this.#dependencies;
+    const hash = hashApiKey(value);
+    const [found] = await collections.organizationKeys
+      .aggregate<OrganizationKeyDocument & { organizations: OrganizationDocument[] }>([
+        { $match: { hash, rotatedAt: null, revokedAt: null } },
+        {
+          $lookup: {
+            from: "organizations",
+            localField: "organizationId",
+            foreignField: "_id",
+            as: "organizations",
+          },
+        },
+      ])
+      .toArray();
+    const organization = found?.organizations[0];
+    if (found === undefined || organization === undefined || !isSameHash(found.hash, hash)) {
+      return unauthorized();
+    }
+    keyUse.used(found._id, (lastUsedAt) => ({
+      updateOne: { filter: { _id: found._id }, update: { $max: { lastUsedAt } } },
+    }));
+    const { _id: keyId, lineageId, organizationId, scopes, binding, dailyCreateLimit } = found;
+    return ok({
+      type: "organization_key",
+      keyId,
+      lineageId,
+      organizationId,
+      organization,
+      scopes,
+      binding,
+      dailyCreateLimit,
+    });
+  }
+
+  /** A new key. Its container must be there and not archived: a key that can do nothing is a mistake. */
+  async mint(principal: SessionPrincipal, choice: KeyChoice): Promise<Result<MintedKey>> {
+    const bound = await this.#checkBinding(principal.organizationId, choice.binding);
+    if (!bound.ok) return bound;
+    const minted = this.#newKey(principal, choice, null);
+    await this.#dependencies.collections.organizationKeys.insertOne(minted.document);
+    return ok(minted);
+  }
+
+  /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
+  async rotate(principal: SessionPrincipal, id: string): Promise<Result<MintedKey>> {
+    const { clock, collections, transaction } = this.#dependencies;
+    const rotated = await transaction(async (session) => {
+      const alive = { _id: id, organizationId: principal.organizationId, rotatedAt: null, revokedAt: null };
+      const change = { $set: { rotatedAt: clock() } };
+      const old = await collections.organizationKeys.findOneAndUpdate(alive, change, { session });
+      if (old === null) return null;
+      const { name, scopes, binding, dailyCreateLimit, lineageId } = old;
+      const minted = this.#newKey(principal, { name, scopes, binding, dailyCreateLimit }, lineageId);
+      await collections.organizationKeys.insertOne(minted.document, { session });
+      return minted;
+    });
+    return rotated === null ? refused(refusal("NOT_FOUND")) : ok(rotated);
+  }
+
+  /** Ends a key, from its next request on. Again is free. */
+  async revoke(principal: SessionPrincipal, id: string): Promise<Result<OrganizationKeyDocument>> {
+    const { clock, collections } = this.#dependencies;
+    const own = { _id: id, organizationId: principal.organizationId };
+    const change = [{ $set: { revokedAt: { $ifNull: ["$revokedAt", clock()] } } }];
+    const revoked = await collections.organizationKeys.findOneAndUpdate(own, change, {
+      returnDocument: "after",
+    });
+    return revoked === null ? refused(refusal("NOT_FOUND")) : ok(revoked);
+  }
+
+  async #checkBinding(organizationId: string, binding: Binding): Promise<Result<null>> {
+    if (binding.type === "organization") return ok(null);
+    const { projects, teams } = this.#dependencies.collections;
+    const own = { _id: binding.id, organizationId };
+    const container = binding.type === "project" ? await projects.findOne(own) : await teams.findOne(own);
+    if (container === null) return refused(refusal("NOT_FOUND"));
+    return container.archivedAt === null ? ok(null) : refused(refusal("CONTAINER_ARCHIVED"));
+  }
+
+  #newKey(principal: SessionPrincipal, choice: KeyChoice, lineageId: string | null): MintedKey {
+    const { clock, hashApiKey } = this.#dependencies;
+    const value = formatApiKey("organization", randomBytes);
+    const _id = newId("okey");
+    const document: OrganizationKeyDocument = {
+      _id,
+      organizationId: principal.organizationId,
+      ...choice,
+      hash: hashApiKey(value),
+      last4: last4(value),
+      lineageId: lineageId ?? _id,
+      createdBy: { type: "user", id: principal.userId },
+      createdAt: clock(),
+      lastUsedAt: null,
+      rotatedAt: null,
+      revokedAt: null,
+    };
+    return { document, value };
+  }
+}

@@ -1,0 +1,99 @@
+import type { AgentDocument, ProjectDocument, TeamDocument } from "../activities/documents.ts";
+import type { ManagementAccess, Subject } from "../src/contract/types.ts";
+import { refusal } from "../src/domain/errors.ts";
+import type { Result } from "../src/domain/result.ts";
+import { ok, refused } from "../src/domain/result.ts";
+import { bindingOf, covers, type Place, type Reach, reachOf } from "./binding.ts";
+import type { Collections } from "./collections.ts";
+import type { ManagementPrincipal } from "./principals.ts";
+
+/** What a handler is given of what its operation acts on. */
+export interface Targets {
+  readonly none: null;
+  readonly list: Reach;
+  readonly agent: AgentDocument;
+  readonly project: ProjectDocument;
+  readonly team: TeamDocument;
+  /** The team that the new agent is for. */
+  readonly newAgent: TeamDocument;
+  readonly newProject: null;
+  /** The project that the new team is for. */
+  readonly newTeam: ProjectDocument;
+}
+
+/** The parsed parts of a request that can name what it acts on. */
+export interface NamedIn {
+  readonly params: { readonly id?: string };
+  readonly body: { readonly teamId?: string; readonly projectId?: string } | undefined;
+}
+
+type Find<S extends Subject> = (
+  collections: Collections,
+  principal: ManagementPrincipal,
+  input: NamedIn,
+) => Promise<Result<Targets[S]>> | Result<Targets[S]>;
+
+const notFound = () => refused(refusal("NOT_FOUND"));
+const outside = () => refused(refusal("OUTSIDE_BINDING"));
+
+/** Another organization's is not found, never forbidden; the caller's own outside the binding is forbidden. */
+function inside<T>(found: T | null, principal: ManagementPrincipal, placeOf: (found: T) => Place): Result<T> {
+  if (found === null) return notFound();
+  return covers(bindingOf(principal), placeOf(found)) ? ok(found) : outside();
+}
+
+const placeOfProject = ({ _id }: ProjectDocument): Place => ({ projectId: _id, teamId: null });
+const placeOfTeam = ({ _id, projectId }: TeamDocument): Place => ({ projectId, teamId: _id });
+
+async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
+  const found = await projects.findOne({ _id: id, organizationId: principal.organizationId });
+  return inside(found, principal, placeOfProject);
+}
+
+async function team({ teams }: Collections, principal: ManagementPrincipal, id: string) {
+  const found = await teams.findOne({ _id: id, organizationId: principal.organizationId });
+  return inside(found, principal, placeOfTeam);
+}
+
+const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";
+
+/** The parts that the operation's schemas promise are there. */
+function given(value: string | undefined): string {
+  if (value === undefined) throw new Error("an operation's input does not name its subject");
+  return value;
+}
+
+const FINDERS: { readonly [S in Subject]: Find<S> } = {
+  none: () => ok(null),
+  list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
+  async agent({ agents }, principal, { params }) {
+    const { organizationId } = principal;
+    const found = await agents.findOne({ _id: given(params.id), organizationId });
+    return inside(found, principal, (agent) => agent);
+  },
+  project: (collections, principal, { params }) => project(collections, principal, given(params.id)),
+  team: (collections, principal, { params }) => team(collections, principal, given(params.id)),
+  newAgent(collections, principal, { body }) {
+    if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
+    return team(collections, principal, given(body?.teamId));
+  },
+  newProject(_collections, principal) {
+    if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
+    return bindingOf(principal).type === "organization" ? ok(null) : outside();
+  },
+  newTeam(collections, principal, { body }) {
+    if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
+    const binding = bindingOf(principal);
+    if (binding.type === "team") return outside();
+    const own = binding.type === "project" ? binding.id : principal.organization.defaultProjectId;
+    return project(collections, principal, body?.projectId ?? own);
+  },
+};
+
+/** Finds what an operation acts on: the one place that checks existence and an organization key's binding. */
+export const findSubject = async (
+  access: ManagementAccess,
+  collections: Collections,
+  principal: ManagementPrincipal,
+  input: NamedIn,
+): Promise<Result<Targets[Subject]>> => FINDERS[access.subject](collections, principal, input);

@@ -1,0 +1,36 @@
+import type {
+  AgentAccess,
+  ManagementAccess,
+  OrganizationScope,
+  PersonNeeds,
+  PublicAccess,
+  Subject,
+} from "./types.ts";
+
+/** Who may call an operation, in the few forms there are. */
+
+export const anyone: PublicAccess = { kind: "public" };
+
+/** An agent's key that is scoped to one of these tools. */
+export const agentWith = (...tools: AgentAccess["tools"]): AgentAccess => ({ kind: "agent", tools });
+
+/**
+ * A person, and an organization's key with that scope. People need no more than to be members, and no step-up, unless
+ * it is said.
+ */
+export const manages = <K extends OrganizationScope | "never", S extends Subject>(
+  organizationKey: K,
+  subject: S,
+  needs: Partial<PersonNeeds> = {},
+): ManagementAccess<K, S> => ({
+  kind: "management",
+  organizationKey,
+  subject,
+  role: "member",
+  stepUp: false,
+  ...needs,
+});
+
+/** A person about themselves and their organization; never a key. */
+export const person = (needs: Partial<PersonNeeds> = {}): ManagementAccess<"never", "none"> =>
+  manages("never", "none", needs);

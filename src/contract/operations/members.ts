@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { anyone, person } from "../access.ts";
+import { define } from "../define.ts";
+import { email, name, newPassword, paging, secretToken, timestamp, uuid } from "../primitives.ts";
+import { listOf, session, user } from "../records.ts";
+import type { ManagementAccess, PersonNeeds } from "../types.ts";
+
+const role = z.enum(["owner", "admin", "member"]);
+const params = z.strictObject({ id: uuid });
+
+const inviteId = z.string().regex(/^inv_[0-9A-HJKMNP-TV-Z]{26}$/);
+
+const invite = z
+  .strictObject({
+    id: z.string(),
+    email: z.string(),
+    role,
+    createdBy: z.strictObject({ type: z.literal("user"), id: uuid }),
+    createdAt: timestamp,
+    expiresAt: timestamp,
+  })
+  .meta({ id: "Invite" });
+
+const rank = z.object({ role });
+
+/** Only an owner makes owners; giving somebody more than a member's role needs step-up (decisions.md section 2). */
+function inviteNeeds(body: unknown): PersonNeeds | null {
+  const asked = rank.safeParse(body);
+  if (!asked.success || asked.data.role === "member") return null;
+  return { role: asked.data.role === "owner" ? "owner" : "admin", stepUp: true };
+}
+
+function roleChangeNeeds(body: unknown): PersonNeeds | null {
+  const asked = rank.safeParse(body);
+  return asked.success && asked.data.role === "owner" ? { role: "owner", stepUp: true } : null;
+}
+
+const invites: ManagementAccess<"never", "none"> = { ...person({ role: "admin" }), needsOf: inviteNeeds };
+const changesRoles: ManagementAccess<"never", "none"> = {
+  ...person({ role: "admin", stepUp: true }),
+  needsOf: roleChangeNeeds,
+};
+
+export const listMembers = define({
+  summary: "List members",
+  description: "The people of the organization with their roles, newest first. Decisions 2.",
+  tag: "Members",
+  access: person(),
+  rate: "standard",
+  http: { method: "get", path: "/v1/members", successStatus: 200 },
+  query: z.strictObject({ ...paging }),
+  output: listOf("members", user),
+  errors: ["BAD_CURSOR"],
+});
+
+export const updateMember = define({
+  summary: "Change a member's role",
+  description:
+    "The new role binds open sessions at once. Only an owner makes or demotes owners; the last one stays. Decisions 2.",
+  tag: "Members",
+  access: changesRoles,
+  rate: "standard",
+  http: { method: "patch", path: "/v1/members/:id", successStatus: 200 },
+  params,
+  body: z.strictObject({ role }),
+  output: z.strictObject({ member: user }),
+  errors: ["NOT_FOUND", "LAST_OWNER"],
+});
+
+export const removeMember = define({
+  summary: "Remove a member",
+  description:
+    "Their sessions and factors end at once. Only an owner removes owners; the last one stays. Decisions 2.",
+  tag: "Members",
+  access: person({ role: "admin", stepUp: true }),
+  rate: "standard",
+  http: { method: "delete", path: "/v1/members/:id", successStatus: 204 },
+  params,
+  output: z.undefined(),
+  errors: ["NOT_FOUND", "LAST_OWNER"],
+});
+
+export const createInvite = define({
+  summary: "Invite a person",
+  description:
+    "Answers a single-use token, shown once, for the link `/invite#token=…`; valid 7 days. A new invite to the same " +
+    "e-mail takes the place of an open one. Inviting an owner or admin needs step-up. Decisions 2.",
+  tag: "Members",
+  access: invites,
+  rate: "standard",
+  http: { method: "post", path: "/v1/invites", successStatus: 201 },
+  body: z.strictObject({ email, role }),
+  output: z.strictObject({ invite, token: z.string() }),
+  errors: [],
+});
+
+export const listInvites = define({
+  summary: "List open invites",
+  description: "Those that can still be accepted, newest first. Decisions 2.",
+  tag: "Members",
+  access: person({ role: "admin" }),
+  rate: "standard",
+  http: { method: "get", path: "/v1/invites", successStatus: 200 },
+  query: z.strictObject({ ...paging }),
+  output: listOf("invites", invite),
+  errors: ["BAD_CURSOR"],
+});
+
+export const revokeInvite = define({
+  summary: "Withdraw an invite",
+  description: "Its token is worth nothing from now on. Decisions 2.",
+  tag: "Members",
+  access: person({ role: "admin" }),
+  rate: "standard",
+  http: { method: "delete", path: "/v1/invites/:id", successStatus: 204 },
+  params: z.strictObject({ id: inviteId }),
+  output: z.undefined(),
+  errors: ["NOT_FOUND"],
+});
+
+export const acceptInvite = define({
+  summary: "Accept an invite",
+  description:
+    "Makes the invited person a member and signs them in. A used, withdrawn, expired or unknown token is 404. Decisions 2.",
+  tag: "Members",
+  access: anyone,
+  rate: "standard",
+  http: { method: "post", path: "/v1/invites/accept", successStatus: 201 },
+  body: z.strictObject({ token: secretToken, name, password: newPassword }),
+  output: session,
+  errors: ["NOT_FOUND"],
+});

@@ -1,0 +1,94 @@
+import { z } from "zod";
+import { person } from "../access.ts";
+import { define } from "../define.ts";
+import { name, paging, timestamp, uuid } from "../primitives.ts";
+import { listOf } from "../records.ts";
+import { ORGANIZATION_SCOPES } from "../types.ts";
+
+const DAILY_CREATE_LIMIT = { default: 100, max: 1_000 } as const;
+
+const scope = z.enum(ORGANIZATION_SCOPES);
+const params = z.strictObject({ id: z.string().regex(/^okey_[0-9A-HJKMNP-TV-Z]{26}$/) });
+
+const organizationKey = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    last4: z.string(),
+    scopes: z.array(scope),
+    binding: z.strictObject({ type: z.enum(["organization", "project", "team"]), id: uuid.optional() }),
+    dailyCreateLimit: z.int(),
+    createdToday: z.int(),
+    lineageId: z.string(),
+    createdBy: z.strictObject({ type: z.literal("user"), id: uuid }),
+    createdAt: timestamp,
+    lastUsedAt: timestamp.nullable(),
+    rotatedAt: timestamp.nullable(),
+    revokedAt: timestamp.nullable(),
+  })
+  .meta({ id: "OrganizationKey" });
+
+const withValue = z.strictObject({ organizationKey, key: z.string() });
+
+export const mintOrganizationKey = define({
+  summary: "Mint an organization key",
+  description:
+    "A credential for an orchestrator: its value is shown once. Scopes, binding and daily create limit are fixed for its " +
+    "life. Specification 2.4, 5.",
+  tag: "Organization keys",
+  access: person({ role: "admin", stepUp: true }),
+  rate: "keyMint",
+  http: { method: "post", path: "/v1/organization-keys", successStatus: 201 },
+  body: z.strictObject({
+    name,
+    scopes: z
+      .array(scope)
+      .min(1)
+      .refine((scopes) => new Set(scopes).size === scopes.length, "must not name a scope twice"),
+    binding: z.discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("organization") }),
+      z.strictObject({ type: z.enum(["project", "team"]), id: uuid }),
+    ]),
+    dailyCreateLimit: z.int().min(1).max(DAILY_CREATE_LIMIT.max).default(DAILY_CREATE_LIMIT.default),
+  }),
+  output: withValue,
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED"],
+});
+
+export const listOrganizationKeys = define({
+  summary: "List organization keys",
+  description: "Newest first, rotated and revoked ones too; never a value. Specification 2.4.",
+  tag: "Organization keys",
+  access: person({ role: "admin" }),
+  rate: "standard",
+  http: { method: "get", path: "/v1/organization-keys", successStatus: 200 },
+  query: z.strictObject({ ...paging }),
+  output: listOf("organizationKeys", organizationKey),
+  errors: ["BAD_CURSOR"],
+});
+
+export const rotateOrganizationKey = define({
+  summary: "Rotate an organization key",
+  description:
+    "A new value under the same lineage, scopes, binding and limit; the old one is dead at once, and the creates that it " +
+    "used today stay used. A key that is rotated or revoked already is 404. Specification 2.4.",
+  tag: "Organization keys",
+  access: person({ role: "admin", stepUp: true }),
+  rate: "keyMint",
+  http: { method: "post", path: "/v1/organization-keys/:id/rotate", successStatus: 201 },
+  params,
+  output: withValue,
+  errors: ["NOT_FOUND"],
+});
+
+export const revokeOrganizationKey = define({
+  summary: "Revoke an organization key",
+  description: "Dead on its next request. Revoking it again is 200. Specification 2.4, 5.2.",
+  tag: "Organization keys",
+  access: person({ role: "admin", stepUp: true }),
+  rate: "keyRevoke",
+  http: { method: "delete", path: "/v1/organization-keys/:id", successStatus: 200 },
+  params,
+  output: z.strictObject({ organizationKey }),
+  errors: ["NOT_FOUND"],
+});

@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { manages } from "../access.ts";
+import { CREATE_ERRORS } from "../creates.ts";
+import { define } from "../define.ts";
+import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
+import { listOf, project } from "../records.ts";
+import { creates, managementTool } from "../tools.ts";
+
+const params = z.strictObject({ id: uuid });
+const answer = z.strictObject({ project });
+
+const named = { name, description: description.nullable().optional() };
+const looks = { color: color.nullable().optional(), logo: logo.nullable().optional() };
+
+export const createProject = define({
+  summary: "Create a project",
+  description:
+    "A container of teams. Replaying the same idempotencyKey with the same payload answers 200 with the same project; " +
+    "another payload is 422. A key of the organization must send one and be bound to the organization. Specification 4.2.",
+  tag: "Projects",
+  access: manages("projects:write", "newProject", { role: "admin" }),
+  rate: "standard",
+  http: { method: "post", path: "/v1/projects", successStatus: 201 },
+  body: z.strictObject({ ...named, ...looks, idempotencyKey: idempotencyKey.optional() }),
+  output: answer,
+  errors: CREATE_ERRORS,
+});
+
+export const createProjectByTool = define({
+  summary: "Create a project",
+  description:
+    "A container of teams. Replaying the same idempotencyKey with the same payload answers the same project. Specification 4.2.",
+  tag: "Projects",
+  access: manages("projects:write", "newProject", { role: "admin" }),
+  rate: "standard",
+  tool: managementTool("create_project", "Create a project", creates),
+  body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),
+  output: answer,
+  errors: CREATE_ERRORS,
+});
+
+export const listProjects = define({
+  summary: "List projects",
+  description: "Newest first, archived ones too; those that lie in a key's binding. Decisions 4.",
+  tag: "Projects",
+  access: manages("projects:read", "list"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/projects", successStatus: 200 },
+  tool: managementTool("list_projects", "List projects"),
+  query: z.strictObject({ ...paging, state: z.enum(["active", "archived"]).optional() }),
+  output: listOf("projects", project),
+  errors: ["BAD_CURSOR"],
+});
+
+export const getProject = define({
+  summary: "Read a project",
+  description: "One project's record. Decisions 4.",
+  tag: "Projects",
+  access: manages("projects:read", "project"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/projects/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+export const updateProject = define({
+  summary: "Change a project",
+  description: "Name, description, color or logo; what is left out stays, null clears. Decisions 4.",
+  tag: "Projects",
+  access: manages("never", "project", { role: "admin" }),
+  rate: "standard",
+  http: { method: "patch", path: "/v1/projects/:id", successStatus: 200 },
+  params,
+  body: z.strictObject({ name: name.optional(), description: named.description, ...looks }),
+  output: answer,
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED"],
+});
+
+export const archiveProject = define({
+  summary: "Archive a project",
+  description: "For good; only when no team in it is live. Archiving it again is 200. Decisions 4.",
+  tag: "Projects",
+  access: manages("never", "project", { role: "admin", stepUp: true }),
+  rate: "archive",
+  http: { method: "delete", path: "/v1/projects/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND", "CONTAINER_NOT_EMPTY"],
+});

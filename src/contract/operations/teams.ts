@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { manages } from "../access.ts";
+import { CREATE_ERRORS } from "../creates.ts";
+import { define } from "../define.ts";
+import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
+import { listOf, team } from "../records.ts";
+import { creates, managementTool } from "../tools.ts";
+
+const params = z.strictObject({ id: uuid });
+const answer = z.strictObject({ team });
+
+const named = { name, description: description.nullable().optional() };
+const looks = { color: color.nullable().optional(), logo: logo.nullable().optional() };
+
+export const createTeam = define({
+  summary: "Create a team",
+  description:
+    "A container of agents, in the named project, by default that of a key bound to one, or else the default project. " +
+    "Replaying the same idempotencyKey with the same payload answers 200 with the same team; " +
+    "another payload is 422. A key of the organization must send one and not be bound to a team. Specification 4.2.",
+  tag: "Teams",
+  access: manages("teams:write", "newTeam", { role: "admin" }),
+  rate: "standard",
+  http: { method: "post", path: "/v1/teams", successStatus: 201 },
+  body: z.strictObject({
+    ...named,
+    ...looks,
+    projectId: uuid.optional(),
+    idempotencyKey: idempotencyKey.optional(),
+  }),
+  output: answer,
+  errors: CREATE_ERRORS,
+});
+
+export const createTeamByTool = define({
+  summary: "Create a team",
+  description:
+    "A container of agents, in the key's own project or else the default one. Replaying the same idempotencyKey with the " +
+    "same payload answers the same team. Specification 4.2.",
+  tag: "Teams",
+  access: manages("teams:write", "newTeam", { role: "admin" }),
+  rate: "standard",
+  tool: managementTool("create_team", "Create a team", creates),
+  body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),
+  output: answer,
+  errors: CREATE_ERRORS,
+});
+
+export const listTeams = define({
+  summary: "List teams",
+  description: "Newest first, archived ones too; those that lie in a key's binding. Decisions 4.",
+  tag: "Teams",
+  access: manages("teams:read", "list"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/teams", successStatus: 200 },
+  tool: managementTool("list_teams", "List teams"),
+  query: z.strictObject({
+    ...paging,
+    projectId: uuid.optional(),
+    state: z.enum(["active", "archived"]).optional(),
+  }),
+  output: listOf("teams", team),
+  errors: ["BAD_CURSOR"],
+});
+
+export const getTeam = define({
+  summary: "Read a team",
+  description: "One team's record. Decisions 4.",
+  tag: "Teams",
+  access: manages("teams:read", "team"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/teams/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+export const updateTeam = define({
+  summary: "Change a team",
+  description: "Name, description, color or logo; what is left out stays, null clears. Decisions 4.",
+  tag: "Teams",
+  access: manages("never", "team", { role: "admin" }),
+  rate: "standard",
+  http: { method: "patch", path: "/v1/teams/:id", successStatus: 200 },
+  params,
+  body: z.strictObject({ name: name.optional(), description: named.description, ...looks }),
+  output: answer,
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED"],
+});
+
+export const archiveTeam = define({
+  summary: "Archive a team",
+  description: "For good; only when no agent in it is live. Archiving it again is 200. Decisions 4.",
+  tag: "Teams",
+  access: manages("never", "team", { role: "admin", stepUp: true }),
+  rate: "archive",
+  http: { method: "delete", path: "/v1/teams/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND", "CONTAINER_NOT_EMPTY"],
+});

@@ -1,0 +1,37 @@
+/** A cap of an operation's own, besides the plan's limit (decisions.md section 9). */
+export interface RouteCap {
+  readonly perMinute: number;
+  /** Whose requests are counted together: one key's or user's, one address's, or those about one user's account. */
+  readonly per: "credential" | "address" | "account";
+}
+
+const MANY_GUESSES: readonly RouteCap[] = [
+  { perMinute: 10, per: "address" },
+  { perMinute: 10, per: "account" },
+];
+const SENSITIVE: readonly RouteCap[] = [{ perMinute: 30, per: "credential" }];
+
+/** The caps of each class. Every operation counts on its own, whatever others are in its class. */
+export const RATE_CLASSES = {
+  standard: [],
+  signIn: MANY_GUESSES,
+  stepUp: MANY_GUESSES,
+  keyMint: SENSITIVE,
+  keyRevoke: SENSITIVE,
+  archive: SENSITIVE,
+} as const satisfies Record<string, readonly RouteCap[]>;
+
+export type RateClass = keyof typeof RATE_CLASSES;
+
+/** Requests per minute and address that carry no good credential. */
+export const ANONYMOUS_PER_MINUTE = 100;
+
+/** What a plan allows per minute and credential (management-api.md section 8). */
+export const PLAN_LIMITS = {
+  free: { rest: 100, mcp: 60 },
+  pro: { rest: 1_000, mcp: 600 },
+  enterprise: { rest: 5_000, mcp: 3_000 },
+} as const;
+
+/** Writes over MCP by organizations' keys, beyond the plan's limit. Refused ones count, too. */
+export const MCP_MANAGEMENT_WRITES_PER_MINUTE = { key: 20, organization: 40 } as const;

@@ -1,0 +1,23 @@
+import type { ManagementTool } from "./tool-names.ts";
+import type { ToolBinding } from "./types.ts";
+
+/** How an operation shows itself as a tool of the management band (management-api.md section 4.6). */
+
+type Hints = ToolBinding["hints"];
+
+export const readOnly: Hints = { readOnly: true, destructive: false, idempotent: true, openWorld: false };
+
+/** Changes something that is there; saying it again changes nothing more. */
+export const changes: Hints = { readOnly: false, destructive: true, idempotent: true, openWorld: false };
+
+/** Makes something new, once for an idempotency key, which a tool's caller must send. */
+export const creates = {
+  hints: { readOnly: false, destructive: false, idempotent: true, openWorld: false },
+  requires: ["idempotencyKey"],
+} as const;
+
+export const managementTool = (
+  name: ManagementTool,
+  title: string,
+  more: Partial<Pick<ToolBinding, "idName" | "hints" | "requires">> = {},
+): ToolBinding => ({ name, title, idName: null, hints: readOnly, ...more });
