@@ -7,7 +7,7 @@ import { cents, idempotencyKey, name, paymentCents, text } from "../../src/contr
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 
-/** The specification's own list of what this capability has (issue 4, "Operations of this issue"). */
+/** The specification's own list of what this capability has and decisions.md. */
 const ROUTES = [
   "post /v1/agents",
   "get /v1/agents",
@@ -32,6 +32,25 @@ const ROUTES = [
   "post /v1/auth/totp",
   "post /v1/auth/totp/confirm",
   "post /v1/auth/step-up",
+  "post /v1/setup",
+  "get /v1/members",
+  "patch /v1/members/:id",
+  "delete /v1/members/:id",
+  "get /v1/invites",
+  "post /v1/invites",
+  "delete /v1/invites/:id",
+  "post /v1/invites/accept",
+  "post /v1/organization-keys",
+  "get /v1/organization-keys",
+  "post /v1/organization-keys/:id/rotate",
+  "delete /v1/organization-keys/:id",
+  ...["projects", "teams"].flatMap((plural) => [
+    `post /v1/${plural}`,
+    `get /v1/${plural}`,
+    `get /v1/${plural}/:id`,
+    `patch /v1/${plural}/:id`,
+    `delete /v1/${plural}/:id`,
+  ]),
 ];
 
 /** Codes and statuses as management-api.md section 7 and decisions.md section 1 print them, written out once more. */
@@ -57,6 +76,8 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "ORG_NOT_READY",
     "AGENT_ARCHIVED",
     "CONTAINER_ARCHIVED",
+    "CONTAINER_NOT_EMPTY",
+    "LAST_OWNER",
     "APPROVAL_ALREADY_RESOLVED",
     "APPROVAL_EXPIRED",
     "PAYMENT_NOT_CANCELLABLE",
@@ -64,7 +85,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   413: ["PAYLOAD_TOO_LARGE"],
   415: ["UNSUPPORTED_MEDIA_TYPE"],
   422: ["IDEMPOTENCY_KEY_REUSED"],
-  429: ["RATE_LIMITED"],
+  429: ["RATE_LIMITED", "DAILY_CREATE_LIMIT_REACHED"],
   500: ["INTERNAL"],
   503: ["CREATE_RETRYABLE", "SERVICE_UNAVAILABLE"],
 };
