@@ -1,0 +1,134 @@
+import type { AgentTool } from "../../src/contract/tool-names.ts";
+import type { OperationId } from "../../src/contract/registry.ts";
+import type { OrganizationScope, Role } from "../../src/contract/types.ts";
+
+/**
+ * Who may call what, written out by hand from management-api.md sections 4 and 5 and decisions.md sections 1 to 4, and
+ * not taken from the registry: a wrong declaration there differs from it. An operation that is not here does not
+ * compile.
+ */
+export type Row = PublicRow | AgentRow | ManagementRow;
+
+interface PublicRow {
+  readonly who: "anyone";
+}
+
+interface AgentRow {
+  readonly who: "agent";
+  readonly tools: readonly AgentTool[];
+  /** What a body that says more needs. */
+  readonly variants?: readonly { readonly body: object; readonly tools: readonly AgentTool[] }[];
+}
+
+export interface Needs {
+  readonly role: Role;
+  readonly stepUp: boolean;
+}
+
+interface ManagementRow extends Needs {
+  readonly who: "management";
+  /** Null: people only. */
+  readonly scope: OrganizationScope | null;
+  readonly variants?: readonly ({ readonly body: object } & Needs)[];
+}
+
+const anyone: PublicRow = { who: "anyone" };
+const agent = (...tools: readonly AgentTool[]): AgentRow => ({ who: "agent", tools });
+
+const manage = (scope: OrganizationScope | null, needs: Partial<Needs> = {}): ManagementRow => ({
+  who: "management",
+  scope,
+  role: "member",
+  stepUp: false,
+  ...needs,
+});
+const admin = { role: "admin" } as const;
+const adminSteppedUp = { role: "admin", stepUp: true } as const;
+
+const containerRows = (scopes: { readonly read: OrganizationScope; readonly write: OrganizationScope }) => ({
+  create: manage(scopes.write, admin),
+  read: manage(scopes.read),
+  change: manage(null, admin),
+  archive: manage(null, adminSteppedUp),
+});
+const projects = containerRows({ read: "projects:read", write: "projects:write" });
+const teams = containerRows({ read: "teams:read", write: "teams:write" });
+
+export const ACCESS: Readonly<Record<OperationId, Row>> = {
+  signIn: anyone,
+  refreshSession: anyone,
+  setUp: anyone,
+  acceptInvite: anyone,
+  signOut: manage(null),
+  getMe: manage(null),
+  enrollTotp: manage(null),
+  confirmTotp: manage(null),
+  stepUp: manage(null),
+
+  listMembers: manage(null),
+  updateMember: {
+    ...manage(null, adminSteppedUp),
+    variants: [
+      { body: { role: "owner" }, role: "owner", stepUp: true },
+      { body: { role: "member" }, ...adminSteppedUp },
+    ],
+  },
+  removeMember: manage(null, adminSteppedUp),
+  createInvite: {
+    ...manage(null, admin),
+    variants: [
+      { body: { role: "owner" }, role: "owner", stepUp: true },
+      { body: { role: "admin" }, ...adminSteppedUp },
+      { body: { role: "member" }, role: "admin", stepUp: false },
+    ],
+  },
+  listInvites: manage(null, admin),
+  revokeInvite: manage(null, admin),
+
+  mintOrganizationKey: manage(null, adminSteppedUp),
+  listOrganizationKeys: manage(null, admin),
+  rotateOrganizationKey: manage(null, adminSteppedUp),
+  revokeOrganizationKey: manage(null, adminSteppedUp),
+
+  createProject: projects.create,
+  createProjectByTool: projects.create,
+  listProjects: projects.read,
+  getProject: projects.read,
+  updateProject: projects.change,
+  archiveProject: projects.archive,
+  createTeam: teams.create,
+  createTeamByTool: teams.create,
+  listTeams: teams.read,
+  getTeam: teams.read,
+  updateTeam: teams.change,
+  archiveTeam: teams.archive,
+
+  createAgent: manage("agents:write", admin),
+  listAgents: manage("agents:read"),
+  getAgent: manage("agents:read"),
+  getAgentBudgetPolicy: manage("agents:write"),
+  updateAgentBudgetPolicy: manage("agents:write", adminSteppedUp),
+  pauseAgent: manage("agents:write"),
+  resumeAgent: manage("agents:write"),
+
+  listTransactions: manage("agents:read"),
+  listPendingApprovals: manage("agents:read"),
+  listCompletedApprovals: manage("agents:read"),
+  approveApproval: manage(null),
+  denyApproval: manage(null),
+
+  createPayment: {
+    ...agent("create_card_payment", "create_wallet_payment"),
+    variants: [
+      { body: { rail: "card" }, tools: ["create_card_payment"] },
+      { body: { rail: "wallet" }, tools: ["create_wallet_payment"] },
+    ],
+  },
+  createCardPayment: agent("create_card_payment"),
+  checkPayment: agent("check_payment"),
+  getPayment: agent("get_payment"),
+  listPayments: agent("list_payments"),
+  cancelPayment: agent("cancel_payment"),
+  getDenialFeedback: agent("get_denial_feedback"),
+  getBudget: agent("get_budget"),
+};

@@ -1,0 +1,236 @@
+import { expect } from "chai";
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
+import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+import { codeOf } from "../http/support/contract-api.ts";
+import { elevate, newWorld, type World } from "../http/support/world.ts";
+import { mintKey } from "./scene.ts";
+
+/**
+ * What a key's binding lets it reach: an organization with two projects, a key for each binding, and everything that
+ * an operation can act on, once inside and once outside each of them, and once of another organization.
+ */
+interface Place {
+  readonly projectId: string;
+  readonly teamId: string;
+  readonly agentId: string;
+}
+
+const withId = z.object({ id: z.string() });
+const placed = z.object({ projectId: z.string(), teamId: z.string() });
+
+const idOf = (item: unknown): string => withId.parse(item).id;
+
+async function newProject(world: World): Promise<string> {
+  const body = { name: "Project" };
+  return (await world.api.ok("createProject", 201, { token: world.token, body })).project.id;
+}
+
+async function newPlace(world: World, projectId: string): Promise<Place> {
+  const body = { name: "Team", projectId };
+  const { team } = await world.api.ok("createTeam", 201, { token: world.token, body });
+  const agent = await world.agent({ teamId: team.id });
+  return { projectId, teamId: team.id, agentId: agent.id };
+}
+
+interface Key {
+  readonly name: string;
+  readonly token: string;
+  /** Whether the binding covers an agent's or team's place; null for the organization. */
+  readonly covers: (place: Place) => boolean;
+  readonly coversProject: (projectId: string) => boolean;
+}
+
+describe("a key acts only inside its binding", function () {
+  this.timeout(60_000);
+  let world: World;
+  let stranger: World;
+  /** Two teams of one project, and one of another. */
+  let here: Place;
+  let beside: Place;
+  let elsewhere: Place;
+  let foreign: Place;
+  let keys: readonly Key[];
+
+  before(async () => {
+    world = await newWorld();
+    stranger = await newWorld();
+    const [first, second] = [await newProject(world), await newProject(world)];
+    here = await newPlace(world, first);
+    beside = await newPlace(world, first);
+    elsewhere = await newPlace(world, second);
+    foreign = await newPlace(stranger, await newProject(stranger));
+    const all = ORGANIZATION_SCOPES;
+    keys = [
+      {
+        name: "the organization's key",
+        token: await mintKey(world, all),
+        covers: () => true,
+        coversProject: () => true,
+      },
+      {
+        name: "a project's key",
+        token: await mintKey(world, all, { type: "project", id: first }),
+        covers: ({ projectId }) => projectId === first,
+        coversProject: (projectId) => projectId === first,
+      },
+      {
+        name: "a team's key",
+        token: await mintKey(world, all, { type: "team", id: here.teamId }),
+        covers: ({ teamId }) => teamId === here.teamId,
+        coversProject: () => false,
+      },
+    ];
+  });
+
+  interface Case {
+    readonly id: OperationId;
+    /** The path's id or the body that names the place. */
+    readonly request: (place: Place) => { id?: string; body?: object };
+    readonly success: readonly [number, ErrorCode | null];
+    readonly acts: "in a team" | "on a project" | "in a project";
+  }
+
+  const agentCase = (id: OperationId, body?: object, success: Case["success"] = [200, null]): Case => ({
+    id,
+    request: ({ agentId }) => ({ id: agentId, ...(body === undefined ? {} : { body }) }),
+    success,
+    acts: "in a team",
+  });
+
+  const cases: readonly Case[] = [
+    agentCase("getAgent"),
+    agentCase("getAgentBudgetPolicy"),
+    agentCase("updateAgentBudgetPolicy", { version: 999 }, [409, "VERSION_CONFLICT"]),
+    agentCase("pauseAgent"),
+    agentCase("resumeAgent"),
+    { id: "getTeam", request: ({ teamId }) => ({ id: teamId }), success: [200, null], acts: "in a team" },
+    {
+      id: "getProject",
+      request: ({ projectId }) => ({ id: projectId }),
+      success: [200, null],
+      acts: "on a project",
+    },
+    {
+      id: "createAgent",
+      request: ({ teamId }) => ({
+        body: { name: "New", teamId, budgetCents: 1, idempotencyKey: randomUUID() },
+      }),
+      success: [201, null],
+      acts: "in a team",
+    },
+    {
+      id: "createTeam",
+      request: ({ projectId }) => ({ body: { name: "New", projectId, idempotencyKey: randomUUID() } }),
+      success: [201, null],
+      acts: "in a project",
+    },
+  ];
+
+  it("every operation of a key that acts on something in a container is in this table", () => {
+    const acting = operationList.flatMap(([id, { access, http }]) =>
+      http !== null &&
+      access.kind === "management" &&
+      access.organizationKey !== "never" &&
+      !["none", "list", "newProject"].includes(access.subject)
+        ? [id]
+        : [],
+    );
+    expect(cases.map(({ id }) => id).toSorted()).to.deep.equal(acting.toSorted());
+  });
+
+  for (const { id, request, success, acts } of cases) {
+    it(`${id}: inside it is done, outside it is OUTSIDE_BINDING, another organization's is NOT_FOUND`, async () => {
+      for (const key of keys) {
+        for (const [where, place] of Object.entries({ here, beside, elsewhere })) {
+          const inside = acts === "in a team" ? key.covers(place) : key.coversProject(place.projectId);
+          const answer = await world.api.call(id, { token: key.token, ...request(place) });
+          const expected = inside ? success : [403, "OUTSIDE_BINDING"];
+          expect([answer.status, codeOf(answer)], `${key.name}, ${where}`).to.deep.equal(expected);
+        }
+        const teamMakesTeam = id === "createTeam" && key.name === "a team's key";
+        const answer = await world.api.call(id, { token: key.token, ...request(foreign) });
+        expect([answer.status, codeOf(answer)], `${key.name}, another organization's`).to.deep.equal(
+          teamMakesTeam ? [403, "OUTSIDE_BINDING"] : [404, "NOT_FOUND"],
+        );
+      }
+    });
+  }
+
+  it("only a key of the organization creates projects; a project's creates teams in its own by default, a team's none", async () => {
+    const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
+    const [ofOrganization, ofProject, ofTeam] = keys.map(({ token }) => token);
+    await world.api.ok("createProject", 201, { token: ofOrganization, ...create() });
+    for (const token of [ofProject, ofTeam]) {
+      await world.api.refused("createProject", 403, "OUTSIDE_BINDING", { token, ...create() });
+    }
+    const byOrganization = await world.api.ok("createTeam", 201, { token: ofOrganization, ...create() });
+    expect(byOrganization.team.projectId).to.equal(world.organization.projectId);
+    const byProject = await world.api.ok("createTeam", 201, { token: ofProject, ...create() });
+    expect(byProject.team.projectId).to.equal(here.projectId);
+    await world.api.refused("createTeam", 403, "OUTSIDE_BINDING", { token: ofTeam, ...create() });
+  });
+
+  const lists = operationList.flatMap(([id, { access }]) =>
+    access.kind === "management" && access.subject === "list" ? [id] : [],
+  );
+
+  /** Payments in every place, each with a held and a settled one, so that every list has something to narrow. */
+  async function payEverywhere(): Promise<void> {
+    await elevate(world);
+    for (const { teamId } of [here, beside, elsewhere]) {
+      const agent = await world.agent({ teamId, autoApprovalThresholdCents: 100 });
+      await agent.pay({ amountCents: 100 });
+      const { approvalId } = await agent.hold({ amountCents: 200 });
+      await agent.hold({ amountCents: 201 });
+      const body = { feedback: "no" };
+      await world.api.ok("denyApproval", 200, { token: world.token, id: approvalId, body });
+    }
+  }
+
+  it("every list shows exactly what lies in the binding; a filter for the outside finds nothing", async () => {
+    await payEverywhere();
+    expect(lists).to.have.lengthOf(6);
+    for (const id of lists) {
+      const everything = await listed(id, world.token);
+      expect(everything.length, id).to.be.greaterThan(2);
+      for (const key of keys) {
+        const expected = everything.filter((item) => isInside(id, item, key));
+        expect((await listed(id, key.token)).map(idOf), `${id} by ${key.name}`).to.deep.equal(
+          expected.map(idOf),
+        );
+        if (!("teamId" in operations[id].query.shape)) continue;
+        for (const place of [here, beside, elsewhere, foreign]) {
+          const found = await listed(id, key.token, { teamId: place.teamId });
+          expect(found.length > 0, `${id} by ${key.name}`).to.equal(place !== foreign && key.covers(place));
+        }
+      }
+    }
+  });
+
+  function isInside(id: OperationId, item: unknown, key: Key): boolean {
+    if (id === "listProjects") return key.coversProject(idOf(item));
+    if (id === "listTeams") {
+      const { projectId } = z.object({ projectId: z.string() }).parse(item);
+      return key.covers({ projectId, teamId: idOf(item), agentId: "" });
+    }
+    if (id !== "listTransactions") return key.covers({ ...placed.parse(item), agentId: "" });
+    const { agentId } = z.object({ agentId: z.string() }).parse(item);
+    const place = placeOfAgent.get(agentId);
+    return place !== undefined && key.covers(place);
+  }
+
+  /** A transaction names its agent only. */
+  let placeOfAgent: ReadonlyMap<string, Place> = new Map();
+
+  async function listed(id: OperationId, token: string, query: Readonly<Record<string, string>> = {}) {
+    const agents = await world.api.ok("listAgents", 200, { token: world.token, query: { limit: "200" } });
+    placeOfAgent = new Map(agents.agents.map((agent) => [agent.id, { ...agent, agentId: agent.id }]));
+    const answer = await world.api.call(id, { token, query: { limit: "200", ...query } });
+    expect(answer.status, id).to.equal(200);
+    const body = z.record(z.string(), z.unknown()).parse(answer.body);
+    return z.array(z.unknown()).parse(Object.values(body).find((value) => Array.isArray(value)));
+  }
+});

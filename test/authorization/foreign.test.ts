@@ -1,0 +1,102 @@
+import { expect } from "chai";
+import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
+import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
+import { codeOf } from "../http/support/contract-api.ts";
+import { cardPayment, counts, elevate, newWorld, type World } from "../http/support/world.ts";
+import { mintKey } from "./scene.ts";
+
+/**
+ * Another organization's ids do not exist: 404 for every operation that names one, whatever else is right about the
+ * request, and nothing changes by it. The real things are there, so a look-up that forgot the organization finds them.
+ */
+describe("what belongs to another organization is not found", function () {
+  this.timeout(60_000);
+  let mine: World;
+  let theirs: World;
+  /** An id of theirs for each noun of a path. */
+  let ids: Readonly<Record<string, string>>;
+  let myAgentKey: string;
+
+  before(async () => {
+    mine = await newWorld();
+    theirs = await newWorld();
+    const { token } = theirs;
+    const agent = await theirs.agent({ autoApprovalThresholdCents: 0 });
+    const { approvalId, transactionId } = await agent.hold();
+    const { project } = await theirs.api.ok("createProject", 201, { token, body: { name: "Theirs" } });
+    const { team } = await theirs.api.ok("createTeam", 201, { token, body: { name: "Theirs" } });
+    await mintKey(theirs, ORGANIZATION_SCOPES);
+    const minted = await theirs.api.ok("listOrganizationKeys", 200, { token });
+    const body = { email: "somebody@example.com", role: "member" };
+    const { invite } = await theirs.api.ok("createInvite", 201, { token, body });
+    ids = {
+      agents: agent.id,
+      approvals: approvalId,
+      payments: transactionId,
+      projects: project.id,
+      teams: team.id,
+      members: theirs.organization.userId,
+      invites: invite.id,
+      "organization-keys": minted.organizationKeys[0]?.id ?? "",
+    };
+    myAgentKey = (await mine.agent()).key;
+    await elevate(mine);
+  });
+
+  /** Bodies that nothing is wrong with; an operation whose schema takes none has none. */
+  const BODIES: Partial<Record<OperationId, object>> = {
+    updateAgentBudgetPolicy: { version: 1, budgetCents: 1 },
+    denyApproval: { feedback: "no" },
+    updateMember: { role: "member" },
+    updateProject: { name: "Mine now" },
+    updateTeam: { name: "Mine now" },
+  };
+
+  const naming = operationList.flatMap(([id, { http }]) =>
+    http?.path.includes(":id") ? [{ id, http }] : [],
+  );
+
+  for (const { id, http } of naming) {
+    it(`${id} of another organization's is 404 NOT_FOUND to an owner who has stepped up, and changes nothing`, async () => {
+      const before = await counts(mine);
+      const noun = http.path.split("/")[2] ?? "";
+      const body = BODIES[id];
+      const isAgents = operations[id].access.kind === "agent";
+      const answer = await mine.api.call(id, {
+        token: isAgents ? myAgentKey : mine.token,
+        id: ids[noun] ?? "",
+        ...(body === undefined ? {} : { body }),
+      });
+      expect([answer.status, codeOf(answer)]).to.deep.equal([404, "NOT_FOUND"]);
+      expect(await counts(mine)).to.deep.equal(before);
+    });
+  }
+
+  it("an id of theirs in a body is 404, too", async () => {
+    const { token } = mine;
+    const { projects: projectId = "", teams: teamId = "" } = ids;
+    await mine.api.refused("createAgent", 404, "NOT_FOUND", {
+      token,
+      body: { name: "x", teamId, budgetCents: 1 },
+    });
+    await mine.api.refused("createTeam", 404, "NOT_FOUND", { token, body: { name: "x", projectId } });
+    for (const binding of [
+      { type: "project", id: projectId },
+      { type: "team", id: teamId },
+    ]) {
+      const body = { name: "x", scopes: ["agents:read"], binding };
+      await mine.api.refused("mintOrganizationKey", 404, "NOT_FOUND", { token, body });
+    }
+  });
+
+  it("another agent's payment is not found by an agent of the same organization", async () => {
+    const other = await mine.agent();
+    const { transaction } = await mine.api.ok("createPayment", 201, {
+      token: other.key,
+      body: cardPayment(),
+    });
+    for (const id of ["getPayment", "cancelPayment"] as const) {
+      await mine.api.refused(id, 404, "NOT_FOUND", { token: myAgentKey, id: transaction.id });
+    }
+  });
+});

@@ -1,0 +1,179 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
+import { bandOf } from "../../src/contract/tool-names.ts";
+import { errorBody } from "../../src/contract/records.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+import { ERRORS } from "../../src/domain/errors.ts";
+import { Api } from "../support/api.ts";
+import type { TestService } from "../support/service.ts";
+import { newWorld, type World } from "../http/support/world.ts";
+import { ACCESS, type Row } from "./access-table.ts";
+import { refusalOf } from "./oracle.ts";
+import {
+  agentKeysOf,
+  type Bearer,
+  organizationKeysOf,
+  peopleOf,
+  serviceWithClock,
+  strangers,
+} from "./scene.ts";
+
+/**
+ * Every operation × every kind of credential, over both surfaces. Each request is wrong in its shape alone (an unknown
+ * field), so one that is let through is answered with VALIDATION_FAILED, and nothing is ever done by it.
+ */
+const UNKNOWN_FIELD = { no: "such" } as const;
+
+/** Ids that are well-formed, so that a path is not what is refused. */
+const ANY_ID: Readonly<Record<string, string>> = {
+  agents: "018f0000-0000-7000-8000-000000000000",
+  payments: "txn_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+  approvals: "apr_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+  invites: "inv_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+  "organization-keys": "okey_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+};
+const anyIdFor = (path: string): string => ANY_ID[path.split("/")[2] ?? ""] ?? ANY_ID["agents"] ?? "";
+
+const rowOf = (id: OperationId): Row => ACCESS[id];
+
+/** A body that says nothing, and each that needs more than the operation itself. */
+const bodiesOf = (row: Row): readonly object[] => [
+  {},
+  ...(row.who === "anyone" ? [] : (row.variants ?? []).map((variant) => variant.body)),
+];
+
+const toolAnswer = z.object({
+  result: z.object({ isError: z.literal(true), structuredContent: errorBody }).optional(),
+  error: z.object({ code: z.int() }).optional(),
+});
+
+function expectScopeNamed(id: OperationId, code: ErrorCode, named: string | undefined, what: string): void {
+  const row = rowOf(id);
+  const scope = code === "INSUFFICIENT_SCOPE" && row.who === "management" ? row.scope : undefined;
+  expect(named, what).to.equal(scope ?? undefined);
+}
+
+/** MCP writes of an organization that fit into a minute, whoever makes them (decisions.md section 9). */
+const WRITES_BEFORE_A_PAUSE = 15;
+
+describe("who may do what: the whole matrix, made of the registry", function () {
+  this.timeout(120_000);
+  let service: TestService;
+  let passAMinute: () => void;
+  let world: World;
+  let bearers: readonly Bearer[];
+  let cases = 0;
+
+  before(async () => {
+    ({ service, passAMinute } = await serviceWithClock());
+    world = await newWorld(service);
+    bearers = [
+      ...strangers,
+      ...(await agentKeysOf(world)),
+      ...(await organizationKeysOf(world)),
+      ...(await peopleOf(world)),
+    ];
+  });
+  after(async () => {
+    process.stdout.write(`    ${cases} cases of who may do what\n`);
+    await service.stop();
+  });
+
+  async function overRest(id: OperationId, bearer: Bearer, body: object): Promise<void> {
+    const { http } = operations[id];
+    if (http === null) return;
+    const path = http.path.replace(":id", anyIdFor(http.path));
+    const sent = http.method === "get" ? {} : { body: { ...body, ...UNKNOWN_FIELD, idempotencyKey: "k" } };
+    const answer = await new Api(service.baseUrl).call(http.method.toUpperCase(), `${path}?no=such`, {
+      token: bearer.token,
+      ...sent,
+    });
+    const expected = refusalOf(rowOf(id), bearer.credential, body) ?? "VALIDATION_FAILED";
+    const what = `${id} ${JSON.stringify(body)} by ${bearer.name}`;
+    const { error, requiredScope } = errorBody.parse(answer.body);
+    expect([answer.status, error], what).to.deep.equal([ERRORS[expected].status, expected]);
+    expectScopeNamed(id, expected, requiredScope, what);
+    cases += 1;
+  }
+
+  it("the table names every operation, and no operation that is not there", () => {
+    expect(Object.keys(ACCESS).toSorted()).to.deep.equal(operationList.map(([id]) => id).toSorted());
+  });
+
+  for (const [id] of operationList) {
+    it(`REST: ${id} is answered as the table says, whoever asks`, async () => {
+      for (const body of bodiesOf(rowOf(id))) {
+        for (const bearer of bearers) await overRest(id, bearer, body);
+      }
+    });
+  }
+
+  const keys = () => bearers.filter(({ credential }) => /agent|organization key/.test(credential.kind));
+
+  /** Calls a tool without the SDK's client, which would refuse wrong arguments itself. */
+  async function overMcp(name: string, id: OperationId, bearer: Bearer): Promise<void> {
+    const { tool } = operations[id];
+    const idName = tool?.idName ?? null;
+    const plural = idName === "transactionId" ? "payments" : "agents";
+    const idArgument = idName === null ? {} : { [idName]: ANY_ID[plural] };
+    const args = { ...idArgument, ...UNKNOWN_FIELD, idempotencyKey: "k" };
+    const answer = await new Api(service.baseUrl).call("POST", "/mcp", {
+      token: bearer.token,
+      headers: { accept: "application/json, text/event-stream" },
+      body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } },
+    });
+    const what = `${name} by ${bearer.name}`;
+    cases += 1;
+    if (bearer.credential.kind === "paused agent") {
+      return void expect([answer.status, answer.body], what).to.deep.include.members([403]);
+    }
+    const { result } = toolAnswer.parse(answer.body);
+    const expected = refusalOf(rowOf(id), bearer.credential, {}) ?? "VALIDATION_FAILED";
+    expect(result?.structuredContent.error, what).to.equal(expected);
+    expectScopeNamed(id, expected, result?.structuredContent.requiredScope, what);
+  }
+
+  it("MCP: every tool is answered as the table says, whichever key asks; the other band is WRONG_CREDENTIAL", async () => {
+    let writes = 0;
+    for (const [id, { tool }] of operationList) {
+      if (tool === null) continue;
+      for (const bearer of keys()) {
+        const writesIt = bandOf(tool.name) === "management" && !tool.hints.readOnly;
+        if (writesIt && bearer.credential.kind === "organization key") writes += 1;
+        if (writes === WRITES_BEFORE_A_PAUSE) {
+          passAMinute();
+          writes = 0;
+        }
+        await overMcp(tool.name, id, bearer);
+      }
+    }
+  });
+
+  it("MCP: a key is shown exactly the tools that it may call; people and strangers have no band: 401", async () => {
+    for (const bearer of bearers) {
+      passAMinute();
+      const answer = await new Api(service.baseUrl).call("POST", "/mcp", {
+        token: bearer.token,
+        headers: { accept: "application/json, text/event-stream" },
+        body: { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} },
+      });
+      cases += 1;
+      const { kind } = bearer.credential;
+      if (kind !== "agent" && kind !== "organization key") {
+        expect(answer.status, bearer.name).to.equal(kind === "paused agent" ? 403 : 401);
+        continue;
+      }
+      const listed = z
+        .object({ result: z.object({ tools: z.array(z.object({ name: z.string() })) }) })
+        .parse(answer.body).result.tools;
+      const allowed = operationList.flatMap(([id, { tool }]) =>
+        tool !== null && refusalOf(rowOf(id), bearer.credential, {}) === null ? [tool.name] : [],
+      );
+      expect(
+        listed.map(({ name }) => name),
+        bearer.name,
+      ).to.deep.equal(allowed);
+    }
+  });
+});

@@ -1,0 +1,108 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { authCollections } from "../../server/auth/documents.ts";
+import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
+import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
+import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { elevate, newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import type { Credential } from "./oracle.ts";
+
+/** A bearer of a credential, and the name that a failure shows. */
+export interface Bearer {
+  readonly name: string;
+  readonly token: string | undefined;
+  readonly credential: Credential;
+}
+
+export type BindingChoice =
+  { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
+
+const minted = z.object({ key: z.string() });
+const signedIn = z.object({ token: z.string() });
+
+/** Mints an organization's key as its stepped-up owner does. */
+export async function mintKey(
+  world: World,
+  scopes: readonly OrganizationScope[],
+  binding: BindingChoice = { type: "organization" },
+): Promise<string> {
+  await elevate(world);
+  const body = { name: scopes.join(" "), scopes, binding };
+  const answer = await world.service.api.call("POST", "/v1/organization-keys", { token: world.token, body });
+  return minted.parse(answer.body).key;
+}
+
+/** A session of a new person with that role. Of two sessions of one role only one has stepped up. */
+async function sessionOf(world: World, role: Role, steppedUp: boolean): Promise<string> {
+  const { organizationId } = world.organization;
+  const { sessions, users } = authCollections(world.service.db);
+  const owner = await users.findOne({ organizationId });
+  if (owner === null) throw new Error("an organization has its owner");
+  const email = `${role}-${randomUUID()}@example.com`;
+  const user = { ...owner, _id: randomUUID(), email, emailNormalized: email, role };
+  await users.insertOne(user);
+  const body = { email, password: PASSWORD };
+  const answer = await world.service.api.call("POST", "/v1/auth/sign-in", { body });
+  const stepUpExpiresAt = steppedUp ? new Date(Date.now() + 300_000) : null;
+  await sessions.updateMany({ userId: user._id }, { $set: { stepUpExpiresAt } });
+  return signedIn.parse(answer.body).token;
+}
+
+/** A service whose clock the test moves on, so that limits of a minute do not get in the matrix's way. */
+export async function serviceWithClock(): Promise<{ service: TestService; passAMinute: () => void }> {
+  let aheadMs = 0;
+  const service = await startTestService({ clock: () => new Date(Date.now() + aheadMs) });
+  return { service, passAMinute: () => void (aheadMs += 60_000) };
+}
+
+export async function peopleOf(world: World): Promise<Bearer[]> {
+  const roles: readonly Role[] = ["owner", "admin", "member"];
+  const kinds = roles.flatMap((role) => [true, false].map((steppedUp) => ({ role, steppedUp })));
+  return Promise.all(
+    kinds.map(async ({ role, steppedUp }) => ({
+      name: `${role}, ${steppedUp ? "stepped up" : "not stepped up"}`,
+      token: await sessionOf(world, role, steppedUp),
+      credential: { kind: "session", role, steppedUp } as const,
+    })),
+  );
+}
+
+/** A key for each single scope, and one with all of them. */
+export async function organizationKeysOf(world: World): Promise<Bearer[]> {
+  const choices = [...ORGANIZATION_SCOPES.map((scope) => [scope]), [...ORGANIZATION_SCOPES]];
+  return Promise.all(
+    choices.map(async (scopes) => ({
+      name: `organization key with ${scopes.join(" ")}`,
+      token: await mintKey(world, scopes),
+      credential: { kind: "organization key", scopes } as const,
+    })),
+  );
+}
+
+/** A key for each single tool, one with the full set, and that of a paused agent. */
+export async function agentKeysOf(world: World): Promise<Bearer[]> {
+  const scoped = AGENT_TOOLS.map(async (tool): Promise<Bearer> => {
+    const { key } = await world.agent({ scopes: [tool] });
+    return { name: `agent with ${tool}`, token: key, credential: { kind: "agent", tools: [tool] } };
+  });
+  const full = await world.agent();
+  const paused = await pausedAgent(world);
+  return [
+    { name: "agent", token: full.key, credential: { kind: "agent", tools: null } },
+    { name: "paused agent", token: paused.key, credential: { kind: "paused agent" } },
+    ...(await Promise.all(scoped)),
+  ];
+}
+
+async function pausedAgent(world: World): Promise<TestAgent> {
+  const agent = await world.agent();
+  await world.api.ok("pauseAgent", 200, { token: world.token, id: agent.id });
+  return agent;
+}
+
+export const strangers: readonly Bearer[] = [
+  { name: "nobody", token: undefined, credential: { kind: "none" } },
+  { name: "a made-up key", token: "sk_svc_live_nobody", credential: { kind: "made up" } },
+];
+
+export const newMatrixWorld = (service: TestService): Promise<World> => newWorld(service);
