@@ -2,37 +2,52 @@ import type { CpuMs } from "./cpu.ts";
 
 /** What is compared with what. */
 
-export const SYSTEMS = ["bare", "payments", "plain"] as const;
+export const SYSTEMS = ["bare", "payments", "plain", "bare-read", "key-read", "session-read"] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
 export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   bare: "bare updates",
   payments: "payments",
   plain: "plain endpoint",
+  "bare-read": "bare read",
+  "key-read": "read by a key",
+  "session-read": "read by a session",
 };
 
-export const CASES = ["one", "spread-16", "spread-50", "hot"] as const;
+export const CASES = ["one", "spread-16", "spread-50", "hot", "read-1", "read-50"] as const;
 export type CaseName = (typeof CASES)[number];
 
 export interface Case {
   readonly name: CaseName;
   readonly title: string;
   readonly connections: number;
+  readonly systems: readonly SystemName[];
   /** Whether the requests go round all agents, or to a single one. */
   readonly agents: "spread" | "hot";
   /** Measured this many times as long as asked for. */
   readonly lengths: number;
 }
 
+const PAYING: readonly SystemName[] = ["bare", "payments", "plain"];
+const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"];
+
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
 
 export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
-  one: { name: "one", title: "1 connection, 50 agents", connections: 1, agents: "spread", lengths: 1 },
+  one: {
+    name: "one",
+    title: "1 connection, 50 agents",
+    connections: 1,
+    systems: PAYING,
+    agents: "spread",
+    lengths: 1,
+  },
   "spread-16": {
     name: "spread-16",
     title: "16 connections, 50 agents",
     connections: 16,
+    systems: PAYING,
     agents: "spread",
     lengths: 1,
   },
@@ -40,11 +55,35 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     name: "spread-50",
     title: "50 connections, 50 agents",
     connections: 50,
+    systems: PAYING,
     agents: "spread",
     lengths: 1,
   },
   // Long enough for its actor to roll over.
-  hot: { name: "hot", title: "50 connections, 1 agent", connections: 50, agents: "hot", lengths: 2 },
+  hot: {
+    name: "hot",
+    title: "50 connections, 1 agent",
+    connections: 50,
+    systems: PAYING,
+    agents: "hot",
+    lengths: 2,
+  },
+  "read-1": {
+    name: "read-1",
+    title: "a read, 1 connection",
+    connections: 1,
+    systems: READING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "read-50": {
+    name: "read-50",
+    title: "a read, 50 connections",
+    connections: 50,
+    systems: READING,
+    agents: "spread",
+    lengths: 1,
+  },
 };
 
 /** What the generator saw of a load. */

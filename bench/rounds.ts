@@ -72,6 +72,7 @@ export class Rounds {
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const each of options.cases.map((name) => ALL_CASES[name])) {
         for (const [name, system] of systems) {
+          if (!each.systems.includes(name)) continue;
           const measured = await this.#measure(name, system, each);
           onProgress(
             `round ${String(round)} of ${String(options.rounds)} · ${progressOf(each.title, name, measured)}`,

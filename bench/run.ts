@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
-import type { SystemName } from "./cases.ts";
+import { ALL_CASES, type SystemName } from "./cases.ts";
 import { Child } from "./child.ts";
 import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
@@ -11,6 +11,7 @@ import { Rounds, type Systems } from "./rounds.ts";
 import { startBare } from "./systems/bare.ts";
 import { startPayments } from "./systems/payments.ts";
 import { startPlain } from "./systems/plain.ts";
+import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
 import type { Site, System } from "./systems/system.ts";
 import { judge } from "./targets.ts";
 
@@ -20,6 +21,9 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   bare: startBare,
   payments: startPayments,
   plain: startPlain,
+  "bare-read": startBareRead,
+  "key-read": startKeyRead,
+  "session-read": startSessionRead,
 };
 
 /** What is to be undone at the end, the last first. */
@@ -108,7 +112,8 @@ async function connectTemporal({ temporal }: RunningEngines, undo: Undo): Promis
 
 async function startSystems(options: BenchOptions, site: Site, undo: Undo, say: Say): Promise<Systems> {
   const systems = new Map<SystemName, System>();
-  for (const name of options.systems) {
+  const needed = new Set(options.cases.flatMap((name) => ALL_CASES[name].systems));
+  for (const name of options.systems.filter((each) => needed.has(each))) {
     say(`${name}: starting`);
     const system = await START[name](site);
     undo.add(() => system.stop());

@@ -1,8 +1,8 @@
-import type { CaseName, Measurement, SystemName } from "./cases.ts";
+import { type CaseName, type Measurement, SYSTEM_TITLES, type SystemName } from "./cases.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 
-/** What issue 4 sets, and what was reached; `value` is null where this run did not measure it. */
+/** What the issues set, and what was reached; `value` is null where this run did not measure it. */
 export interface Target {
   readonly name: string;
   readonly limit: number;
@@ -36,6 +36,14 @@ class Results {
         return beside === undefined ? Number.NaN : figure(measured) / figure(beside);
       }),
     );
+  }
+
+  /** What a system's requests take longer at the median than another's: of each round, and of these the median. */
+  beyondMs(name: CaseName, system: SystemName, bare: SystemName): number | null {
+    const rounds = this.of(name, system)?.rounds;
+    const beside = this.of(name, bare)?.rounds;
+    if (rounds === undefined || beside === undefined) return null;
+    return median(rounds.map(({ p50Ms }, round) => p50Ms - (beside[round]?.p50Ms ?? Number.NaN)));
   }
 
   slowestMs(name: CaseName): number | null {
@@ -76,7 +84,19 @@ function slowestOfHotAgent(results: Results): Target {
   return slowest.passed === true && rollOvers === 0 ? { ...slowest, passed: null } : slowest;
 }
 
-/** Judges a run by the targets of the issue. */
+/** What authentication and limits cost a request: a read by each credential, beyond the same read without. */
+const costOfAuthentication = (results: Results): Target[] =>
+  (["key-read", "session-read"] as const).map((system) =>
+    target(
+      `p50 of a ${SYSTEM_TITLES[system]} beyond the bare read`,
+      results.beyondMs("read-1", system, "bare-read"),
+      "<=",
+      1.5,
+      " ms",
+    ),
+  );
+
+/** Judges a run by the targets of the issues. */
 export function judge(series: readonly Series[]): Target[] {
   const results = new Results(series);
   return [
@@ -100,5 +120,6 @@ export function judge(series: readonly Series[]): Target[] {
     ...(["spread-16", "spread-50", "hot"] as const).map((name) =>
       target(`history events per payment, ${name}`, results.eventsPerPayment(name), "<=", 10, ""),
     ),
+    ...costOfAuthentication(results),
   ];
 }

@@ -17,7 +17,7 @@ export class LoadClient {
 
   /** Null for a 2xx, else what went wrong. Never throws. */
   send(template: RequestTemplate): Promise<string | null> {
-    const { path } = template;
+    const { method = "POST", path } = template;
     const body =
       template.body === null ? "" : JSON.stringify({ ...template.body, idempotencyKey: randomUUID() });
     const headers = {
@@ -27,7 +27,7 @@ export class LoadClient {
     };
     return new Promise((resolve) => {
       const outgoing = request(
-        { agent: this.#agent, host: HOST, port: this.#port, method: "POST", path, headers },
+        { agent: this.#agent, host: HOST, port: this.#port, method, path, headers },
         (incoming) => {
           const status = incoming.statusCode ?? 0;
           const ok = status >= 200 && status < 300;

@@ -1,5 +1,7 @@
 /** A request that is sent over and over; with a body, each time under a fresh idempotency key. */
 export interface RequestTemplate {
+  /** POST unless it is said. */
+  readonly method?: "GET";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>> | null;

@@ -16,21 +16,28 @@ export interface CreateAgents {
 const session = z.object({ token: z.string() });
 const created = z.object({ agent: z.object({ id: z.string() }), apiKey: z.string() });
 
+/** The body of a 2xx; throws for anything else. */
+export async function postTo(
+  port: number,
+  path: string,
+  body: unknown,
+  token: string | null,
+): Promise<unknown> {
+  const response = await fetch(`http://127.0.0.1:${String(port)}${path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${path}: ${String(response.status)} ${await response.text()}`);
+  return response.json();
+}
+
 /** Agents that may pay as much as they like without a person, made over REST by the owner. */
 export async function createAgents({ port, owner, teamId, count }: CreateAgents): Promise<PayingAgent[]> {
-  const post = async (path: string, body: unknown, token: string | null): Promise<unknown> => {
-    const response = await fetch(`http://127.0.0.1:${String(port)}${path}`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-      },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${path}: ${String(response.status)} ${await response.text()}`);
-    return response.json();
-  };
-  const { token } = session.parse(await post("/v1/auth/sign-in", owner, null));
+  const { token } = session.parse(await postTo(port, "/v1/auth/sign-in", owner, null));
   const agents: PayingAgent[] = [];
   for (let number = 1; number <= count; number += 1) {
     const body = {
@@ -39,7 +46,7 @@ export async function createAgents({ port, owner, teamId, count }: CreateAgents)
       budgetCents: BUDGET_CENTS,
       autoApprovalThresholdCents: null,
     };
-    const { agent, apiKey } = created.parse(await post("/v1/agents", body, token));
+    const { agent, apiKey } = created.parse(await postTo(port, "/v1/agents", body, token));
     agents.push({ id: agent.id, apiKey });
   }
   return agents;

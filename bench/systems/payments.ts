@@ -10,7 +10,7 @@ import type { PaymentsConfig } from "../processes/payments.ts";
 import { auditPayments } from "./payments-audit.ts";
 import { createAgents, type PayingAgent } from "./payments-agents.ts";
 import type { Site, System } from "./system.ts";
-import { databaseOf, ORDER, portOf } from "./system.ts";
+import { ORDER, portOf, serviceEnvironment } from "./system.ts";
 
 /** Longer than the actor leaves a confirmation out before it acts by itself (10 s). */
 const SETTLE_MS = 30_000;
@@ -18,7 +18,7 @@ const SETTLE_POLL_MS = 500;
 
 /** (b) The service itself, whole: payments by card over REST. */
 export async function startPayments(site: Site): Promise<System> {
-  const env = environmentOf(site);
+  const env = serviceEnvironment(site, "bench_payments");
   const config: PaymentsConfig = { env, logFile: join(site.dataDir, "logs", "payments.log") };
   const { profileDir, temporal } = site;
   const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
@@ -54,15 +54,6 @@ export async function startPayments(site: Site): Promise<System> {
     },
   };
 }
-
-const environmentOf = (site: Site): NodeJS.ProcessEnv => ({
-  MONGODB_URI: databaseOf(site.mongodbUri, "bench_payments"),
-  TEMPORAL_ADDRESS: site.temporalAddress,
-  TEMPORAL_NAMESPACE: site.temporalNamespace,
-  TEMPORAL_TASK_QUEUE: "bench-payments",
-  MASTER_KEY: "a-master-key-for-the-bench-long-enough-to-be-one",
-  PORT: "0",
-});
 
 async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number): Promise<PayingAgent[]> {
   const owner = { email: "owner@example.com", password: "correct horse battery staple" };

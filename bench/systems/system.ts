@@ -55,3 +55,13 @@ export function portOf(port: number | null): number {
   if (port === null) throw new Error("a system without a port");
   return port;
 }
+
+/** What a service of the bench's own is told: a database and a task queue of that name on the shared engines. */
+export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv => ({
+  MONGODB_URI: databaseOf(site.mongodbUri, name),
+  TEMPORAL_ADDRESS: site.temporalAddress,
+  TEMPORAL_NAMESPACE: site.temporalNamespace,
+  TEMPORAL_TASK_QUEUE: name.replaceAll("_", "-"),
+  MASTER_KEY: "a-master-key-for-the-bench-long-enough-to-be-one",
+  PORT: "0",
+});

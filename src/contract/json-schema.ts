@@ -17,11 +17,27 @@ export function jsonSchemaOf(schema: z.ZodType, refPrefix: string): NamedJsonSch
     $schema: _dialect,
     $defs = {},
     ...rest
-  } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
+  } = z.toJSONSchema(schema, {
+    io: "input",
+    unrepresentable: "any",
+    override: ({ jsonSchema }) => flattenNullable(jsonSchema),
+  });
   const document: unknown = JSON.parse(
     JSON.stringify({ schema: rest, named: $defs }).replaceAll('"$ref":"#/$defs/', `"$ref":"${refPrefix}`),
   );
   return parts.parse(document);
+}
+
+/**
+ * A value or null as one schema of two types, in place. The same to a validator, and not a union to those that drop
+ * unions from a tool's input.
+ */
+function flattenNullable(schema: z.core.JSONSchema.BaseSchema): void {
+  const [value, none, ...others] = schema.anyOf ?? [];
+  if (typeof value !== "object" || typeof none !== "object" || others.length > 0) return;
+  if (none.type !== "null" || typeof value.type !== "string" || value.enum !== undefined) return;
+  delete schema.anyOf;
+  Object.assign(schema, { ...value, ...schema, type: [value.type, "null"] });
 }
 
 const parts = z.object({

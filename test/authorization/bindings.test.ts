@@ -43,6 +43,8 @@ interface Key {
   readonly coversProject: (projectId: string) => boolean;
 }
 
+const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
+
 describe("a key acts only inside its binding", function () {
   this.timeout(60_000);
   let world: World;
@@ -160,7 +162,6 @@ describe("a key acts only inside its binding", function () {
   }
 
   it("only a key of the organization creates projects; a project's creates teams in its own by default, a team's none", async () => {
-    const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
     const [ofOrganization, ofProject, ofTeam] = keys.map(({ token }) => token);
     await world.api.ok("createProject", 201, { token: ofOrganization, ...create() });
     for (const token of [ofProject, ofTeam]) {

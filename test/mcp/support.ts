@@ -4,7 +4,7 @@ import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { z } from "zod";
 import { derivedTools } from "../../server/mcp/tools.ts";
-import type { AgentTool } from "../../src/contract/tool-names.ts";
+import type { AgentTool, ManagementTool } from "../../src/contract/tool-names.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import { operations } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
@@ -18,7 +18,7 @@ export interface ToolResult {
 const textOnly = z.tuple([z.strictObject({ type: z.literal("text"), text: z.string() })]);
 const record = z.record(z.string(), z.unknown());
 
-/** A real MCP client with an agent's key; it has listed the tools, so it validates every structured result. */
+/** A real MCP client with a key; it has listed the tools, so it validates every structured result. */
 export class McpCaller {
   readonly client: Client;
 
@@ -37,7 +37,10 @@ export class McpCaller {
   }
 
   /** Calls a tool and holds the result against the contract: text and structured content agree, its schema too. */
-  async call(name: AgentTool, args: Readonly<Record<string, unknown>> = {}): Promise<ToolResult> {
+  async call(
+    name: AgentTool | ManagementTool,
+    args: Readonly<Record<string, unknown>> = {},
+  ): Promise<ToolResult> {
     const result = CallToolResultSchema.parse(await this.client.callTool({ name, arguments: { ...args } }));
     const [{ text }] = textOnly.parse(result.content);
     const body = record.parse(result.structuredContent);
@@ -51,13 +54,21 @@ export class McpCaller {
   }
 
   /** The body of a call that must succeed, parsed. */
-  async ok<S extends z.ZodType>(output: S, name: AgentTool, args: Readonly<Record<string, unknown>> = {}) {
+  async ok<S extends z.ZodType>(
+    output: S,
+    name: AgentTool | ManagementTool,
+    args: Readonly<Record<string, unknown>> = {},
+  ) {
     const { body, isError } = await this.call(name, args);
     expect(isError, JSON.stringify(body)).to.equal(false);
     return output.parse(body);
   }
 
-  async refused(name: AgentTool, code: ErrorCode, args: Readonly<Record<string, unknown>> = {}) {
+  async refused(
+    name: AgentTool | ManagementTool,
+    code: ErrorCode,
+    args: Readonly<Record<string, unknown>> = {},
+  ) {
     const { body, isError } = await this.call(name, args);
     expect([isError, body["error"]], JSON.stringify(body)).to.deep.equal([true, code]);
     return errorBody.parse(body);
