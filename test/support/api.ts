@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { noteSecretsIn } from "./secrets.ts";
 import { agent, approval, payment } from "../../src/contract/records.ts";
 
 export interface Answer {
@@ -39,6 +40,8 @@ export class Api {
     });
     const text = await response.text();
     const parsed: unknown = text === "" ? undefined : JSON.parse(text);
+    noteSecretsIn(body);
+    noteSecretsIn(parsed);
     return { status: response.status, headers: response.headers, body: parsed };
   }
 

@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { listProcesses, type ProcessLine, signalProcess, waitForEnd } from "../../src/engines/processes.ts";
 import { readRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
+import { expectNoSecrets } from "./secrets.ts";
 
 /** Real processes of the service, started, killed and started again by tests. */
 
@@ -259,6 +260,7 @@ export class ServiceProcess {
     await this.#child?.end("SIGKILL");
     for (const { pid } of await this.processes()) signalProcess(pid, "SIGKILL");
     await this.untilNothingRuns(END_MS);
+    await expectNoSecrets(this.dataDir);
     if (process.env["KEEP_DIRS"] === undefined)
       await rm(this.dataDir, { recursive: true, force: true, maxRetries: 5 });
   }

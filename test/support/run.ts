@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startEngines } from "../../src/engines/start.ts";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
+import { plant, scanRun } from "./secret-scan.ts";
 import { shardResult, type ShardResult } from "./shard-result.ts";
 
 /**
@@ -12,7 +13,8 @@ import { shardResult, type ShardResult } from "./shard-result.ts";
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
  *
  * The files run in two processes side by side: those that mostly start and kill processes of their own, and the
- * rest. The second one's output is shown when the first one's is complete.
+ * rest. The second one's output is shown when the first one's is complete. At the end the files of the engines and
+ * the logs are searched for secrets, which counts as one test more.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
@@ -26,8 +28,13 @@ const engines = await startEngines({
   onProgress: say,
   onUnexpectedExit: (engine, detail) => say(`the tests' ${engine} ended: ${detail}`),
 });
+const logDir = join(dataDir, "logs");
+const secretsDir = await mkdtemp(join(tmpdir(), "spending-control-secrets-"));
+process.env["TEST_SECRETS_FILE"] = join(secretsDir, "noted");
+const planted = await plant(engines, logDir);
 const env = {
   ...process.env,
+  TEST_LOG_DIR: logDir,
   TEST_MONGODB_URI: engines.mongodb.uri,
   TEST_TEMPORAL_ADDRESS: engines.temporal.address,
   TEST_TEMPORAL_NAMESPACE: engines.temporal.namespace,
@@ -47,9 +54,12 @@ const [first, second] = await Promise.all([
 ]);
 process.stdout.write(second.output);
 await engines.stop();
+const leaks = await scanRun(dataDir, planted, say);
+for (const leak of leaks) say(`  SECRET: ${leak}`);
 await rm(dataDir, { recursive: true, force: true });
-const passed = first.passed + second.passed;
-const failed = first.failed + second.failed;
+await rm(secretsDir, { recursive: true, force: true });
+const passed = first.passed + second.passed + (leaks.length === 0 ? 1 : 0);
+const failed = first.failed + second.failed + (leaks.length === 0 ? 0 : 1);
 say(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 

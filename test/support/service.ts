@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { Db } from "mongodb";
 import type { EffectDependencies } from "../../activities/effects.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
@@ -6,7 +7,7 @@ import type { CreatedOrganization } from "../../server/auth/create-organization.
 import { readConfig } from "../../server/config.ts";
 import type { Addresses, Connections } from "../../server/connections.ts";
 import { listen } from "../../server/http/server.ts";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger, type Logger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
 
@@ -44,6 +45,10 @@ function required(name: string): string {
   return value;
 }
 
+/** Everything that a service says goes into a file, which the run searches for secrets at its end. */
+export const testLogger = (name: string): Logger =>
+  createLogger({ level: "trace", file: join(required("TEST_LOG_DIR"), `${name}.log`) });
+
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const id = `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
@@ -75,7 +80,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     http,
     baseUrl,
     mcpUrl: baseUrl,
-    logger: createLogger({ level: process.env["TEST_LOG_LEVEL"] ?? "fatal", file: null }),
+    logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
   });

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { createOrganization } from "../../../server/admin/create-organization.ts";
 import { readAddresses, readConfig } from "../../../server/config.ts";
 import { listen } from "../../../server/http/server.ts";
-import { createLogger, type Logger } from "../../../server/logger.ts";
+import type { Logger } from "../../../server/logger.ts";
 import { startRoles } from "../../../server/roles.ts";
 import { Api } from "../../support/api.ts";
-import { PASSWORD, type TestOrganization, type TestService } from "../../support/service.ts";
+import { PASSWORD, testLogger, type TestOrganization, type TestService } from "../../support/service.ts";
 
 export interface ServiceOn {
   /** Names the engines, the database and the task queue. */
@@ -26,7 +26,7 @@ export async function startServiceOn({ env, logger, worker = true }: ServiceOn):
     http,
     baseUrl,
     mcpUrl: baseUrl,
-    logger: logger ?? createLogger({ level: process.env["TEST_LOG_LEVEL"] ?? "fatal", file: null }),
+    logger: logger ?? testLogger(`own-${randomUUID()}`),
     clock: () => new Date(),
   });
   const { connections } = running;
