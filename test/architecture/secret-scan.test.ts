@@ -1,0 +1,46 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { formatApiKey } from "../../src/domain/api-key.ts";
+import { scanForSecrets } from "../support/secrets.ts";
+
+const part = (length: number): string => randomBytes(length).toString("base64url").slice(0, length);
+const totp = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
+const jwt = `eyJ${part(30)}.eyJ${part(200)}.${part(86)}`;
+const refreshToken = `018f0000-0000-7000-8000-000000000000.${part(43)}.${part(43)}`;
+
+/** What lies in a file, and what the scan must say of it. */
+const ROWS: readonly (readonly [string, string, RegExp | null])[] = [
+  ["an agent's key", formatApiKey("agent", randomBytes), /^a key/],
+  ["an organization's key", formatApiKey("organization", randomBytes), /^a key/],
+  ["a session token", jwt, /^a session token/],
+  ["a refresh token", refreshToken, /^a refresh token/],
+  ["a TOTP secret within a longer run of its alphabet", `AAAA${totp}BBBB`, /^a TOTP secret/],
+  ["a password", "hunter2 hunter2 hunter2", /^a password/],
+  ["what only looks like a key", `sk_svc_live_${"0".repeat(46)}`, null],
+  ["a TOTP secret that nobody noted", "K".repeat(32), null],
+];
+
+describe("the search for secrets finds what it looks for, so that finding nothing means something", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "spending-control-scan-"));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  for (const [what, text, expected] of ROWS) {
+    it(`${what}, in the middle of binary data and across two chunks`, async () => {
+      const noted = new Set([totp, "hunter2 hunter2 hunter2"]);
+      const chunk = 8 * 1024 * 1024;
+      for (const before of [100, chunk - 10]) {
+        const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text), Buffer.alloc(100)]);
+        await writeFile(join(folder, "data.wt"), bytes);
+        const { leaks } = await scanForSecrets(folder, noted);
+        if (expected === null) expect(leaks).to.deep.equal([]);
+        else expect(leaks[0]?.what).to.match(expected);
+      }
+    });
+  }
+});
