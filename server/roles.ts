@@ -81,9 +81,9 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 }
 
 function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { baseUrl, clock, config, http, logger, mcpUrl } = options;
+  const { baseUrl, clock, config, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
-  const { approvalWindowSeconds } = config;
+  const { approvalWindowSeconds, trustedProxies } = config;
   return startService({
     http,
     connections,
@@ -92,6 +92,9 @@ function runService(options: RoleOptions, connections: Connections, core: Core, 
     baseUrl,
     mcpUrl,
     approvalWindowSeconds,
+    trustedProxies,
+    // A server without a worker of its own is one of several.
+    oneOfSeveral: !roles.worker,
     clock,
     logger,
   });
