@@ -11,9 +11,8 @@ import { Admission } from "./http/admission.ts";
 import { createApp } from "./http/app.ts";
 import type { HttpServer } from "./http/server.ts";
 import { KeyUse } from "./key-use.ts";
+import type { Counts } from "./limits/counts.ts";
 import { Limits } from "./limits/limits.ts";
-import { MemoryCounts } from "./limits/memory-counts.ts";
-import { MongoCounts } from "./limits/mongo-counts.ts";
 import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
@@ -31,8 +30,7 @@ export interface ServiceOptions {
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
-  /** Whether other server processes answer for the same service, so that requests are counted together. */
-  readonly oneOfSeveral: boolean;
+  readonly counts: Counts;
   readonly clock: () => Date;
   readonly logger: Logger;
 }
@@ -84,10 +82,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
   });
+  const { organizations } = authCollections(db);
   const limits = new Limits({
-    counts: options.oneOfSeveral ? await MongoCounts.on(db) : new MemoryCounts(),
+    counts: options.counts,
     clock,
-    organizations: authCollections(db).organizations,
+    findOrganization: (_id) => organizations.findOne({ _id }),
   });
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { Collection } from "mongodb";
 import {
   ANONYMOUS_PER_MINUTE,
   MCP_MANAGEMENT_WRITES_PER_MINUTE,
@@ -9,13 +8,12 @@ import {
 } from "../../src/contract/rate-classes.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
-import type { OrganizationDocument } from "../auth/documents.ts";
 import { normalizeEmail } from "../auth/email.ts";
 import type { Caller } from "../authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
 import type { Counts } from "./counts.ts";
 import { firstExceeded, Minutes, type Standing } from "./minutes.ts";
-import { limitsOf, Plans, type Surface } from "./plans.ts";
+import { type FindOrganization, limitsOf, Plans, type Surface } from "./plans.ts";
 
 /** Whose request it is, and from where. */
 export interface Requester {
@@ -28,7 +26,7 @@ export interface Requester {
 export interface LimitsDependencies {
   readonly counts: Counts;
   readonly clock: () => Date;
-  readonly organizations: Collection<OrganizationDocument>;
+  readonly findOrganization: FindOrganization;
 }
 
 /** Every limit per minute (management-api.md section 8, decisions.md section 9), apart from HTTP. */
@@ -36,9 +34,9 @@ export class Limits {
   readonly #minutes: Minutes;
   readonly #plans: Plans;
 
-  constructor({ clock, counts, organizations }: LimitsDependencies) {
+  constructor({ clock, counts, findOrganization }: LimitsDependencies) {
     this.#minutes = new Minutes(counts, clock);
-    this.#plans = new Plans(organizations, clock);
+    this.#plans = new Plans(findOrganization, clock);
   }
 
   /** Counts requests of a known caller by its organization's plan; `principal` is null where it was refused. */

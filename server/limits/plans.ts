@@ -1,4 +1,3 @@
-import type { Collection } from "mongodb";
 import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
 import { within } from "../../activities/within.ts";
 import type { OrganizationDocument } from "../auth/documents.ts";
@@ -23,6 +22,8 @@ export function limitsOf({ plan, restPerMinute, mcpPerMinute }: OrganizationDocu
   return { rest: restPerMinute ?? limits.rest, mcp: mcpPerMinute ?? limits.mcp };
 }
 
+export type FindOrganization = (id: string) => Promise<OrganizationDocument | null>;
+
 interface Kept {
   readonly limits: Promise<PlanLimits>;
   readonly until: number;
@@ -30,12 +31,12 @@ interface Kept {
 
 /** The limits of agents' organizations, which their keys don't carry: a read per organization and 10 s, not per request. */
 export class Plans {
-  readonly #organizations: Collection<OrganizationDocument>;
+  readonly #find: FindOrganization;
   readonly #clock: () => Date;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(organizations: Collection<OrganizationDocument>, clock: () => Date) {
-    this.#organizations = organizations;
+  constructor(find: FindOrganization, clock: () => Date) {
+    this.#find = find;
     this.#clock = clock;
   }
 
@@ -58,7 +59,7 @@ export class Plans {
   }
 
   async #read(organizationId: string): Promise<PlanLimits> {
-    const organization = await this.#organizations.findOne({ _id: organizationId });
+    const organization = await this.#find(organizationId);
     if (organization === null) throw new Error(`there is no organization ${organizationId}`);
     return limitsOf(organization);
   }

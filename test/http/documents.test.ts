@@ -82,8 +82,8 @@ describe("what the service says of itself", () => {
     collect(api);
     expect(references).not.to.have.lengthOf(0);
     for (const ref of new Set(references)) {
-      const name = /^#\/components\/schemas\/(\w+)$/.exec(ref)?.[1] ?? "";
-      expect(Object.keys(api.components.schemas), ref).to.include(name);
+      const [, kind, name] = /^#\/components\/(schemas|headers)\/([\w-]+)$/.exec(ref) ?? [];
+      expect(Object.keys(api.components[kind === "headers" ? kind : "schemas"]), ref).to.include(name);
     }
     expect(JSON.stringify(api)).not.to.match(/"\$(defs|schema|id)"/);
   });

@@ -6,6 +6,7 @@ import type { CreatedOrganization, CreateOrganizationInput } from "../../server/
 import { readConfig } from "../../server/config.ts";
 import type { Addresses, Connections } from "../../server/connections.ts";
 import { listen } from "../../server/http/server.ts";
+import type { Counts } from "../../server/limits/counts.ts";
 import { createLogger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
@@ -38,6 +39,7 @@ export interface TestServiceOptions {
   readonly clock?: () => Date;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
   readonly trustedProxies?: string;
+  readonly counts?: Counts;
 }
 
 /** So much that only tests of the limits themselves are ever limited. */
@@ -89,6 +91,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     mcpUrl: baseUrl,
     logger: createLogger({ level: process.env["TEST_LOG_LEVEL"] ?? "fatal", file: null }),
     clock: options.clock ?? (() => new Date()),
+    ...(options.counts === undefined ? {} : { counts: options.counts }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
   });
   const api = new Api(baseUrl);
