@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { createOrganization } from "../../../server/admin/create-organization.ts";
 import { readAddresses, readConfig } from "../../../server/config.ts";
 import { listen } from "../../../server/http/server.ts";
+import type { Counts } from "../../../server/limits/counts.ts";
 import { createLogger, type Logger } from "../../../server/logger.ts";
 import { startRoles } from "../../../server/roles.ts";
 import { Api } from "../../support/api.ts";
@@ -19,11 +20,13 @@ export interface ServiceOn {
   readonly logger?: Logger;
   readonly worker?: boolean;
   readonly clock?: () => Date;
+  readonly counts?: Counts;
 }
 
 /** A service in this process on engines, a database and a task queue that the test names. */
 export async function startServiceOn({
   clock = () => new Date(),
+  counts,
   env: engines,
   logger,
   worker = true,
@@ -42,6 +45,7 @@ export async function startServiceOn({
     mcpUrl: baseUrl,
     logger: logger ?? createLogger({ level: process.env["TEST_LOG_LEVEL"] ?? "fatal", file: null }),
     clock,
+    ...(counts === undefined ? {} : { counts }),
   });
   const { connections } = running;
   const api = new Api(baseUrl);
