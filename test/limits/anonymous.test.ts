@@ -1,8 +1,9 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../server/config.ts";
 import { countedAddress } from "../../server/limits/address.ts";
 import { formatApiKey } from "../../src/domain/api-key.ts";
-import { randomBytes } from "node:crypto";
+import { wire } from "../http/support/wire.ts";
 import { Api, freshAddress } from "../support/api.ts";
 import type { TestService } from "../support/service.ts";
 import {
@@ -26,6 +27,13 @@ const BAD: readonly (() => Record<string, string>)[] = [
   () => ({ authorization: `Bearer ${formatApiKey("agent", randomBytes)}` }),
   () => ({ authorization: `Bearer ${formatApiKey("organization", randomBytes)}` }),
 ];
+
+/** Addresses of one network, each another. */
+const spell = (index: number) => `2001:db8:1:2:${(index + 1).toString(16)}::${index.toString(16)}`;
+
+/** What `TRUSTED_PROXIES` is read as. */
+const proxies = (text: string | undefined) =>
+  readConfig(text === undefined ? {} : { TRUSTED_PROXIES: text }, "127.0.0.1").trustedProxies;
 
 describe("limits of who is nobody, by address", () => {
   let clock: StandingClock;
@@ -129,8 +137,28 @@ describe("limits of who is nobody, by address", () => {
     expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 20 });
   });
 
+  it("headers sent twice are no way round: the last hop counts, and the first credential", async () => {
+    const world = await limitedWorld(service);
+    const address = freshAddress();
+    clock.nextMinute();
+    const raw = (...fields: string[]) =>
+      wire(
+        service.baseUrl,
+        ["GET /v1/agents HTTP/1.1", "Host: x", "Connection: close", ...fields, "", ""].join("\r\n"),
+      );
+    const forwarded = [`X-Forwarded-For: ${freshAddress()}`, `x-forwarded-for: ${address}`];
+    for (const remaining of [99, 98]) {
+      const answer = await raw(...forwarded);
+      expect([answer.status, shown(answer).remaining]).to.deep.equal([401, remaining]);
+    }
+    const [good, bad] = [`Authorization: Bearer ${world.token}`, "authorization: Bearer nobody"];
+    const first = await raw(good, bad, ...forwarded);
+    expect([first.status, shown(first).remaining]).to.deep.equal([200, 99]);
+    const second = await raw(bad, good, ...forwarded);
+    expect([second.status, shown(second).remaining]).to.deep.equal([401, 97]);
+  });
+
   it("one network of IPv6 counts together, in any spelling, and IPv4 in IPv6 as IPv4", async () => {
-    const spell = (index: number) => `2001:db8:1:2:${(index + 1).toString(16)}::${index.toString(16)}`;
     const answers = await atOnce(101, (index) => api.call("GET", "/v1/agents", from(spell(index))));
     expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 1 });
     expect((await api.call("GET", "/v1/agents", from("2001:db8:1:3::1"))).status).to.equal(401);
@@ -185,12 +213,10 @@ describe("addresses and proxies", () => {
   }
 
   it("TRUSTED_PROXIES names addresses, networks or hops; nobody by default; `true` and nonsense do not start", () => {
-    const read = (text: string | undefined) =>
-      readConfig(text === undefined ? {} : { TRUSTED_PROXIES: text }, "127.0.0.1").trustedProxies;
-    expect([read(undefined), read(""), read("false")]).to.deep.equal([false, false, false]);
-    expect(read("2")).to.equal(2);
+    expect([proxies(undefined), proxies(""), proxies("false")]).to.deep.equal([false, false, false]);
+    expect(proxies("2")).to.equal(2);
     const several = ["loopback", "10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];
-    expect(read(several.join(", "))).to.deep.equal(several);
+    expect(proxies(several.join(", "))).to.deep.equal(several);
     for (const wrong of [
       "true",
       "*",
@@ -201,7 +227,7 @@ describe("addresses and proxies", () => {
       "loopback;x",
       "99",
     ]) {
-      expect(() => read(wrong), wrong).to.throw(ConfigError, /^TRUSTED_PROXIES: /);
+      expect(() => proxies(wrong), wrong).to.throw(ConfigError, /^TRUSTED_PROXIES: /);
     }
   });
 });

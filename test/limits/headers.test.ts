@@ -145,12 +145,15 @@ describe("x-ratelimit headers when the service cannot answer", () => {
 
   it("500 has them too, and an answer without them is still an answer", async () => {
     const broken = new Error("a defect");
-    let reads = () => Promise.resolve(7);
-    const counts: Counts = { add: () => Promise.reject(broken), read: () => reads() };
+    let isReadable = true;
+    const counts: Counts = {
+      add: () => Promise.reject(broken),
+      read: () => (isReadable ? Promise.resolve(7) : Promise.reject(broken)),
+    };
     const service = await startTestService({ counts });
     const answer = await send(service.baseUrl, "/v1/agents");
     expect([answer.status, shown(answer).remaining]).to.deep.equal([500, 93]);
-    reads = () => Promise.reject(broken);
+    isReadable = false;
     const bare = await send(service.baseUrl, "/v1/agents");
     expect([bare.status, expectError(bare).error]).to.deep.equal([500, "INTERNAL"]);
     await service.stop();

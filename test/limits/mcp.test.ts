@@ -34,6 +34,8 @@ describe("limits over MCP", () => {
     for (const _ of times(count, () => null)) keys.push(await mintKey(world, clock));
     return keys;
   };
+  const pause = (key: string, agentId: string = NOBODY) => callTool(service, key, "pause_agent", { agentId });
+  const create = (key: string, args: object) => callTool(service, key, "create_agent", args);
   const list = (key: string) => rpc(service, key, message("tools/list"));
 
   describe("per minute", () => {
@@ -84,10 +86,6 @@ describe("limits over MCP", () => {
   });
 
   describe("writes by organization keys", () => {
-    const pause = (key: string, agentId: string = NOBODY) =>
-      callTool(service, key, "pause_agent", { agentId });
-    const create = (key: string, args: object) => callTool(service, key, "create_agent", args);
-
     it("20 a minute and key, as tool errors with a time to wait; reads and the key's REST are free of it", async () => {
       const world = await newWorld();
       const [key = ""] = await keysOf(world, 1);

@@ -26,6 +26,19 @@ const ROWS = [
   { plan: "enterprise", restPerMinute: 12_345, rest: 12_345, mcp: 3_000 },
 ] as const;
 
+const organization = (id: string): OrganizationDocument => ({
+  _id: id,
+  name: "x",
+  plan: "pro",
+  restPerMinute: null,
+  mcpPerMinute: null,
+  status: "ready",
+  defaultProjectId: "p",
+  defaultTeamId: "t",
+  createdAt: new Date(0),
+  readyAt: null,
+});
+
 describe("limits per minute of a plan", () => {
   let clock: StandingClock;
   let service: TestService;
@@ -161,10 +174,11 @@ describe("limits per minute of a plan", () => {
     expect((await list(agent.key)).status).to.equal(403);
   });
 
+  const limit = async (token: string, path: string) => shown(await api.call("GET", path, { token })).limit;
+
   it("a plan that changes is the limit of people at once, of agents within 10 s", async () => {
     const world = await limitedWorld(service);
     const agent = await world.agent();
-    const limit = async (token: string, path: string) => shown(await api.call("GET", path, { token })).limit;
     expect(await limit(agent.key, "/v1/payments")).to.equal(100);
     const _id: string = world.organization.organizationId;
     const organizations = service.db.collection<{ _id: string }>("organizations");
@@ -176,19 +190,6 @@ describe("limits per minute of a plan", () => {
 });
 
 describe("the plans of agents' organizations", () => {
-  const organization = (id: string): OrganizationDocument => ({
-    _id: id,
-    name: "x",
-    plan: "pro",
-    restPerMinute: null,
-    mcpPerMinute: null,
-    status: "ready",
-    defaultProjectId: "p",
-    defaultTeamId: "t",
-    createdAt: new Date(0),
-    readyAt: null,
-  });
-
   it("custom limits are the enterprise plan's alone", () => {
     const custom = { ...organization("o"), restPerMinute: 7, mcpPerMinute: 8 };
     expect(limitsOf(custom)).to.deep.equal(PLAN_LIMITS.pro);

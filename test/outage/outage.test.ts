@@ -50,17 +50,17 @@ function expectUnavailable(id: string, answer: Answer): void {
 }
 
 describe("an engine that is gone or hung", () => {
-  const requests = new ForgetfulCounts();
+  const requestCounts = new ForgetfulCounts();
   let engines: OwnEngines;
   let service: TestService;
   let world: World;
   before(async () => {
     engines = await ownEngines();
-    service = await startServiceOn({ env: engines.env, counts: requests });
+    service = await startServiceOn({ env: engines.env, counts: requestCounts });
     world = await newWorld(service);
   });
   // The same person signs in again and again.
-  beforeEach(() => requests.forget());
+  beforeEach(() => requestCounts.forget());
   after(async () => {
     await service?.stop();
     await engines?.stop();
