@@ -1,7 +1,14 @@
 import { resolve } from "node:path";
+import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import type { Addresses } from "./connections.ts";
+
+/**
+ * Whose word is taken for where a request comes from, as Express's `trust proxy` has it: these addresses, or so many
+ * hops; false: nobody's.
+ */
+export type TrustedProxies = readonly string[] | number | false;
 
 /** What the environment says (decisions.md section 10). */
 export interface Config {
@@ -14,6 +21,7 @@ export interface Config {
   readonly masterKey: string | undefined;
   readonly approvalWindowSeconds: number;
   readonly logLevel: string;
+  readonly trustedProxies: TrustedProxies;
 }
 
 /** A wrong setting; the message is one line for a person. */
@@ -22,6 +30,31 @@ export class ConfigError extends Error {
 }
 
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
+
+const NAMED_NETWORKS: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
+const HOPS_MAX = 32;
+
+const isNetwork = (text: string): boolean =>
+  NAMED_NETWORKS.includes(text) ||
+  ipaddr.IPv6.isValid(text) ||
+  ipaddr.IPv4.isValidFourPartDecimal(text) ||
+  (ipaddr.isValidCIDR(text) && !text.endsWith("/0"));
+
+/** `true`, which Express takes too, is refused: it would let everybody say where they come from. */
+const trustedProxies = z
+  .string()
+  .transform((text, check): TrustedProxies => {
+    if (text === "" || text === "false") return false;
+    if (/^\d{1,2}$/.test(text) && Number(text) <= HOPS_MAX) return Number(text);
+    const networks = text.split(",").map((each) => each.trim());
+    if (networks.every(isNetwork)) return networks;
+    check.addIssue({
+      code: "custom",
+      message: "Name addresses or networks, such as `loopback, 10.0.0.0/8`, or a number of hops.",
+    });
+    return z.NEVER;
+  })
+  .default(false);
 
 const environment = z.object({
   HOST: z.string().min(1).optional(),
@@ -32,6 +65,7 @@ const environment = z.object({
   MASTER_KEY: z.string().optional(),
   APPROVAL_WINDOW_SECONDS: z.coerce.number().int().min(1).max(31_536_000).default(86_400),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+  TRUSTED_PROXIES: trustedProxies,
 });
 
 /** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */
@@ -53,6 +87,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     masterKey: value.MASTER_KEY,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     logLevel: value.LOG_LEVEL,
+    trustedProxies: value.TRUSTED_PROXIES,
   };
 }
 

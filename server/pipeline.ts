@@ -8,6 +8,8 @@ import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import { authorize, authorizeBody } from "./authorize.ts";
 import type { Handlers, Reply } from "./handlers/types.ts";
+import type { Limits, Requester } from "./limits/limits.ts";
+import type { Surface } from "./limits/plans.ts";
 import type { Logger } from "./logger.ts";
 import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
@@ -31,6 +33,7 @@ export interface RawInput {
 export interface PipelineDependencies {
   readonly handlers: Handlers;
   readonly collections: Collections;
+  readonly limits: Limits;
   readonly clock: () => Date;
   readonly logger: Logger;
 }
@@ -42,8 +45,9 @@ type AnyHandler = (
 ) => Promise<Result<Reply<unknown>>>;
 
 /**
- * The order of checks after the credential (decisions.md section 1), the same for REST and MCP: may the caller do
- * this at all → shape → existence and binding → state (by the handler). REST reads the body only in between.
+ * The order of checks after the credential and the limit per minute (decisions.md section 1), the same for REST and
+ * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). REST
+ * reads the body only after what can be said without it.
  */
 export class Pipeline {
   readonly #dependencies: PipelineDependencies;
@@ -56,6 +60,25 @@ export class Pipeline {
     return authorize(operations[id].access, principal, this.#dependencies.clock());
   }
 
+  /**
+   * Whether a request may go on before anything of it is read, counted against the caps of its route. An organization
+   * key's writes over MCP have caps besides, which count those that are refused for anything, too.
+   */
+  async admit(id: OperationId, requester: Requester, surface: Surface): Promise<Refusal | null> {
+    const { limits } = this.#dependencies;
+    const { principal } = requester;
+    const operation: Operation = operations[id];
+    try {
+      if (surface === "mcp" && principal?.type === "organization_key" && isWrite(operation)) {
+        const over = await limits.managementWrite(principal);
+        if (over !== null) return over;
+      }
+      return this.authorize(id, principal) ?? (await limits.routeCaps(id, operation.rate, requester));
+    } catch (error) {
+      return this.#refusalOf(id, undefined, error);
+    }
+  }
+
   /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
   async handle(
     id: OperationId,
@@ -66,9 +89,11 @@ export class Pipeline {
     const operation: Operation = operations[id];
     const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
     if (denied !== null) return refused(denied);
-    const input = parseInput(operation, raw, principal);
-    if (!input.ok) return input;
     try {
+      const over = await this.#dependencies.limits.accountCaps(id, operation.rate, principal, raw.body);
+      if (over !== null) return refused(over);
+      const input = parseInput(operation, raw, principal);
+      if (!input.ok) return input;
       return await within(ANSWER_MS - elapsedMs, this.#answer(id, operation, input.value, principal));
     } catch (error) {
       return refused(this.#refusalOf(id, raw.body, error));
@@ -106,6 +131,8 @@ export class Pipeline {
     return refusal("INTERNAL");
   }
 }
+
+const isWrite = ({ tool }: Operation): boolean => tool !== null && !tool.hints.readOnly;
 
 const hasIdempotencyKey = (body: unknown): boolean =>
   typeof body === "object" && body !== null && "idempotencyKey" in body;

@@ -3,6 +3,9 @@ import type { Config } from "./config.ts";
 import { type Addresses, connect, connectNative, type Connections } from "./connections.ts";
 import { type Core, createCore } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
+import type { Counts } from "./limits/counts.ts";
+import { MemoryCounts } from "./limits/memory-counts.ts";
+import { MongoCounts } from "./limits/mongo-counts.ts";
 import type { Logger } from "./logger.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
@@ -28,6 +31,8 @@ export interface RoleOptions {
   readonly logger: Logger;
   readonly clock: () => Date;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+  /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
+  readonly counts?: Counts;
 }
 
 export interface RunningRoles {
@@ -80,10 +85,10 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
   };
 }
 
-function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { baseUrl, clock, config, http, logger, mcpUrl } = options;
+async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
+  const { baseUrl, clock, config, counts, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
-  const { approvalWindowSeconds } = config;
+  const { approvalWindowSeconds, trustedProxies } = config;
   return startService({
     http,
     connections,
@@ -92,6 +97,9 @@ function runService(options: RoleOptions, connections: Connections, core: Core, 
     baseUrl,
     mcpUrl,
     approvalWindowSeconds,
+    trustedProxies,
+    // A server without a worker of its own is one of several.
+    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
     clock,
     logger,
   });

@@ -1,13 +1,18 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { Authenticator } from "./authenticator.ts";
+import { authCollections } from "./auth/documents.ts";
 import { createAuthService } from "./auth/service.ts";
 import { collectionsOf, ensureServerIndexes } from "./collections.ts";
+import type { TrustedProxies } from "./config.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import { createHandlers } from "./handlers/index.ts";
+import { Admission } from "./http/admission.ts";
 import { createApp } from "./http/app.ts";
 import type { HttpServer } from "./http/server.ts";
 import { KeyUse } from "./key-use.ts";
+import type { Counts } from "./limits/counts.ts";
+import { Limits } from "./limits/limits.ts";
 import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
@@ -24,6 +29,8 @@ export interface ServiceOptions {
   readonly baseUrl: string;
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
+  readonly trustedProxies: TrustedProxies;
+  readonly counts: Counts;
   readonly clock: () => Date;
   readonly logger: Logger;
 }
@@ -75,13 +82,20 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
   });
+  const { organizations } = authCollections(db);
+  const limits = new Limits({
+    counts: options.counts,
+    clock,
+    findOrganization: (_id) => organizations.findOne({ _id }),
+  });
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });
   let draining = false;
   http.serve(
     createApp({
-      authenticator,
-      pipeline: new Pipeline({ handlers, collections, clock, logger }),
+      admission: new Admission({ authenticator, limits }),
+      pipeline: new Pipeline({ handlers, collections, limits, clock, logger }),
+      trustedProxies: options.trustedProxies,
       baseUrl,
       logger,
       metrics,

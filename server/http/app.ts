@@ -1,16 +1,25 @@
-import express, { type ErrorRequestHandler, type Express, type Response } from "express";
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from "express";
 import helmet from "helmet";
 import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
+import type { TrustedProxies } from "../config.ts";
 import type { Logger } from "../logger.ts";
 import { mcpEndpoint, type McpDependencies } from "../mcp/endpoint.ts";
+import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
 import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
 import { restRouter } from "./rest.ts";
 
 export interface AppDependencies extends McpDependencies {
   readonly baseUrl: string;
+  readonly trustedProxies: TrustedProxies;
   readonly logger: Logger;
   readonly metrics: Registry;
   /** What is not usable; empty when every part is. */
@@ -21,10 +30,11 @@ export interface AppDependencies extends McpDependencies {
 
 /** The service over HTTP: REST, MCP, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { baseUrl, draining, logger, metrics, missing } = dependencies;
+  const { admission, baseUrl, draining, logger, metrics, missing, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
+  app.set("trust proxy", trustedProxies);
   app.enable("strict routing");
   app.enable("case sensitive routing");
   app.use(helmet());
@@ -34,7 +44,11 @@ export function createApp(dependencies: AppDependencies): Express {
   });
 
   const document = openApiDocument(baseUrl);
-  app.get("/v1/openapi.json", (_request, response) => void response.json(document));
+  app.get("/v1/openapi.json", async (request, response) => {
+    const admitted = await admission.anyone(request, response);
+    if (admitted.ok) response.json(document);
+    else sendRefusal(response, admitted.refusal);
+  });
   app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document)));
   app.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   app.get("/readyz", async (_request, response) => {
@@ -47,23 +61,53 @@ export function createApp(dependencies: AppDependencies): Express {
 
   app.post("/mcp", mcpEndpoint(dependencies));
   // The protocol's own answer where a server offers no stream and keeps no sessions.
-  app.all("/mcp", (_request, response) => void response.setHeader("Allow", "POST").status(405).end());
+  app.all("/mcp", async (request, response) => {
+    const admitted = await admission.knownOrNobody(request, response, "mcp");
+    if (admitted.ok) response.setHeader("Allow", "POST").status(405).end();
+    else sendRefusal(response, admitted.refusal);
+  });
+  const notFound = unknownPath(admission);
   // The router would answer OPTIONS by itself; a method that a path doesn't have is 404 (decisions.md section 1).
-  app.use((request, response, next) => (request.method === "OPTIONS" ? notFound(response) : next()));
+  app.use((request, response, next) =>
+    request.method === "OPTIONS" ? notFound(request, response, next) : next(),
+  );
   app.use(restRouter(dependencies));
-  app.use((_request, response) => notFound(response));
-  app.use(lastResort(logger));
+  app.use(notFound);
+  app.use(lastResort(admission, notFound, logger));
   return app;
 }
 
-const notFound = (response: Response): void => sendRefusal(response, refusal("NOT_FOUND"));
+/** 404 for what is no path of ours. Under /v1 and /mcp it is a request like any other: counted, a bad credential 401. */
+function unknownPath(admission: Admission): RequestHandler {
+  return async (request, response) => {
+    const surface = surfaceOf(request.path);
+    const admitted = surface === null ? null : await admission.knownOrNobody(request, response, surface);
+    sendRefusal(response, admitted?.ok === false ? admitted.refusal : refusal("NOT_FOUND"));
+  };
+}
 
 /** A path that cannot be decoded is no path of ours; anything else here is a defect: logged, and said plainly. */
-function lastResort(logger: Logger): ErrorRequestHandler {
-  return (error: unknown, _request, response, _next) => {
-    if (error instanceof URIError) return notFound(response);
+function lastResort(admission: Admission, notFound: RequestHandler, logger: Logger): ErrorRequestHandler {
+  return async (error: unknown, request, response, next) => {
+    if (error instanceof URIError) return notFound(request, response, next);
     logger.error({ err: error }, "a request failed unexpectedly");
-    if (response.headersSent) response.destroy();
-    else sendRefusal(response, refusal("INTERNAL"));
+    if (response.headersSent) return void response.destroy();
+    await showLate(admission, request, response, logger);
+    sendRefusal(response, refusal("INTERNAL"));
   };
+}
+
+/** Every answer under /v1 and /mcp has the headers, one for a defect of ours too. */
+async function showLate(
+  admission: Admission,
+  request: Request,
+  response: Response,
+  logger: Logger,
+): Promise<void> {
+  if (surfaceOf(request.path) === null || showsStanding(response)) return;
+  try {
+    await admission.showAddress(request, response);
+  } catch (err) {
+    logger.error({ err }, "an answer goes without its limit's headers");
+  }
 }

@@ -2,15 +2,14 @@ import type { Request, Response, Router } from "express";
 import express from "express";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
-import type { Authenticator } from "../authenticator.ts";
 import type { Pipeline } from "../pipeline.ts";
-import type { Principal } from "../principals.ts";
+import type { Admission } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
 import { coerceQuery } from "./query.ts";
 
 export interface RestDependencies {
-  readonly authenticator: Authenticator;
+  readonly admission: Admission;
   readonly pipeline: Pipeline;
 }
 
@@ -28,7 +27,7 @@ export function restRouter(dependencies: RestDependencies): Router {
 }
 
 async function serve(
-  { authenticator, pipeline }: RestDependencies,
+  { admission, pipeline }: RestDependencies,
   id: OperationId,
   operation: Operation,
   http: HttpBinding,
@@ -36,15 +35,14 @@ async function serve(
   response: Response,
 ): Promise<void> {
   const began = performance.now();
-  let principal: Principal | null = null;
-  if (operation.access.kind !== "public") {
-    const { result } = await authenticator.authenticate(request.headers.authorization);
-    if (!result.ok) return sendRefusal(response, result.refusal);
-    principal = result.value;
-  }
-  const elapsedMs = performance.now() - began;
-  const denied = pipeline.authorize(id, principal);
+  const isPublic = operation.access.kind === "public";
+  const admitted = await (isPublic
+    ? admission.anyone(request, response)
+    : admission.known(request, response, "rest"));
+  if (!admitted.ok) return sendRefusal(response, admitted.refusal);
+  const denied = await pipeline.admit(id, admitted.value, "rest");
   if (denied !== null) return sendRefusal(response, denied);
+  const elapsedMs = performance.now() - began;
   const body = await readBody(request, response);
   if (!body.ok) return sendRefusal(response, body.refusal);
 
@@ -53,7 +51,7 @@ async function serve(
     query: coerceQuery(operation.query, request.query),
     body: body.value,
   };
-  const result = await pipeline.handle(id, raw, principal, elapsedMs);
+  const result = await pipeline.handle(id, raw, admitted.value.principal, elapsedMs);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const status = result.value.status ?? http.successStatus;
   if (status === 204) response.status(204).end();

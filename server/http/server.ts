@@ -1,7 +1,10 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { ANONYMOUS_PER_MINUTE } from "../../src/contract/rate-classes.ts";
 import { refusal } from "../../src/domain/errors.ts";
+import { standing } from "../limits/minutes.ts";
+import { standingHeaders, surfaceOf } from "./admission.ts";
 import { errorBodyOf } from "./errors.ts";
 
 /** How long requests at hand may take once the service drains. */
@@ -20,9 +23,14 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
-const starting: RequestListener = (_request, response) => {
+const starting: RequestListener = (request, response) => {
   const body = { error: "SERVICE_UNAVAILABLE", message: "The service is starting.", retry_after_seconds: 1 };
-  response.writeHead(503, { "content-type": "application/json", "retry-after": "1" });
+  // Nobody is counted yet.
+  const limits =
+    surfaceOf(request.url ?? "") === null
+      ? {}
+      : standingHeaders(standing(ANONYMOUS_PER_MINUTE, 0, new Date()));
+  response.writeHead(503, { "content-type": "application/json", "retry-after": "1", ...limits });
   response.end(JSON.stringify(body));
 };
 

@@ -11,15 +11,16 @@ import type { Request, RequestHandler, Response } from "express";
 import { bandOf } from "../../src/contract/tool-names.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
-import type { Authenticator } from "../authenticator.ts";
+import type { Admission } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
 import { errorBodyOf, sendRefusal } from "../http/errors.ts";
+import type { Requester } from "../limits/limits.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
 import { derivedTools } from "./tools.ts";
 
 export interface McpDependencies {
-  readonly authenticator: Authenticator;
+  readonly admission: Admission;
   readonly pipeline: Pipeline;
 }
 
@@ -39,21 +40,29 @@ const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUC
  * `POST /mcp`, Streamable HTTP without sessions (decisions.md section 8): each request carries its credential and is
  * answered with JSON, so any server process can take it.
  */
-export function mcpEndpoint(dependencies: McpDependencies): RequestHandler {
+export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHandler {
   return async (request, response) => {
     const began = performance.now();
-    const { result } = await dependencies.authenticator.authenticate(request.headers.authorization);
-    if (!result.ok) return sendRefusal(response, result.refusal);
+    const admitted = await admission.known(request, response, "mcp");
+    if (!admitted.ok) return sendRefusal(response, admitted.refusal);
+    const { principal } = admitted.value;
     // People have no band: their session is no credential here.
-    const principal = result.value;
-    if (principal.type === "session") return sendRefusal(response, refusal("UNAUTHORIZED"));
+    if (principal === null || principal.type === "session") {
+      return sendRefusal(response, refusal("UNAUTHORIZED"));
+    }
     const elapsedMs = performance.now() - began;
     const body = await readBody(request, response);
     if (!body.ok) return sendRefusal(response, body.refusal);
-    const server = serverFor(dependencies.pipeline, principal, elapsedMs);
+    const further = furtherMessages(body.value);
+    const counted = await admission.more(request, response, "mcp", admitted.value, further);
+    if (!counted.ok) return sendRefusal(response, counted.refusal);
+    const server = serverFor(pipeline, { ...admitted.value, principal }, elapsedMs);
     await serve(server, request, response, body.value);
   };
 }
+
+/** A batch of JSON-RPC counts as its messages, so that nobody gets more than their limit by packing them together. */
+const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
 async function serve(server: Server, request: Request, response: Response, body: unknown): Promise<void> {
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
@@ -73,10 +82,13 @@ function asTransport(transport: object): object {
   return transport;
 }
 
-type McpPrincipal = AgentPrincipal | OrganizationKeyPrincipal;
+interface McpRequester extends Requester {
+  readonly principal: AgentPrincipal | OrganizationKeyPrincipal;
+}
 
 /** The band as one key sees it: an agent's the agent band, an organization's the management band. */
-function serverFor(pipeline: Pipeline, principal: McpPrincipal, elapsedMs: number): Server {
+function serverFor(pipeline: Pipeline, requester: McpRequester, elapsedMs: number): Server {
+  const { principal } = requester;
   const band = principal.type === "agent" ? "agent" : "management";
   const server = new Server(
     { name: "agent-spending-control", version: "1.0.0" },
@@ -92,7 +104,7 @@ function serverFor(pipeline: Pipeline, principal: McpPrincipal, elapsedMs: numbe
     if (ownBand !== null && ownBand !== band) return failure(refusal("WRONG_CREDENTIAL"));
     const tool = derivedTools.get(params.name);
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
-    const denied = pipeline.authorize(tool.operationId, principal);
+    const denied = await pipeline.admit(tool.operationId, requester, "mcp");
     if (denied !== null) return failure(denied);
     const input = tool.inputOf(params.arguments ?? {});
     const result = await pipeline.handle(tool.operationId, input, principal, elapsedMs);

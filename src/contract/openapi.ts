@@ -27,6 +27,19 @@ export interface OpenApiOperation {
 
 const COMPONENTS = "#/components/schemas/";
 
+/** Headers of every response (specification 8). */
+const HEADERS = {
+  "x-ratelimit-limit":
+    "Requests that the caller may make in a minute: by its organization's plan for a key or a person, by address for " +
+    "who sends no good credential.",
+  "x-ratelimit-remaining": "How many of them are left in the minute at hand.",
+  "x-ratelimit-reset": "When that minute ends, in Unix seconds.",
+} as const;
+
+const headers = Object.fromEntries(
+  Object.keys(HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+);
+
 /** Codes that any operation may answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   "VALIDATION_FAILED",
@@ -59,6 +72,12 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
     paths,
     components: {
       schemas: { ...namedRecords(), Error: schemaOf(errorBody) },
+      headers: Object.fromEntries(
+        Object.entries(HEADERS).map(([name, description]) => [
+          name,
+          { description, required: true, schema: { type: "integer", minimum: 0 } },
+        ]),
+      ),
       securitySchemes: {
         session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A person's session." },
         sessionCookie: {
@@ -122,15 +141,20 @@ function responsesOf(operation: Operation, http: HttpBinding): Record<string, ob
   const responses: Record<string, object> = {
     [success]:
       success === 204
-        ? { description: "Done." }
-        : { description: "Success.", content: { "application/json": { schema: body } } },
+        ? { description: "Done.", headers }
+        : { description: "Success.", headers, content: { "application/json": { schema: body } } },
   };
   if (success === 201 && replays(operation)) {
-    responses["200"] = { description: "A replay.", content: { "application/json": { schema: body } } };
+    responses["200"] = {
+      description: "A replay.",
+      headers,
+      content: { "application/json": { schema: body } },
+    };
   }
   for (const [status, codes] of errorsByStatus(operation)) {
     responses[status] = {
       description: codes.join(", "),
+      headers,
       content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
     };
   }

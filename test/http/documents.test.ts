@@ -8,7 +8,12 @@ import { send } from "./support/wire.ts";
 const reference = z.looseObject({ $ref: z.string() });
 const schemaHolder = z.looseObject({ schema: z.looseObject({}) });
 const content = z.strictObject({ "application/json": schemaHolder });
-const response = z.strictObject({ description: z.string().min(1), content: content.optional() });
+const headers = z.strictObject({
+  "x-ratelimit-limit": reference,
+  "x-ratelimit-remaining": reference,
+  "x-ratelimit-reset": reference,
+});
+const response = z.strictObject({ description: z.string().min(1), headers, content: content.optional() });
 const parameter = z.strictObject({
   name: z.string(),
   in: z.enum(["path", "query"]),
@@ -32,9 +37,13 @@ const document = z.strictObject({
   paths: z.record(z.string().startsWith("/v1/"), z.record(z.string(), operation)),
   components: z.strictObject({
     schemas: z.record(z.string(), z.looseObject({})),
+    headers: z.record(z.string().regex(/^x-ratelimit-/), z.looseObject({ description: z.string() })),
     securitySchemes: z.record(
       z.string(),
-      z.looseObject({ type: z.literal("http"), scheme: z.literal("bearer") }),
+      z.union([
+        z.looseObject({ type: z.literal("http"), scheme: z.literal("bearer") }),
+        z.looseObject({ type: z.literal("apiKey"), in: z.literal("cookie") }),
+      ]),
     ),
   }),
 });
@@ -73,8 +82,8 @@ describe("what the service says of itself", () => {
     collect(api);
     expect(references).not.to.have.lengthOf(0);
     for (const ref of new Set(references)) {
-      const name = /^#\/components\/schemas\/(\w+)$/.exec(ref)?.[1] ?? "";
-      expect(Object.keys(api.components.schemas), ref).to.include(name);
+      const [, kind, name] = /^#\/components\/(schemas|headers)\/([\w-]+)$/.exec(ref) ?? [];
+      expect(Object.keys(api.components[kind === "headers" ? kind : "schemas"]), ref).to.include(name);
     }
     expect(JSON.stringify(api)).not.to.match(/"\$(defs|schema|id)"/);
   });
@@ -94,11 +103,11 @@ describe("what the service says of itself", () => {
     }
   });
 
-  it("security names declared schemes, and only sign-in and refresh need none", () => {
+  it("security names declared schemes, and only what is public needs none", () => {
     for (const { entry } of entries()) {
       const schemes = entry.security.flatMap((each) => Object.keys(each));
       for (const scheme of schemes) expect(Object.keys(api.components.securitySchemes)).to.include(scheme);
-      const isPublic = ["signIn", "refreshSession"].includes(entry.operationId);
+      const isPublic = ["acceptInvite", "refreshSession", "setUp", "signIn"].includes(entry.operationId);
       expect(schemes.length === 0, entry.operationId).to.equal(isPublic);
     }
   });

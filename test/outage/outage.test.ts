@@ -4,6 +4,7 @@ import { readAddresses } from "../../server/config.ts";
 import { connect } from "../../server/connections.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { Answer } from "../support/api.ts";
+import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import type { TestService } from "../support/service.ts";
 import { expectBooksAgree } from "../http/support/books.ts";
 import { codeOf, expectError } from "../http/support/contract-api.ts";
@@ -49,14 +50,17 @@ function expectUnavailable(id: string, answer: Answer): void {
 }
 
 describe("an engine that is gone or hung", () => {
+  const requestCounts = new ForgetfulCounts();
   let engines: OwnEngines;
   let service: TestService;
   let world: World;
   before(async () => {
     engines = await ownEngines();
-    service = await startServiceOn({ env: engines.env });
+    service = await startServiceOn({ env: engines.env, counts: requestCounts });
     world = await newWorld(service);
   });
+  // The same person signs in again and again.
+  beforeEach(() => requestCounts.forget());
   after(async () => {
     await service?.stop();
     await engines?.stop();

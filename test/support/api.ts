@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { noteSecretsIn } from "./secrets.ts";
 import { agent, approval, payment } from "../../src/contract/records.ts";
@@ -20,7 +20,10 @@ const created = z.object({ agent, apiKey: z.string() });
 const session = z.object({ token: z.string() });
 const approvals = z.object({ approvals: z.array(approval) });
 
-/** A client over real HTTP. */
+/** An address that nobody else has: the tests share one machine, and anonymous requests are counted by address. */
+export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(randomInt(256))).join(".")}`;
+
+/** A client over real HTTP. Each call comes from an address of its own, unless it names one. */
 export class Api {
   readonly #baseUrl: string;
 
@@ -32,6 +35,7 @@ export class Api {
     const response = await fetch(`${this.#baseUrl}${path}`, {
       method,
       headers: {
+        "x-forwarded-for": freshAddress(),
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers,

@@ -17,7 +17,7 @@ const END_MS = 30_000;
 
 /** Settings of the run that tests itself, which must not reach the processes under test. */
 const NOT_INHERITED =
-  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|LOG_LEVEL)$/;
+  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|LOG_LEVEL|TRUSTED_PROXIES)$/;
 
 /** This run's environment without its own settings: what finds the engines' binaries stays. */
 export const cleanEnvironment = (): NodeJS.ProcessEnv =>
@@ -163,6 +163,8 @@ export class ServiceProcess {
       MONGODB_PORT: "0",
       TEMPORAL_PORT: "0",
       TEMPORAL_UI_PORT: "0",
+      // The tests are their own proxy: each request says where it comes from.
+      TRUSTED_PROXIES: "loopback",
       ...env,
     };
   }

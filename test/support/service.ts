@@ -3,10 +3,11 @@ import { join } from "node:path";
 import type { Db } from "mongodb";
 import type { EffectDependencies } from "../../activities/effects.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
-import type { CreatedOrganization } from "../../server/auth/create-organization.ts";
+import type { CreatedOrganization, CreateOrganizationInput } from "../../server/auth/create-organization.ts";
 import { readConfig } from "../../server/config.ts";
 import type { Addresses, Connections } from "../../server/connections.ts";
 import { listen } from "../../server/http/server.ts";
+import type { Counts } from "../../server/limits/counts.ts";
 import { createLogger, type Logger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
@@ -19,10 +20,12 @@ export interface TestService {
   /** The environment that an admin command, or another role, beside it needs. */
   readonly env: NodeJS.ProcessEnv;
   readonly api: Api;
-  /** A new organization with its signed-in owner. */
-  organization(): Promise<TestOrganization>;
+  /** A new organization with its signed-in owner, and `WITHOUT_LIMITS` unless others are given. */
+  organization(limits?: OrganizationLimits): Promise<TestOrganization>;
   stop(): Promise<void>;
 }
+
+export type OrganizationLimits = Pick<CreateOrganizationInput, "plan" | "restPerMinute" | "mcpPerMinute">;
 
 export interface TestOrganization extends CreatedOrganization {
   readonly email: string;
@@ -35,7 +38,17 @@ export interface TestServiceOptions {
   readonly approvalWindowSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly clock?: () => Date;
+  /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
+  readonly trustedProxies?: string;
+  readonly counts?: Counts;
 }
+
+/** So much that only tests of the limits themselves are ever limited. */
+export const WITHOUT_LIMITS = {
+  plan: "enterprise",
+  restPerMinute: 1_000_000,
+  mcpPerMinute: 1_000_000,
+} as const;
 
 export const PASSWORD = "correct horse battery staple";
 
@@ -66,6 +79,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     TEMPORAL_TASK_QUEUE: id,
     MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
     PORT: "0",
+    TRUSTED_PROXIES: options.trustedProxies ?? "loopback",
     ...(options.approvalWindowSeconds === undefined
       ? {}
       : { APPROVAL_WINDOW_SECONDS: String(options.approvalWindowSeconds) }),
@@ -82,6 +96,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     mcpUrl: baseUrl,
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
+    ...(options.counts === undefined ? {} : { counts: options.counts }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
   });
   const api = new Api(baseUrl);
@@ -91,18 +106,22 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     connections: running.connections,
     env,
     api,
-    organization: () => newOrganization(env, api),
+    organization: (limits = WITHOUT_LIMITS) => newOrganization(env, api, limits),
     stop: () => running.stop(),
   };
 }
 
-async function newOrganization(env: NodeJS.ProcessEnv, api: Api): Promise<TestOrganization> {
+async function newOrganization(
+  env: NodeJS.ProcessEnv,
+  api: Api,
+  limits: OrganizationLimits,
+): Promise<TestOrganization> {
   const email = `owner-${randomBytes(6).toString("hex")}@example.com`;
   const created = await createOrganization(env, {
     name: "Test",
     ownerEmail: email,
     ownerPassword: PASSWORD,
-    plan: "enterprise",
+    ...limits,
   });
   return { ...created, email, password: PASSWORD, token: await api.signIn(email, PASSWORD) };
 }

@@ -2,20 +2,38 @@ import { randomUUID } from "node:crypto";
 import { createOrganization } from "../../../server/admin/create-organization.ts";
 import { readAddresses, readConfig } from "../../../server/config.ts";
 import { listen } from "../../../server/http/server.ts";
+import type { Counts } from "../../../server/limits/counts.ts";
 import type { Logger } from "../../../server/logger.ts";
 import { startRoles } from "../../../server/roles.ts";
 import { Api } from "../../support/api.ts";
-import { PASSWORD, testLogger, type TestOrganization, type TestService } from "../../support/service.ts";
+import {
+  type OrganizationLimits,
+  PASSWORD,
+  testLogger,
+  type TestOrganization,
+  type TestService,
+  WITHOUT_LIMITS,
+} from "../../support/service.ts";
 
 export interface ServiceOn {
   /** Names the engines, the database and the task queue. */
   readonly env: NodeJS.ProcessEnv;
   readonly logger?: Logger;
   readonly worker?: boolean;
+  readonly clock?: () => Date;
+  readonly counts?: Counts;
 }
 
 /** A service in this process on engines, a database and a task queue that the test names. */
-export async function startServiceOn({ env, logger, worker = true }: ServiceOn): Promise<TestService> {
+export async function startServiceOn({
+  clock = () => new Date(),
+  counts,
+  env: engines,
+  logger,
+  worker = true,
+}: ServiceOn): Promise<TestService> {
+  // The tests are their own proxy: each request says where it comes from.
+  const env = { TRUSTED_PROXIES: "loopback", ...engines };
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${http.port}`;
   const running = await startRoles({
@@ -27,18 +45,23 @@ export async function startServiceOn({ env, logger, worker = true }: ServiceOn):
     baseUrl,
     mcpUrl: baseUrl,
     logger: logger ?? testLogger(`own-${randomUUID()}`),
-    clock: () => new Date(),
+    clock,
+    ...(counts === undefined ? {} : { counts }),
   });
   const { connections } = running;
   const api = new Api(baseUrl);
-  const organization = () => newOrganization(env, api);
+  const organization = (limits = WITHOUT_LIMITS) => newOrganization(env, api, limits);
   return { baseUrl, connections, db: connections.db, env, api, organization, stop: () => running.stop() };
 }
 
-async function newOrganization(env: NodeJS.ProcessEnv, api: Api): Promise<TestOrganization> {
+async function newOrganization(
+  env: NodeJS.ProcessEnv,
+  api: Api,
+  limits: OrganizationLimits,
+): Promise<TestOrganization> {
   const email = `owner-${randomUUID()}@example.com`;
-  const owner = { name: "Test", ownerEmail: email, ownerPassword: PASSWORD, plan: "enterprise" } as const;
-  const created = await createOrganization(env, owner);
+  const owner = { name: "Test", ownerEmail: email, ownerPassword: PASSWORD };
+  const created = await createOrganization(env, { ...owner, ...limits });
   return { ...created, email, password: PASSWORD, token: await api.signIn(email, PASSWORD) };
 }
 

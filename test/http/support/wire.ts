@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import type { Answer } from "../../support/api.ts";
+import { type Answer, freshAddress } from "../../support/api.ts";
 
 export interface RawRequest {
   readonly method?: string;
@@ -8,9 +8,10 @@ export interface RawRequest {
   readonly body?: string | Uint8Array;
 }
 
-/** A request whose body is sent as it is. */
+/** A request whose body is sent as it is, from an address of its own unless it names one. */
 export async function send(baseUrl: string, path: string, request: RawRequest = {}): Promise<Answer> {
-  const response = await fetch(`${baseUrl}${path}`, { redirect: "manual", ...request });
+  const headers = { "x-forwarded-for": freshAddress(), ...request.headers };
+  const response = await fetch(`${baseUrl}${path}`, { redirect: "manual", ...request, headers });
   return answerOf(response.status, response.headers, await response.text());
 }
 

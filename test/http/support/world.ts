@@ -75,8 +75,8 @@ export const cardPayment = (fields: Fields = {}): Fields => ({
 });
 
 /** Elevates the organization's sessions as a step-up does; what tests step-up itself goes through the API. */
-export async function elevate({ organization, service }: World): Promise<void> {
-  const stepUpExpiresAt = new Date(Date.now() + 300_000);
+export async function elevate({ organization, service }: World, now = new Date()): Promise<void> {
+  const stepUpExpiresAt = new Date(now.getTime() + 300_000);
   const { organizationId } = organization;
   await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
 }

@@ -8,7 +8,7 @@ import { connectMongo } from "../../../server/connections.ts";
 import { budgetPolicy } from "../../../src/contract/records.ts";
 import { Api } from "../../support/api.ts";
 import { until } from "../../support/process.ts";
-import { PASSWORD } from "../../support/service.ts";
+import { PASSWORD, WITHOUT_LIMITS } from "../../support/service.ts";
 import { audit, type Totals } from "./audit.ts";
 
 /** Where a service is reached, and the settings of an admin command beside it. */
@@ -41,7 +41,7 @@ export class Tenant {
       name: "Restarts",
       ownerEmail,
       ownerPassword: PASSWORD,
-      plan: "enterprise",
+      ...WITHOUT_LIMITS,
     });
     const tenant = new Tenant(place, ownerEmail, organization);
     await tenant.meet(place);

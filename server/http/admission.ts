@@ -1,0 +1,126 @@
+import type { Request, Response } from "express";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import type { Authenticator } from "../authenticator.ts";
+import { countedAddress } from "../limits/address.ts";
+import type { Limits, Requester } from "../limits/limits.ts";
+import { rateLimited, type Standing } from "../limits/minutes.ts";
+import type { Surface } from "../limits/plans.ts";
+import { isUnavailable } from "../unavailable.ts";
+
+export interface AdmissionDependencies {
+  readonly authenticator: Authenticator;
+  readonly limits: Limits;
+}
+
+/**
+ * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute (decisions.md
+ * section 1), and the headers that say how its caller stands. Only here is anybody authenticated.
+ */
+export class Admission {
+  readonly #authenticator: Authenticator;
+  readonly #limits: Limits;
+
+  constructor({ authenticator, limits }: AdmissionDependencies) {
+    this.#authenticator = authenticator;
+    this.#limits = limits;
+  }
+
+  /** Lets in whoever comes, counted by address; a credential is not looked at. */
+  async anyone(request: Request, response: Response): Promise<Result<Requester>> {
+    const address = addressOf(request);
+    const standing = await this.#limits.ofAddress(address);
+    showStanding(response, standing);
+    if (standing.exceeded) return refused(rateLimited(standing));
+    return ok({ principal: null, caller: null, address });
+  }
+
+  /**
+   * Lets in who has a good credential, counted by it. A bad one counts by address, and is not told to be bad once the
+   * address is over its limit; a good one passes from there all the same.
+   */
+  async known(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
+    const { caller, result } = await this.#authenticator.authenticate(request.headers.authorization);
+    if (caller === null) {
+      if (result.ok) throw new Error("a principal without a caller");
+      if (result.refusal.code === "SERVICE_UNAVAILABLE") {
+        await this.showAddress(request, response);
+        return result;
+      }
+      const admitted = await this.anyone(request, response);
+      return admitted.ok ? result : admitted;
+    }
+    const principal = result.ok ? result.value : null;
+    const requester = { principal, caller, address: addressOf(request) };
+    const counted = await this.#count(request, response, surface, requester, 1);
+    if (!counted.ok) return counted;
+    return result.ok ? ok(requester) : result;
+  }
+
+  /** Counts what more one HTTP request turned out to be: the further messages of a JSON-RPC batch. */
+  async more(
+    request: Request,
+    response: Response,
+    surface: Surface,
+    requester: Requester,
+    requests: number,
+  ): Promise<Result<Requester>> {
+    return requests < 1 ? ok(requester) : this.#count(request, response, surface, requester, requests);
+  }
+
+  /** For what is nobody's in particular: a credential is not asked for, but if there is one it must be good. */
+  knownOrNobody(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
+    const isAnonymous = request.headers.authorization === undefined;
+    return isAnonymous ? this.anyone(request, response) : this.known(request, response, surface);
+  }
+
+  /** Shows how the address stands, without counting: on an answer that comes before anybody is known. */
+  async showAddress(request: Request, response: Response): Promise<void> {
+    showStanding(response, await this.#limits.lookAtAddress(addressOf(request)));
+  }
+
+  async #count(
+    request: Request,
+    response: Response,
+    surface: Surface,
+    requester: Requester,
+    requests: number,
+  ): Promise<Result<Requester>> {
+    const { caller, principal } = requester;
+    if (caller === null) throw new Error("nobody is counted by address, once");
+    try {
+      const standing = await this.#limits.ofCaller(surface, caller, principal, requests);
+      showStanding(response, standing);
+      return standing.exceeded ? refused(rateLimited(standing)) : ok(requester);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      await this.showAddress(request, response);
+      return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+    }
+  }
+}
+
+/** The socket's, or what a trusted proxy says; if that is no address, the proxy's own. */
+const addressOf = ({ ip, socket }: Request): string =>
+  countedAddress(ip) ?? countedAddress(socket.remoteAddress) ?? "unknown";
+
+/** The three headers of every answer under /v1 and /mcp (management-api.md section 8). */
+export const standingHeaders = ({ limit, remaining, resetSeconds }: Standing) => ({
+  "X-RateLimit-Limit": String(limit),
+  "X-RateLimit-Remaining": String(remaining),
+  "X-RateLimit-Reset": String(resetSeconds),
+});
+
+function showStanding(response: Response, standing: Standing): void {
+  for (const [name, value] of Object.entries(standingHeaders(standing))) response.setHeader(name, value);
+}
+
+/** Whether an answer says how its caller stands. */
+export const showsStanding = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
+
+/** Which limits a path is under; null: it is not the API (decisions.md section 9). */
+export function surfaceOf(path: string): Surface | null {
+  if (path === "/v1" || path.startsWith("/v1/")) return "rest";
+  return path === "/mcp" || path.startsWith("/mcp/") ? "mcp" : null;
+}

@@ -1,0 +1,119 @@
+import { createHash } from "node:crypto";
+import {
+  ANONYMOUS_PER_MINUTE,
+  MCP_MANAGEMENT_WRITES_PER_MINUTE,
+  RATE_CLASSES,
+  type RateClass,
+  type RouteCap,
+} from "../../src/contract/rate-classes.ts";
+import type { OperationId } from "../../src/contract/registry.ts";
+import type { Refusal } from "../../src/domain/errors.ts";
+import { normalizeEmail } from "../auth/email.ts";
+import type { Caller } from "../authenticator.ts";
+import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
+import type { Counts } from "./counts.ts";
+import { firstExceeded, Minutes, type Standing } from "./minutes.ts";
+import { type FindOrganization, limitsOf, Plans, type Surface } from "./plans.ts";
+
+/** Whose request it is, and from where. */
+export interface Requester {
+  /** Null: nobody's, on a public operation. */
+  readonly principal: Principal | null;
+  readonly caller: Caller | null;
+  readonly address: string;
+}
+
+export interface LimitsDependencies {
+  readonly counts: Counts;
+  readonly clock: () => Date;
+  readonly findOrganization: FindOrganization;
+}
+
+/** Every limit per minute (management-api.md section 8, decisions.md section 9), apart from HTTP. */
+export class Limits {
+  readonly #minutes: Minutes;
+  readonly #plans: Plans;
+
+  constructor({ clock, counts, findOrganization }: LimitsDependencies) {
+    this.#minutes = new Minutes(counts, clock);
+    this.#plans = new Plans(findOrganization, clock);
+  }
+
+  /** Counts requests of a known caller by its organization's plan; `principal` is null where it was refused. */
+  async ofCaller(
+    surface: Surface,
+    caller: Caller,
+    principal: Principal | null,
+    requests = 1,
+  ): Promise<Standing> {
+    const carries = principal !== null && principal.type !== "agent";
+    const limits = carries ? limitsOf(principal.organization) : await this.#plans.of(caller.organizationId);
+    return this.#minutes.take(`${surface}/${caller.id}`, limits[surface], requests);
+  }
+
+  /** Counts a request that carries no good credential. */
+  ofAddress(address: string): Promise<Standing> {
+    return this.#minutes.take(addressName(address), ANONYMOUS_PER_MINUTE);
+  }
+
+  /** How an address stands, nothing counted. */
+  lookAtAddress(address: string): Promise<Standing> {
+    return this.#minutes.look(addressName(address), ANONYMOUS_PER_MINUTE);
+  }
+
+  /** Takes the operation's caps that are known before its body is read. */
+  routeCaps(id: OperationId, rate: RateClass, { address, caller }: Requester): Promise<Refusal | null> {
+    return this.#takeCaps(id, rate, ({ per }) => {
+      if (per === "account") return null;
+      return per === "credential" && caller !== null ? `credential/${caller.id}` : `address/${address}`;
+    });
+  }
+
+  /** Takes those that count per account: the signed-in user's, or that of the e-mail in the body, known or not. */
+  accountCaps(
+    id: OperationId,
+    rate: RateClass,
+    principal: Principal | null,
+    body: unknown,
+  ): Promise<Refusal | null> {
+    return this.#takeCaps(id, rate, ({ per }) => (per === "account" ? accountOf(principal, body) : null));
+  }
+
+  /**
+   * Takes the caps on an organization key's writes over MCP. A write that is over its key's cap takes no place of the
+   * organization's: one key that runs wild must not stop the others.
+   */
+  async managementWrite({ keyId, organizationId }: OrganizationKeyPrincipal): Promise<Refusal | null> {
+    const { key, organization } = MCP_MANAGEMENT_WRITES_PER_MINUTE;
+    const ofKey = firstExceeded([await this.#minutes.take(`mcp-writes/key/${keyId}`, key)]);
+    if (ofKey !== null) return ofKey;
+    return firstExceeded([
+      await this.#minutes.take(`mcp-writes/organization/${organizationId}`, organization),
+    ]);
+  }
+
+  /** Takes every cap that `whose` has a name for; each operation counts on its own. */
+  async #takeCaps(
+    id: OperationId,
+    rate: RateClass,
+    whose: (cap: RouteCap) => string | null,
+  ): Promise<Refusal | null> {
+    const caps: readonly RouteCap[] = RATE_CLASSES[rate];
+    const taken = caps.flatMap((cap) => {
+      const name = whose(cap);
+      return name === null ? [] : [this.#minutes.take(`cap/${id}/${name}`, cap.perMinute)];
+    });
+    return taken.length === 0 ? null : firstExceeded(await Promise.all(taken));
+  }
+}
+
+const addressName = (address: string): string => `address/${address}`;
+
+/** Hashed: it may be as long as a body, and e-mails have no business in counters. */
+function accountOf(principal: Principal | null, body: unknown): string | null {
+  if (principal?.type === "session") return `user/${principal.userId}`;
+  if (typeof body !== "object" || body === null || !("email" in body)) return null;
+  if (typeof body.email !== "string") return null;
+  const hash = createHash("sha256").update(normalizeEmail(body.email)).digest("base64url");
+  return `email/${hash}`;
+}

@@ -1,0 +1,26 @@
+import { RateLimiterMemory } from "rate-limiter-flexible";
+import { type Counts, KEPT_SECONDS } from "./counts.ts";
+
+/** Counts of a service that is a single process. What it holds is bounded by who came within `KEPT_SECONDS`. */
+export class MemoryCounts implements Counts {
+  readonly #limiter: RateLimiterMemory;
+
+  constructor(keptSeconds = KEPT_SECONDS) {
+    // Its own limit is never asked: one limiter counts for all limits.
+    this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: keptSeconds });
+  }
+
+  async add(key: string, points: number): Promise<number> {
+    const { consumedPoints } = await this.#limiter.penalty(key, points);
+    return consumedPoints;
+  }
+
+  async read(key: string): Promise<number> {
+    return (await this.#limiter.get(key))?.consumedPoints ?? 0;
+  }
+
+  /** How many keys it holds. */
+  get size(): number {
+    return this.#limiter.dump().storage.length;
+  }
+}

@@ -1,0 +1,233 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { ConfigError, readConfig } from "../../server/config.ts";
+import { countedAddress } from "../../server/limits/address.ts";
+import { formatApiKey } from "../../src/domain/api-key.ts";
+import { wire } from "../http/support/wire.ts";
+import { Api, freshAddress } from "../support/api.ts";
+import type { TestService } from "../support/service.ts";
+import {
+  atOnce,
+  expectLimited,
+  from,
+  limitedWorld,
+  message,
+  rpc,
+  shown,
+  type StandingClock,
+  startLimitedService,
+  statuses,
+} from "./support.ts";
+
+/** Credentials that are nobody's: none, malformed ones, and keys that nobody was given. */
+const BAD: readonly (() => Record<string, string>)[] = [
+  () => ({}),
+  () => ({ authorization: "Basic eDp5" }),
+  () => ({ authorization: "Bearer nobody" }),
+  () => ({ authorization: `Bearer ${formatApiKey("agent", randomBytes)}` }),
+  () => ({ authorization: `Bearer ${formatApiKey("organization", randomBytes)}` }),
+];
+
+/** Addresses of one network, each another. */
+const spell = (index: number) => `2001:db8:1:2:${(index + 1).toString(16)}::${index.toString(16)}`;
+
+/** What `TRUSTED_PROXIES` is read as. */
+const proxies = (text: string | undefined) =>
+  readConfig(text === undefined ? {} : { TRUSTED_PROXIES: text }, "127.0.0.1").trustedProxies;
+
+describe("limits of who is nobody, by address", () => {
+  let clock: StandingClock;
+  let service: TestService;
+  let api: Api;
+  before(async () => {
+    ({ clock, service } = await startLimitedService());
+    api = new Api(service.baseUrl);
+  });
+  beforeEach(() => clock.nextMinute());
+  after(() => service.stop());
+
+  /** Asks with some bad credential. */
+  const nobody = (address: string, index: number, path = "/v1/agents") => {
+    const headers = { ...from(address).headers, ...BAD[index % BAD.length]?.() };
+    return api.call("GET", path, { headers });
+  };
+
+  it("100 a minute without a good credential, whatever is made up: then 429 instead of 401", async () => {
+    const address = freshAddress();
+    const answers = await atOnce(150, (index) => nobody(address, index));
+    expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 50 });
+    for (const answer of answers) expect(shown(answer).limit).to.equal(100);
+    for (const [index] of BAD.entries()) {
+      const limited = await nobody(address, index);
+      expectLimited(limited);
+      expect(shown(limited)).to.deep.equal({ limit: 100, remaining: 0, reset: clock.resetSeconds });
+    }
+    expect((await nobody(freshAddress(), 0)).status).to.equal(401);
+    clock.nextMinute();
+    expect((await nobody(address, 0)).status).to.equal(401);
+  });
+
+  it("a good credential passes from an address that is used up, over REST and MCP", async () => {
+    const world = await limitedWorld(service);
+    const agent = await world.agent();
+    const address = freshAddress();
+    await atOnce(101, (index) => nobody(address, index));
+    for (const [token, path] of [
+      [world.token, "/v1/agents"],
+      [agent.key, "/v1/payments"],
+    ] as const) {
+      const answer = await api.call("GET", path, { token, ...from(address) });
+      expect(answer.status).to.equal(200);
+    }
+    expect((await rpc(service, agent.key, message("tools/list"))).status).to.equal(200);
+  });
+
+  it("public operations count by address too, whatever credential comes along, and never count for it", async () => {
+    const { token } = await limitedWorld(service);
+    const address = freshAddress();
+    clock.nextMinute();
+    const body = { refreshToken: "nobody's" };
+    const answers = await atOnce(101, () =>
+      api.call("POST", "/v1/auth/refresh", { token, body, ...from(address) }),
+    );
+    expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 1 });
+    const document = await api.call("GET", "/v1/openapi.json", from(address));
+    expectLimited(document);
+    expect(shown(await api.call("GET", "/v1/auth/me", { token })).remaining).to.equal(99);
+  });
+
+  it("unknown paths, the OpenAPI document and MCP without a credential count together with the rest", async () => {
+    const address = freshAddress();
+    const asked = [
+      ["GET", "/v1/nothing", 404],
+      ["OPTIONS", "/v1/agents", 404],
+      ["GET", "/v1/%zz", 404],
+      ["GET", "/v1", 404],
+      ["GET", "/v1/openapi.json", 200],
+      ["POST", "/mcp", 401],
+      ["GET", "/mcp", 405],
+      ["POST", "/mcp/", 404],
+      ["GET", "/v1/auth/me", 401],
+    ] as const;
+    for (const [index, [method, path, status]] of asked.entries()) {
+      const answer = await api.call(method, path, from(address));
+      expect([answer.status, shown(answer).remaining], path).to.deep.equal([status, 99 - index]);
+    }
+    await atOnce(100, (index) => nobody(address, index));
+    for (const [method, path] of asked) expectLimited(await api.call(method, path, from(address)));
+  });
+
+  it("a bad credential on an unknown path is 401, a good one 404 and counted to its caller", async () => {
+    const { token } = await limitedWorld(service);
+    clock.nextMinute();
+    const address = freshAddress();
+    const bad = await nobody(address, 3, "/v1/nothing");
+    expect([bad.status, shown(bad).remaining]).to.deep.equal([401, 99]);
+    const good = await api.call("DELETE", "/v1/nothing", { token, ...from(address) });
+    expect([good.status, shown(good).remaining]).to.deep.equal([404, 99]);
+    expect(shown(await api.call("GET", "/v1/auth/me", { token })).remaining).to.equal(98);
+    expect((await nobody(address, 4, "/mcp")).status).to.equal(401);
+  });
+
+  it("behind a trusted proxy the address is the one that the proxy saw, whatever the client claims before it", async () => {
+    const address = freshAddress();
+    const answers = await atOnce(120, () =>
+      api.call("GET", "/v1/agents", from(`${freshAddress()}, ${address}`)),
+    );
+    expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 20 });
+  });
+
+  it("headers sent twice are no way round: the last hop counts, and the first credential", async () => {
+    const world = await limitedWorld(service);
+    const address = freshAddress();
+    clock.nextMinute();
+    const raw = (...fields: string[]) =>
+      wire(
+        service.baseUrl,
+        ["GET /v1/agents HTTP/1.1", "Host: x", "Connection: close", ...fields, "", ""].join("\r\n"),
+      );
+    const forwarded = [`X-Forwarded-For: ${freshAddress()}`, `x-forwarded-for: ${address}`];
+    for (const remaining of [99, 98]) {
+      const answer = await raw(...forwarded);
+      expect([answer.status, shown(answer).remaining]).to.deep.equal([401, remaining]);
+    }
+    const [good, bad] = [`Authorization: Bearer ${world.token}`, "authorization: Bearer nobody"];
+    const first = await raw(good, bad, ...forwarded);
+    expect([first.status, shown(first).remaining]).to.deep.equal([200, 99]);
+    const second = await raw(bad, good, ...forwarded);
+    expect([second.status, shown(second).remaining]).to.deep.equal([401, 97]);
+  });
+
+  it("one network of IPv6 counts together, in any spelling, and IPv4 in IPv6 as IPv4", async () => {
+    const answers = await atOnce(101, (index) => api.call("GET", "/v1/agents", from(spell(index))));
+    expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 1 });
+    expect((await api.call("GET", "/v1/agents", from("2001:db8:1:3::1"))).status).to.equal(401);
+    const four = freshAddress();
+    await api.call("GET", "/v1/agents", from(four));
+    expect(shown(await api.call("GET", "/v1/agents", from(`::ffff:${four}`))).remaining).to.equal(98);
+  });
+});
+
+describe("x-forwarded-for without a trusted proxy", () => {
+  it("is nobody's word: all count by the socket's address, however it is written", async () => {
+    const { service } = await startLimitedService("");
+    try {
+      const api = new Api(service.baseUrl);
+      const names = ["x-forwarded-for", "X-Forwarded-For", "forwarded", "x-real-ip", "cf-connecting-ip"];
+      const answers = await atOnce(150, (index) => {
+        const name = names[index % names.length] ?? "";
+        return api.call("GET", "/v1/agents", { headers: { [name]: freshAddress() } });
+      });
+      expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 50 });
+    } finally {
+      await service.stop();
+    }
+  });
+});
+
+describe("addresses and proxies", () => {
+  const rows: readonly (readonly [string | undefined, string | null])[] = [
+    ["192.0.2.1", "192.0.2.1"],
+    ["192.0.2.1:4711", "192.0.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["::FFFF:c000:0201", "192.0.2.1"],
+    ["[::ffff:192.0.2.1]:4711", "192.0.2.1"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["2001:0DB8:0:0:ffff:ffff:ffff:ffff", "2001:db8:0:0::/64"],
+    ["[2001:db8::1]:443", "2001:db8:0:0::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["::1", "0:0:0:0::/64"],
+    ["unknown", null],
+    ["", null],
+    [undefined, null],
+    ["0x7f.1", null],
+    ["192.0.2", null],
+    ["3221225985", null],
+    ["192.0.2.256", null],
+    ["a".repeat(10_000), null],
+  ];
+  for (const [text, counted] of rows) {
+    it(`"${text?.slice(0, 40) ?? "nothing"}" is counted as ${counted ?? "no address"}`, () => {
+      expect(countedAddress(text)).to.equal(counted);
+    });
+  }
+
+  it("TRUSTED_PROXIES names addresses, networks or hops; nobody by default; `true` and nonsense do not start", () => {
+    expect([proxies(undefined), proxies(""), proxies("false")]).to.deep.equal([false, false, false]);
+    expect(proxies("2")).to.equal(2);
+    const several = ["loopback", "10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];
+    expect(proxies(several.join(", "))).to.deep.equal(several);
+    for (const wrong of [
+      "true",
+      "*",
+      "example.com",
+      "0.0.0.0/0",
+      "::/0",
+      "10.0.0.0/33",
+      "loopback;x",
+      "99",
+    ]) {
+      expect(() => proxies(wrong), wrong).to.throw(ConfigError, /^TRUSTED_PROXIES: /);
+    }
+  });
+});

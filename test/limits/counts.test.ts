@@ -1,0 +1,117 @@
+import { expect } from "chai";
+import type { Counts } from "../../server/limits/counts.ts";
+import { MemoryCounts } from "../../server/limits/memory-counts.ts";
+import { Minutes } from "../../server/limits/minutes.ts";
+import { MongoCounts } from "../../server/limits/mongo-counts.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Api } from "../support/api.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { startTestService } from "../support/service.ts";
+import { startServiceOn } from "../http/support/own-service.ts";
+import { tally, times } from "../http/support/world.ts";
+import { atOnce, from, shown, StandingClock, statuses } from "./support.ts";
+
+interface StoredCount {
+  readonly key: string;
+  readonly points: number;
+  readonly expire: Date;
+}
+
+describe("counts", () => {
+  let database: TestDatabase;
+  before(async () => {
+    database = await testDatabase();
+  });
+  after(() => database.close());
+
+  const stores: Readonly<Record<string, () => Promise<Counts>>> = {
+    "in memory": () => Promise.resolve(new MemoryCounts()),
+    "in MongoDB": () => MongoCounts.on(database.db),
+  };
+  for (const [where, open] of Object.entries(stores)) {
+    it(`${where}: of any number at once exactly the limit's number pass, in each minute anew`, async () => {
+      const clock = new StandingClock();
+      const minutes = new Minutes(await open(), clock.read);
+      for (const _ of times(2, () => null)) {
+        const taken = await Promise.all(times(150, () => minutes.take("a", 100)));
+        expect(tally(taken.map(({ exceeded }) => String(exceeded)))).to.deep.equal({ false: 100, true: 50 });
+        expect(await minutes.take("a", 100)).to.include({ remaining: 0, exceeded: true });
+        expect(await minutes.take("b", 100)).to.include({ remaining: 99, exceeded: false });
+        clock.nextMinute();
+      }
+    });
+
+    it(`${where}: looking counts nothing, several count as many`, async () => {
+      const minutes = new Minutes(await open(), new StandingClock().read);
+      expect(await minutes.look("c", 10)).to.include({ remaining: 10, exceeded: false });
+      expect(await minutes.take("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
+      expect(await minutes.look("c", 10)).to.include({ remaining: 3, exceeded: false });
+      expect(await minutes.take("c", 10, 7)).to.include({ remaining: 0, exceeded: true });
+    });
+  }
+
+  it("in memory leave it some time after their minute, however many there were", async () => {
+    const counts = new MemoryCounts(0.2);
+    for (let index = 0; index < 10_000; index += 1) await counts.add(`key ${index}`, 1);
+    expect(counts.size).to.equal(10_000);
+    await sleep(600);
+    expect(counts.size).to.equal(0);
+  });
+
+  it("in MongoDB are shared: two processes' limiters at once let exactly the limit's number pass", async () => {
+    const clock = new StandingClock();
+    const processes = await Promise.all(
+      times(2, async () => new Minutes(await MongoCounts.on(database.db), clock.read)),
+    );
+    const asked = processes.flatMap((minutes) => times(75, () => minutes.take("shared", 100)));
+    const passed = (await Promise.all(asked)).filter(({ exceeded }) => !exceeded);
+    expect(passed).to.have.lengthOf(100);
+  });
+
+  it("in MongoDB cost it nothing once the limit is reached, and it forgets them by itself", async () => {
+    const minutes = new Minutes(await MongoCounts.on(database.db), new StandingClock().read);
+    await Promise.all(times(10, () => minutes.take("busy", 10)));
+    await Promise.all(times(50, () => minutes.take("busy", 10)));
+    const collection = database.db.collection<StoredCount>("rate_limits");
+    const stored = await collection.findOne({ key: /busy$/ });
+    expect(stored?.points).to.equal(10);
+    expect((stored?.expire.getTime() ?? 0) - Date.now()).to.be.within(60_000, 90_000);
+    const indexes = await collection.indexes();
+    const expiry = indexes.find(({ key }) => "expire" in key);
+    expect(expiry?.expireAfterSeconds).to.equal(0);
+    expect(indexes.find(({ key }) => "key" in key)?.unique).to.equal(true);
+  });
+
+  it("in MongoDB go on in each process while it is away: no limit is lifted, nobody waits", async () => {
+    const away = await testDatabase();
+    const minutes = new Minutes(await MongoCounts.on(away.db), new StandingClock().read);
+    await away.close();
+    const began = performance.now();
+    const taken = await Promise.all(times(150, () => minutes.take("d", 100)));
+    expect(taken.filter(({ exceeded }) => !exceeded)).to.have.lengthOf(100);
+    expect(await minutes.look("d", 100)).to.include({ remaining: 0 });
+    expect(performance.now() - began).to.be.below(1_500);
+  });
+
+  it("of two server processes are one: what one has counted the other refuses", async () => {
+    const clock = new StandingClock();
+    const first = await startTestService();
+    const servers = await Promise.all(
+      times(2, () => startServiceOn({ env: first.env, worker: false, clock: clock.read })),
+    );
+    const apis = servers.map(({ baseUrl }) => new Api(baseUrl));
+    const address = from();
+    const ask = async (index: number) => {
+      const api = apis[index % 2];
+      if (api === undefined) throw new Error("there are two");
+      return api.call("GET", "/v1/agents", address);
+    };
+    const answers = await atOnce(130, ask);
+    expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 30 });
+    for (const index of [0, 1]) expect(shown(await ask(index)).remaining).to.equal(0);
+    clock.nextMinute();
+    expect([shown(await ask(0)).remaining, shown(await ask(1)).remaining]).to.deep.equal([99, 98]);
+    for (const server of servers) await server.stop();
+    await first.stop();
+  });
+});

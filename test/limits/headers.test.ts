@@ -1,0 +1,172 @@
+import { expect } from "chai";
+import { Api, type CallOptions, freshAddress } from "../support/api.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { listen } from "../../server/http/server.ts";
+import type { Counts } from "../../server/limits/counts.ts";
+import { expectError } from "../http/support/contract-api.ts";
+import { send } from "../http/support/wire.ts";
+import { cardPayment, type TestAgent, type World } from "../http/support/world.ts";
+import { from, limitedWorld, shown, type StandingClock, startLimitedService } from "./support.ts";
+
+const MCP = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+const LARGE = "x".repeat(256 * 1_024 + 1);
+
+/** Whose limit an answer shows: the pro plan's over REST, over MCP, or that of an address. */
+const LIMITS = { rest: 1_000, mcp: 600, address: 100 } as const;
+
+describe("x-ratelimit-limit, -remaining and -reset", () => {
+  let clock: StandingClock;
+  let service: TestService;
+  let world: World;
+  let agent: TestAgent;
+  let paused: TestAgent;
+  before(async () => {
+    ({ clock, service } = await startLimitedService());
+    world = await limitedWorld(service, { plan: "pro" });
+    [agent, paused] = [await world.agent(), await world.agent()];
+    await world.api.ok("pauseAgent", 200, { token: world.token, id: paused.id });
+    clock.nextMinute();
+  });
+  after(() => service.stop());
+
+  const owner = (more: CallOptions = {}) => ({ token: world.token, ...more });
+  const text = { "content-type": "text/plain" };
+
+  type Row = readonly [number, string, string, () => CallOptions, keyof typeof LIMITS];
+  const rows: readonly Row[] = [
+    [200, "GET", "/v1/agents", owner, "rest"],
+    [200, "HEAD", "/v1/agents", owner, "rest"],
+    [200, "GET", "/v1/openapi.json", () => ({}), "address"],
+    [201, "POST", "/v1/payments", () => ({ token: agent.key, body: cardPayment() }), "rest"],
+    [400, "POST", "/v1/agents", () => owner({ body: "{" }), "rest"],
+    [400, "POST", "/v1/auth/sign-in", () => ({ body: {} }), "address"],
+    [401, "GET", "/v1/agents", () => ({}), "address"],
+    [401, "GET", "/v1/agents", () => ({ token: "nobody" }), "address"],
+    [401, "GET", "/v1/nothing", () => ({ token: "nobody" }), "address"],
+    [401, "POST", "/v1/auth/refresh", () => ({ body: { refreshToken: "x" } }), "address"],
+    [401, "POST", "/mcp", () => ({ headers: MCP, body: "{}" }), "address"],
+    [401, "POST", "/mcp", () => ({ headers: MCP, body: "{}", token: world.token }), "mcp"],
+    [403, "GET", "/v1/payments", owner, "rest"],
+    [403, "GET", "/v1/payments", () => ({ token: paused.key }), "rest"],
+    [403, "POST", "/mcp", () => ({ token: paused.key, headers: MCP, body: "{}" }), "mcp"],
+    [404, "GET", "/v1/agents/nobody", owner, "rest"],
+    [404, "GET", "/v1/nothing", owner, "rest"],
+    [404, "GET", "/v1/nothing", () => ({}), "address"],
+    [404, "GET", "/v1/agents/%zz", () => ({}), "address"],
+    [404, "PUT", "/v1/agents", owner, "rest"],
+    [404, "OPTIONS", "/v1/agents", owner, "rest"],
+    [404, "POST", "/mcp/x", () => ({}), "address"],
+    [405, "GET", "/mcp", () => ({}), "address"],
+    [405, "DELETE", "/mcp", () => ({ token: agent.key }), "mcp"],
+    [413, "POST", "/v1/agents", () => owner({ body: LARGE }), "rest"],
+    [413, "POST", "/mcp", () => ({ token: agent.key, headers: MCP, body: LARGE }), "mcp"],
+    [415, "POST", "/v1/agents", () => owner({ body: "x", headers: text }), "rest"],
+    [415, "POST", "/mcp", () => ({ token: agent.key, body: "x", headers: text }), "mcp"],
+    // No stream of events is accepted: the protocol's own answer, from its library.
+    [406, "POST", "/mcp", () => ({ token: agent.key, body: {}, headers: { accept: "*/x" } }), "mcp"],
+  ];
+  for (const [status, method, path, options, whose] of rows) {
+    it(`are on ${status} ${method} ${path}: the limit per minute of ${whose === "address" ? "the address" : whose}`, async () => {
+      const { body, headers, token } = options();
+      const answer = await send(service.baseUrl, path, {
+        method,
+        headers: {
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      });
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(status);
+      expect(shown(answer)).to.include({ limit: LIMITS[whose], reset: clock.resetSeconds });
+      expect(shown(answer).remaining).to.be.below(LIMITS[whose]);
+    });
+  }
+
+  it("show the limit per minute, not the cap of the route that refuses", async () => {
+    const address = freshAddress();
+    const api = new Api(service.baseUrl);
+    const signIn = (index: number) =>
+      api.call("POST", "/v1/auth/sign-in", {
+        body: { email: `nobody-${index}@example.com`, password: "x" },
+        ...from(address),
+      });
+    for (let index = 0; index < 10; index += 1) expect((await signIn(index)).status).to.equal(401);
+    const limited = await signIn(10);
+    expect([limited.status, shown(limited).limit, shown(limited).remaining]).to.deep.equal([429, 100, 89]);
+  });
+
+  it("are not on what is not the API: pages, health, metrics, other paths", async () => {
+    for (const path of [
+      "/",
+      "/docs",
+      "/healthz",
+      "/readyz",
+      "/metrics",
+      "/nothing",
+      "/v2/agents",
+      "/V1/agents",
+    ]) {
+      const { headers } = await send(service.baseUrl, path);
+      expect(
+        [...headers.keys()].filter((name) => name.startsWith("x-ratelimit")),
+        path,
+      ).to.deep.equal([]);
+    }
+  });
+});
+
+describe("x-ratelimit headers when the service cannot answer", () => {
+  it("503 before the caller is known shows how its address stands, and counts nothing", async () => {
+    const service = await startTestService();
+    const world = await limitedWorld(service);
+    const agent = await world.agent();
+    const api = new Api(service.baseUrl);
+    const address = from();
+    const { remaining } = shown(await api.call("GET", "/v1/agents", address));
+    expect(remaining).to.equal(99);
+    // For good: the driver takes no operation on a client that was closed.
+    await service.connections.mongo.close();
+    for (const [method, path, token] of [
+      ["GET", "/v1/agents", world.token],
+      ["GET", "/v1/payments", agent.key],
+      ["POST", "/mcp", agent.key],
+      ["GET", "/v1/nothing", agent.key],
+    ] as const) {
+      const answer = await api.call(method, path, { token, ...address });
+      expect(answer.status, path).to.equal(503);
+      expect(shown(answer)).to.include({ limit: 100, remaining });
+    }
+    const signIn = { body: { email: "a@example.com", password: "x" }, ...address };
+    const answer = await api.call("POST", "/v1/auth/sign-in", signIn);
+    expect([answer.status, shown(answer).remaining]).to.deep.equal([503, 98]);
+    await service.stop();
+  });
+
+  it("500 has them too, and an answer without them is still an answer", async () => {
+    const broken = new Error("a defect");
+    let isReadable = true;
+    const counts: Counts = {
+      add: () => Promise.reject(broken),
+      read: () => (isReadable ? Promise.resolve(7) : Promise.reject(broken)),
+    };
+    const service = await startTestService({ counts });
+    const answer = await send(service.baseUrl, "/v1/agents");
+    expect([answer.status, shown(answer).remaining]).to.deep.equal([500, 93]);
+    isReadable = false;
+    const bare = await send(service.baseUrl, "/v1/agents");
+    expect([bare.status, expectError(bare).error]).to.deep.equal([500, "INTERNAL"]);
+    await service.stop();
+  });
+
+  it("503 while it starts has them under /v1 and /mcp, and nowhere else", async () => {
+    const http = await listen("127.0.0.1", 0);
+    const baseUrl = `http://127.0.0.1:${http.port}`;
+    for (const path of ["/v1/agents", "/mcp"]) {
+      const answer = await send(baseUrl, path);
+      expect([answer.status, shown(answer).limit]).to.deep.equal([503, 100]);
+    }
+    expect((await send(baseUrl, "/docs")).headers.has("x-ratelimit-limit")).to.equal(false);
+    await http.drain();
+  });
+});

@@ -1,0 +1,140 @@
+import { expect } from "chai";
+import { Api, type CallOptions, freshAddress } from "../support/api.ts";
+import { PASSWORD, type TestService, WITHOUT_LIMITS } from "../support/service.ts";
+import { elevate, type World } from "../http/support/world.ts";
+import {
+  atOnce,
+  expectLimited,
+  from,
+  limitedWorld,
+  shown,
+  type StandingClock,
+  startLimitedService,
+  statuses,
+} from "./support.ts";
+
+describe("caps of single routes", () => {
+  let clock: StandingClock;
+  let service: TestService;
+  let api: Api;
+  before(async () => {
+    ({ clock, service } = await startLimitedService());
+    api = new Api(service.baseUrl);
+  });
+  beforeEach(() => clock.nextMinute());
+  after(() => service.stop());
+
+  const newWorld = () => limitedWorld(service, WITHOUT_LIMITS);
+  const signIn = (email: unknown, options: CallOptions = {}) =>
+    api.call("POST", "/v1/auth/sign-in", { body: { email, password: "wrong" }, ...options });
+
+  describe("sign-in", () => {
+    it("10 a minute and address, for however many accounts; refused ones count, whatever for", async () => {
+      const address = freshAddress();
+      const { email } = (await newWorld()).organization;
+      clock.nextMinute();
+      const tries: readonly (readonly [number, () => ReturnType<typeof signIn>])[] = [
+        [400, () => signIn(7, from(address))],
+        [400, () => api.call("POST", "/v1/auth/sign-in", { body: "{", ...from(address) })],
+        [413, () => signIn("x".repeat(300_000), from(address))],
+        [200, () => signIn("", { body: { email, password: PASSWORD }, ...from(address) })],
+      ];
+      for (const [status, attempt] of tries) expect((await attempt()).status).to.equal(status);
+      const answers = await atOnce(20, (index) => signIn(`nobody-${index}@example.com`, from(address)));
+      expect(statuses(answers)).to.deep.equal({ 401: 6, 429: 14 });
+      answers.filter(({ status }) => status === 429).forEach(expectLimited);
+      const right = { body: { email, password: PASSWORD } };
+      expectLimited(await signIn("", { ...right, ...from(address) }));
+      expect((await signIn("", right)).status).to.equal(200);
+    });
+
+    for (const known of [true, false]) {
+      it(`10 a minute for ${known ? "a known" : "an unknown"} e-mail, from however many addresses, in any spelling`, async () => {
+        const { email } = known
+          ? (await newWorld()).organization
+          : { email: `no-${freshAddress()}@example.com` };
+        clock.nextMinute();
+        const spellings = [email, email.toUpperCase(), ` ${email}`, `${email}\t`, email.replace("e", "E")];
+        const answers = await atOnce(25, (index) => signIn(spellings[index % spellings.length]));
+        expect(statuses(answers)).to.deep.equal({ 401: 10, 429: 15 });
+        expectLimited(await signIn(email, { body: { email, password: PASSWORD } }));
+        // Before the shape is judged, so that it does not tell whether a try counted.
+        expectLimited(await signIn(email, { body: { email } }));
+        expect((await signIn(`x${email}`)).status).to.equal(401);
+        clock.nextMinute();
+        expect((await signIn(email)).status).to.equal(401);
+      });
+    }
+
+    it("over the address's cap a try is not read, and takes nothing of the account's", async () => {
+      const { email } = (await newWorld()).organization;
+      clock.nextMinute();
+      const address = freshAddress();
+      await atOnce(10, (index) => signIn(`nobody-${index}@example.com`, from(address)));
+      const answers = await atOnce(20, () => signIn(email, from(address)));
+      expect(statuses(answers)).to.deep.equal({ 429: 20 });
+      expect((await signIn(email)).status).to.equal(401);
+    });
+  });
+
+  describe("step-up", () => {
+    const body = { method: "totp", code: "000000" };
+    const stepUp = (token: string, options: CallOptions = {}) =>
+      api.call("POST", "/v1/auth/step-up", { token, body, ...options });
+
+    it("10 a minute and account, from however many addresses and sessions", async () => {
+      const world = await newWorld();
+      const { email, password } = world.organization;
+      const tokens = [world.token, await api.signIn(email, password)];
+      clock.nextMinute();
+      const answers = await atOnce(30, (index) => stepUp(tokens[index % 2] ?? ""));
+      expect(statuses(answers)).to.deep.equal({ 403: 10, 429: 20 });
+      expectLimited(await stepUp(world.token, { body: {} }));
+      const stranger = await newWorld();
+      expect((await stepUp(stranger.token)).status).to.equal(403);
+    });
+
+    it("10 a minute and address, for however many accounts, apart from its sign-ins", async () => {
+      const worlds = [await newWorld(), await newWorld()];
+      clock.nextMinute();
+      const address = freshAddress();
+      await atOnce(10, (index) => signIn(`nobody-${index}@example.com`, from(address)));
+      const answers = await atOnce(12, (index) => stepUp(worlds[index % 2]?.token ?? "", from(address)));
+      expect(statuses(answers)).to.deep.equal({ 403: 10, 429: 2 });
+      expect((await stepUp(worlds[0]?.token ?? "")).status).to.equal(403);
+    });
+  });
+
+  describe("organization keys", () => {
+    const ID = "okey_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    const choice = { name: "x", scopes: ["agents:read"], binding: { type: "organization" } };
+    const mint = ({ token }: World, body: unknown = choice) =>
+      api.call("POST", "/v1/organization-keys", { token, body });
+    const rotate = ({ token }: World) => api.call("POST", `/v1/organization-keys/${ID}/rotate`, { token });
+    const revoke = ({ token }: World) => api.call("DELETE", `/v1/organization-keys/${ID}`, { token });
+
+    it("minting, rotating and revoking are 30 a minute and user each, every one on its own", async () => {
+      const world = await newWorld();
+      await elevate(world, clock.read());
+      const minted = await atOnce(40, () => mint(world));
+      expect(statuses(minted)).to.deep.equal({ 201: 30, 429: 10 });
+      expect(await service.db.collection("organization_keys").countDocuments()).to.equal(30);
+      expect(statuses(await atOnce(35, () => rotate(world)))).to.deep.equal({ 404: 30, 429: 5 });
+      expect(statuses(await atOnce(35, () => revoke(world)))).to.deep.equal({ 404: 30, 429: 5 });
+      expect((await api.call("GET", "/v1/organization-keys", { token: world.token })).status).to.equal(200);
+      const stranger = await newWorld();
+      await elevate(stranger, clock.read());
+      expect((await mint(stranger)).status).to.equal(201);
+    });
+
+    it("the cap comes after step-up and before the shape: what the caller may not do takes no place", async () => {
+      const world = await newWorld();
+      expect(statuses(await atOnce(31, () => mint(world)))).to.deep.equal({ 403: 31 });
+      await elevate(world, clock.read());
+      expect(statuses(await atOnce(30, () => mint(world, {})))).to.deep.equal({ 400: 30 });
+      const limited = await mint(world, "{");
+      expectLimited(limited);
+      expect(shown(limited).limit).to.equal(WITHOUT_LIMITS.restPerMinute);
+    });
+  });
+});
