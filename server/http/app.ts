@@ -3,14 +3,17 @@ import helmet from "helmet";
 import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
+import type { Logos } from "../containers/logos.ts";
 import type { Logger } from "../logger.ts";
 import { mcpEndpoint, type McpDependencies } from "../mcp/endpoint.ts";
 import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
+import { logoRouter } from "./logos.ts";
 import { restRouter } from "./rest.ts";
 
 export interface AppDependencies extends McpDependencies {
   readonly baseUrl: string;
+  readonly logos: Logos;
   readonly logger: Logger;
   readonly metrics: Registry;
   /** What is not usable; empty when every part is. */
@@ -21,7 +24,7 @@ export interface AppDependencies extends McpDependencies {
 
 /** The service over HTTP: REST, MCP, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { baseUrl, draining, logger, metrics, missing } = dependencies;
+  const { baseUrl, draining, logger, logos, metrics, missing } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
@@ -45,6 +48,7 @@ export function createApp(dependencies: AppDependencies): Express {
     response.type(metrics.contentType).send(await metrics.metrics());
   });
 
+  app.use(logoRouter(logos, logger));
   app.post("/mcp", mcpEndpoint(dependencies));
   // The protocol's own answer where a server offers no stream and keeps no sessions.
   app.all("/mcp", (_request, response) => void response.setHeader("Allow", "POST").status(405).end());
