@@ -48,12 +48,12 @@ export function createApp(dependencies: AppDependencies): Express {
     response.type(metrics.contentType).send(await metrics.metrics());
   });
 
-  app.use(logoRouter(logos, logger));
   app.post("/mcp", mcpEndpoint(dependencies));
   // The protocol's own answer where a server offers no stream and keeps no sessions.
   app.all("/mcp", (_request, response) => void response.setHeader("Allow", "POST").status(405).end());
   // The router would answer OPTIONS by itself; a method that a path doesn't have is 404 (decisions.md section 1).
   app.use((request, response, next) => (request.method === "OPTIONS" ? notFound(response) : next()));
+  app.use(logoRouter(logos, logger));
   app.use(restRouter(dependencies));
   app.use((_request, response) => notFound(response));
   app.use(lastResort(logger));

@@ -17,6 +17,9 @@ import {
 
 const DAY_MS = 86_400_000;
 
+const project = (fields: Fields = {}) => ({ name: "P", idempotencyKey: randomUUID(), ...fields });
+const named = () => ({ name: "x", idempotencyKey: randomUUID() });
+
 describe("the daily create limit of organization keys", () => {
   /** A clock that stands an hour after midnight, so that no test meets the real one; tests push it on. */
   let aheadMs = 0;
@@ -50,7 +53,6 @@ describe("the daily create limit of organization keys", () => {
     await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
   }
 
-  const project = (fields: Fields = {}) => ({ name: "P", idempotencyKey: randomUUID(), ...fields });
   const createProject = ({ token }: TestOrganizationKey, body: Fields = project()) =>
     world.api.call("createProject", { token, body });
   const outcome = async (key: TestOrganizationKey, body?: Fields) => {
@@ -71,7 +73,6 @@ describe("the daily create limit of organization keys", () => {
     const key = await withLimit(3);
     const { teamId } = world.organization;
     const { token } = key;
-    const named = () => ({ name: "x", idempotencyKey: randomUUID() });
     await world.api.ok("createProject", 201, { token, body: named() });
     await world.api.ok("createTeam", 201, { token, body: named() });
     await world.api.ok("createAgent", 201, { token, body: { ...named(), teamId, budgetCents: 1 } });
@@ -147,10 +148,9 @@ describe("the daily create limit of organization keys", () => {
     const teams = service.db.collection<{ _id: string }>("teams");
     await teams.updateOne({ _id: teamId }, { $set: { archivedAt: new Date() } });
     await projects.updateOne({ _id: projectId }, { $set: { archivedAt: new Date() } });
-    const keyed = () => ({ name: "x", idempotencyKey: randomUUID() });
-    const agent = { ...keyed(), teamId, budgetCents: 1 };
+    const agent = { ...named(), teamId, budgetCents: 1 };
     await world.api.refused("createAgent", 409, "CONTAINER_ARCHIVED", { token, body: agent });
-    await world.api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: keyed() });
+    await world.api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: named() });
     const unknown = { ...agent, teamId: randomUUID() };
     await world.api.refused("createAgent", 404, "NOT_FOUND", { token, body: unknown });
     await world.api.refused("createProject", 400, "VALIDATION_FAILED", {
