@@ -75,7 +75,7 @@ export class Containers {
   /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
   async archive(kind: ContainerKind, target: ContainerDocument): Promise<Result<ContainerDocument>> {
     const { clock, transaction, turns } = this.#dependencies;
-    const { _id, organizationId } = target;
+    const { _id } = target;
     const containers = this.#of(kind);
     const archive = async (session: ClientSession): Promise<Result<ContainerDocument>> => {
       const archived = await containers.findOneAndUpdate(
@@ -88,7 +88,7 @@ export class Containers {
       await session.abortTransaction();
       return refused(refusal("CONTAINER_NOT_EMPTY"));
     };
-    return turns.take(organizationId, () => transaction(archive));
+    return turns.take(_id, () => transaction(archive));
   }
 
   /** A paused agent is live: it can be resumed. */

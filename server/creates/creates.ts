@@ -11,8 +11,13 @@ import type { Transaction } from "../transactions.ts";
 import type { Turns } from "../turns.ts";
 import type { DailyCreates, Place } from "./daily-creates.ts";
 
+/** What a create writes when all else is done. */
+interface Committable {
+  readonly _id: string;
+}
+
 /** One create of any kind, as its handler describes it. */
-export interface Create<R, M extends { readonly record: R }> {
+export interface Create<R extends Committable, M extends { readonly record: R }> {
   readonly kind: "agent" | "project" | "team";
   readonly principal: ManagementPrincipal;
   readonly idempotencyKey: string | undefined;
@@ -60,7 +65,9 @@ export class Creates {
     this.#dependencies = dependencies;
   }
 
-  async once<R, M extends { readonly record: R }>(create: Create<R, M>): Promise<Result<Created<R, M>>> {
+  async once<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+  ): Promise<Result<Created<R, M>>> {
     const reservation = this.#reservationOf(create);
     const earlier = reservation === null ? null : await this.#earlierId(reservation);
     if (earlier !== null) {
@@ -73,7 +80,7 @@ export class Creates {
     return id.ok ? this.#make(create, id.value) : id;
   }
 
-  async #make<R, M extends { readonly record: R }>(
+  async #make<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     id: string,
   ): Promise<Result<Created<R, M>>> {
@@ -86,7 +93,7 @@ export class Creates {
     return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
   }
 
-  async #carryOut<R, M extends { readonly record: R }>(
+  async #carryOut<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     id: string,
     place: Place | null,
@@ -108,22 +115,26 @@ export class Creates {
     }
   }
 
-  async #commit<R, M extends { readonly record: R }>(
-    { insert, parent, principal }: Create<R, M>,
+  async #commit<R extends Committable, M extends { readonly record: R }>(
+    { insert, parent }: Create<R, M>,
     record: R,
     place: Place | null,
   ): Promise<Committed> {
     const { containers, dailyCreates, transaction, turns } = this.#dependencies;
     const commit = (): Promise<Committed> =>
       transaction(async (session) => {
-        const give = async (up: Committed) => (await session.abortTransaction(), up);
-        if (place !== null && !(await dailyCreates.confirm(place, session))) return give("place_lost");
-        if (parent !== null && !(await containers.enter(parent, session))) return give("archived");
+        const undone = async (outcome: Committed): Promise<Committed> => {
+          await session.abortTransaction();
+          return outcome;
+        };
+        if (place !== null && !(await dailyCreates.confirm(place, session))) return undone("place_lost");
+        if (parent !== null && !(await containers.enter(parent, session))) return undone("archived");
         await insert(record, session);
         return "committed";
       });
     try {
-      return await turns.take(principal.organizationId, commit);
+      // What it shares with others that commit: the day's places, the container, or nothing.
+      return await turns.take(place?.dayId ?? parent?.id ?? record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";
       throw error;
@@ -152,7 +163,9 @@ export class Creates {
     }
   }
 
-  #reservationOf<R, M extends { readonly record: R }>(create: Create<R, M>): CreateDocument | null {
+  #reservationOf<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+  ): CreateDocument | null {
     const { idempotencyKey, kind, payload, principal } = create;
     if (idempotencyKey === undefined) return null;
     const owner = [principal.organizationId, ...creatorOf(principal), idempotencyKey];
