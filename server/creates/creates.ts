@@ -152,9 +152,10 @@ export class Creates {
     const { dailyCreates } = this.#dependencies;
     try {
       const result = await work();
-      const isMade = result !== "place_lost" && result.ok && !result.value.replayed;
+      // A lost place may be another call's by now, under the same id.
+      const isHeld = place !== null && result !== "place_lost";
       // Of a create that another call finished, too: that one may have committed with a place of the day before.
-      if (place !== null && !isMade) await dailyCreates.release(place);
+      if (isHeld && !(result.ok && !result.value.replayed)) await dailyCreates.release(place);
       return result;
     } catch (error) {
       // Where the database is out of reach for this too, the place is reclaimed when it is needed.
