@@ -92,6 +92,8 @@ export interface AgentDocument extends Document {
   reservedCents: number;
   key: AgentKeyRecord | null;
   createdBy: { type: "user" | "organization_key"; id: string };
+  /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
+  createdByLineage: string | null;
   createdAt: Date;
   updatedAt: Date;
   archivedAt: Date | null;
@@ -105,10 +107,12 @@ export interface ContainerDocument extends Document {
   name: string;
   description: string | null;
   color: string | null;
-  /** The hash of the tile's image, which lies apart; null where there is none. */
+  /** The keyed hash that names the tile's image, which lies apart (server/containers/logos.ts); null where there is none. */
   logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
+  /** Counts what was put into it, so that a create and an archive write to the same record. Nothing reads it. */
+  createdInside?: number;
 }
 export type ProjectDocument = ContainerDocument;
 export type TeamDocument = ContainerDocument & { projectId: string };

@@ -2,11 +2,13 @@ import type { Collection, Db, Document } from "mongodb";
 import type {
   AgentDocument,
   ApprovalDocument,
+  ContainerDocument,
   ProjectDocument,
   TeamDocument,
   TransactionDocument,
 } from "../activities/documents.ts";
 import { COLLECTIONS } from "../activities/documents.ts";
+import type { LogoDocument } from "./containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-keys/documents.ts";
 
 /** A create of an agent, project or team that was asked for under an idempotency key, and the id it has for good. */
@@ -27,6 +29,9 @@ export interface Collections {
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
   readonly dailyCreates: Collection<DailyCreatesDocument>;
   readonly projects: Collection<ProjectDocument>;
+  /** Projects and teams once more, for what they have in common. */
+  readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
+  readonly logos: Collection<LogoDocument>;
 }
 
 export const collectionsOf = (db: Db): Collections => ({
@@ -39,15 +44,18 @@ export const collectionsOf = (db: Db): Collections => ({
   organizationKeys: db.collection("organization_keys", { readPreference: "primary" }),
   dailyCreates: db.collection("daily_creates", { readPreference: "primary" }),
   projects: db.collection(COLLECTIONS.projects),
+  containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
+  logos: db.collection("logos"),
 });
 
 /** Indexes of what only the server writes. Again is free. */
 export async function ensureServerIndexes(db: Db): Promise<void> {
-  const { dailyCreates, organizationKeys, teams } = collectionsOf(db);
+  const { agents, dailyCreates, organizationKeys, teams } = collectionsOf(db);
   await Promise.all([
     organizationKeys.createIndex({ hash: 1 }, { name: "hash_unique", unique: true }),
     organizationKeys.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
     dailyCreates.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
     teams.createIndex({ projectId: 1, archivedAt: 1 }, { name: "project" }),
+    agents.createIndex({ teamId: 1, lifecycle: 1 }, { name: "team" }),
   ]);
 }

@@ -5,7 +5,11 @@ import { createAuthService } from "./auth/service.ts";
 import { collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
 import type { Connections } from "./connections.ts";
+import { Containers } from "./containers/containers.ts";
+import { Logos } from "./containers/logos.ts";
 import type { Core } from "./core.ts";
+import { Creates } from "./creates/creates.ts";
+import { DailyCreates } from "./creates/daily-creates.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { createApp } from "./http/app.ts";
@@ -20,6 +24,8 @@ import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
+import { transactionsOf } from "./transactions.ts";
+import { Turns } from "./turns.ts";
 
 export interface ServiceOptions {
   readonly http: HttpServer;
@@ -40,6 +46,9 @@ export interface RunningService {
   drain(): Promise<void>;
 }
 
+/** As long as callers wait for their answer: what has not begun by then has been answered 503. */
+const WAIT_FOR_TURN_MS = 4_000;
+
 /** Puts REST and MCP together over the core and begins to answer. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
@@ -51,12 +60,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
+  const transaction = transactionsOf(db.client);
   const organizationKeys = new OrganizationKeys({
     collections,
     hashApiKey: hash,
     clock,
     keyUse: organizationKeyUse,
-    transaction: (writes) => db.client.withSession((session) => session.withTransaction(writes)),
+    transaction,
   });
   const authenticator = new Authenticator({
     agents: collections.agents,
@@ -70,9 +80,26 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       }));
     },
   });
+  const logoKey = masterKey.deriveKey("logo-links");
+  const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
+  const dailyCreates = new DailyCreates(collections.dailyCreates);
+  const turns = new Turns(WAIT_FOR_TURN_MS);
+  const containers = new Containers({ collections, logos, transaction, turns, clock });
+  const creates = new Creates({
+    creates: collections.creates,
+    dailyCreates,
+    containers,
+    transaction,
+    turns,
+    clock,
+  });
   const handlers = createHandlers({
     ...core,
     collections,
+    creates,
+    dailyCreates,
+    containers,
+    logos,
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
     organizationKeys,
@@ -97,6 +124,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       pipeline: new Pipeline({ handlers, collections, limits, clock, logger }),
       trustedProxies: options.trustedProxies,
       baseUrl,
+      logos,
       logger,
       metrics,
       missing: () => missingParts(connections),

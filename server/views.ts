@@ -1,5 +1,12 @@
 import type { z } from "zod";
-import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
+import type {
+  AgentDocument,
+  ApprovalDocument,
+  ContainerDocument,
+  ProjectDocument,
+  TeamDocument,
+  TransactionDocument,
+} from "../activities/documents.ts";
 import type { OrganizationKeyDocument } from "./organization-keys/documents.ts";
 import { AGENT_TOOLS } from "../src/contract/tool-names.ts";
 import type * as records from "../src/contract/records.ts";
@@ -9,6 +16,8 @@ import type { BudgetView } from "../src/messages/agent.ts";
 type AgentView = z.input<typeof records.agent>;
 type TransactionView = z.input<typeof records.transaction>;
 type ApprovalView = z.input<typeof records.approval>;
+type ProjectView = z.input<typeof records.project>;
+type TeamView = z.input<typeof records.team>;
 type BudgetPolicyView = z.input<typeof records.budgetPolicy>;
 type OrganizationKeyView = z.input<
   typeof organizationKeyOperations.mintOrganizationKey.output
@@ -113,6 +122,27 @@ export function approvalView(approval: ApprovalDocument): ApprovalView {
         }),
   };
 }
+
+/** What a record's logo is shown as. */
+export type LogoLink = (logoHash: string | null) => string | null;
+
+export const projectView = (project: ProjectDocument, link: LogoLink): ProjectView =>
+  containerView(project, link);
+
+export const teamView = (team: TeamDocument, link: LogoLink): TeamView => ({
+  ...containerView(team, link),
+  projectId: team.projectId,
+});
+
+const containerView = (container: ContainerDocument, link: LogoLink): ProjectView => ({
+  id: container._id,
+  name: container.name,
+  description: container.description,
+  color: container.color,
+  logo: link(container.logoHash),
+  createdAt: iso(container.createdAt),
+  archivedAt: isoOrNull(container.archivedAt),
+});
 
 export function organizationKeyView(key: OrganizationKeyDocument, createdToday: number): OrganizationKeyView {
   return {

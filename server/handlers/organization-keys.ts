@@ -1,6 +1,6 @@
 import type { Result } from "../../src/domain/result.ts";
 import { ok } from "../../src/domain/result.ts";
-import { dailyCreatesId, type OrganizationKeyDocument } from "../organization-keys/documents.ts";
+import type { OrganizationKeyDocument } from "../organization-keys/documents.ts";
 import type { MintedKey } from "../organization-keys/keys.ts";
 import { organizationKeyView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -13,20 +13,13 @@ type OrganizationKeyHandlers = Pick<
 
 /** Organization keys (management-api.md section 2.4, decisions.md section 2). */
 export function organizationKeyHandlers(dependencies: HandlerDependencies): OrganizationKeyHandlers {
-  const { clock, collections, lists, organizationKeys } = dependencies;
+  const { clock, collections, dailyCreates, lists, organizationKeys } = dependencies;
 
   /** What each lineage has created in this UTC day. */
   async function views(documents: readonly OrganizationKeyDocument[]) {
-    const now = clock();
-    const ids = documents.map(({ lineageId }) => dailyCreatesId(lineageId, now));
-    const counts = await collections.dailyCreates
-      .aggregate<{ _id: string; count: number }>([
-        { $match: { _id: { $in: [...new Set(ids)] } } },
-        { $project: { count: { $size: "$places" } } },
-      ])
-      .toArray();
-    const byId = new Map(counts.map(({ _id, count }) => [_id, count]));
-    return documents.map((document, index) => organizationKeyView(document, byId.get(ids[index] ?? "") ?? 0));
+    const lineageIds = documents.map(({ lineageId }) => lineageId);
+    const counts = await dailyCreates.createdToday(lineageIds, clock());
+    return documents.map((document) => organizationKeyView(document, counts.get(document.lineageId) ?? 0));
   }
 
   async function view(document: OrganizationKeyDocument) {

@@ -1,3 +1,9 @@
+import type { ProjectDocument } from "../../activities/documents.ts";
+import { ok } from "../../src/domain/result.ts";
+import { stateFilter } from "../containers/containers.ts";
+import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
+import type { ManagementPrincipal } from "../principals.ts";
+import { projectView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -6,18 +12,62 @@ type ProjectHandlers = Pick<
   "createProject" | "createProjectByTool" | "listProjects" | "getProject" | "updateProject" | "archiveProject"
 >;
 
-const notBuilt = (): never => {
-  throw new Error("not built yet");
-};
-
 /** Projects (management-api.md section 2.7, decisions.md section 4). */
-export function projectHandlers(_dependencies: HandlerDependencies): ProjectHandlers {
+export function projectHandlers(dependencies: HandlerDependencies): ProjectHandlers {
+  const { collections, containers, creates, lists, logos } = dependencies;
+  const view = (project: ProjectDocument) => projectView(project, (logoHash) => logos.link(logoHash));
+  const answer = (project: ProjectDocument) => ({ body: { project: view(project) } });
+
+  /** By REST and as a tool alike. */
+  async function create(
+    { body }: { readonly body: NewContainer },
+    { principal }: { readonly principal: ManagementPrincipal },
+  ) {
+    const created = await creates.once({
+      kind: "project",
+      principal,
+      idempotencyKey: body.idempotencyKey,
+      payload: payloadOf(body),
+      parent: null,
+      find: (id) => collections.projects.findOne({ _id: id }),
+      prepare: async (id) => ({
+        record: await newContainer(id, principal.organizationId, body, dependencies),
+      }),
+      insert: (record, session) => collections.projects.insertOne(record, { session }),
+    });
+    if (!created.ok) return created;
+    const { value } = created;
+    return ok(value.replayed ? { status: 200 as const, ...answer(value.record) } : answer(value.made.record));
+  }
+
   return {
-    createProject: notBuilt,
-    createProjectByTool: notBuilt,
-    listProjects: notBuilt,
-    getProject: notBuilt,
-    updateProject: notBuilt,
-    archiveProject: notBuilt,
+    createProject: create,
+    createProjectByTool: create,
+
+    async listProjects({ query: { cursor, limit, state } }, { principal, target: reach }) {
+      const page = await lists.page<ProjectDocument>({
+        collection: collections.projects,
+        list: "projects",
+        filter: { organizationId: principal.organizationId, ...stateFilter(state) },
+        within: reach.projects,
+        limit,
+        cursor,
+      });
+      if (!page.ok) return page;
+      const { items, nextCursor } = page.value;
+      return ok({ body: { projects: items.map(view), nextCursor } });
+    },
+
+    getProject: (_input, { target }) => Promise.resolve(ok(answer(target))),
+
+    async updateProject({ body }, { target }) {
+      const changed = await containers.change("project", target, body);
+      return changed.ok ? ok(answer(changed.value)) : changed;
+    },
+
+    async archiveProject(_input, { target }) {
+      const archived = await containers.archive("project", target);
+      return archived.ok ? ok(answer(archived.value)) : archived;
+    },
   };
 }

@@ -1,3 +1,10 @@
+import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
+import { ok } from "../../src/domain/result.ts";
+import { stateFilter } from "../containers/containers.ts";
+import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
+import { given } from "../lists.ts";
+import type { ManagementPrincipal } from "../principals.ts";
+import { teamView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -6,18 +13,72 @@ type TeamHandlers = Pick<
   "createTeam" | "createTeamByTool" | "listTeams" | "getTeam" | "updateTeam" | "archiveTeam"
 >;
 
-const notBuilt = (): never => {
-  throw new Error("not built yet");
-};
+interface CreateContext {
+  readonly principal: ManagementPrincipal;
+  /** The project that the team is for. */
+  readonly target: ProjectDocument;
+}
 
 /** Teams (management-api.md section 2.7, decisions.md section 4). */
-export function teamHandlers(_dependencies: HandlerDependencies): TeamHandlers {
+export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
+  const { collections, containers, creates, lists, logos } = dependencies;
+  const view = (team: TeamDocument) => teamView(team, (logoHash) => logos.link(logoHash));
+  const answer = (team: TeamDocument) => ({ body: { team: view(team) } });
+
+  /** The team as it is now; its project never changes. */
+  const answerChanged = (now: ContainerDocument, { projectId }: TeamDocument) =>
+    answer({ ...now, projectId });
+
+  /** By REST and as a tool alike. The project that a default stands for is part of the payload. */
+  async function create({ body }: { readonly body: NewContainer }, { principal, target }: CreateContext) {
+    const { _id: projectId, archivedAt } = target;
+    const created = await creates.once({
+      kind: "team",
+      principal,
+      idempotencyKey: body.idempotencyKey,
+      payload: { ...payloadOf(body), projectId },
+      parent: { kind: "project", id: projectId, archivedAt },
+      find: (id) => collections.teams.findOne({ _id: id }),
+      async prepare(id) {
+        const container = await newContainer(id, principal.organizationId, body, dependencies);
+        return { record: { ...container, projectId } };
+      },
+      insert: (record, session) => collections.teams.insertOne(record, { session }),
+    });
+    if (!created.ok) return created;
+    const { value } = created;
+    return ok(value.replayed ? { status: 200 as const, ...answer(value.record) } : answer(value.made.record));
+  }
+
   return {
-    createTeam: notBuilt,
-    createTeamByTool: notBuilt,
-    listTeams: notBuilt,
-    getTeam: notBuilt,
-    updateTeam: notBuilt,
-    archiveTeam: notBuilt,
+    createTeam: create,
+    createTeamByTool: create,
+
+    async listTeams({ query: { cursor, limit, projectId, state } }, { principal, target: reach }) {
+      const { organizationId } = principal;
+      const page = await lists.page<TeamDocument>({
+        collection: collections.teams,
+        list: "teams",
+        filter: { organizationId, ...given({ projectId }), ...stateFilter(state) },
+        within: reach.teams,
+        limit,
+        cursor,
+      });
+      if (!page.ok) return page;
+      const { items, nextCursor } = page.value;
+      return ok({ body: { teams: items.map(view), nextCursor } });
+    },
+
+    getTeam: (_input, { target }) => Promise.resolve(ok(answer(target))),
+
+    async updateTeam({ body }, { target }) {
+      const changed = await containers.change("team", target, body);
+      return changed.ok ? ok(answerChanged(changed.value, target)) : changed;
+    },
+
+    async archiveTeam(_input, { target }) {
+      const archived = await containers.archive("team", target);
+      return archived.ok ? ok(answerChanged(archived.value, target)) : archived;
+    },
   };
 }

@@ -10,16 +10,19 @@ import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import type { TrustedProxies } from "../config.ts";
+import type { Logos } from "../containers/logos.ts";
 import type { Logger } from "../logger.ts";
 import { mcpEndpoint, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
 import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
+import { logoRouter } from "./logos.ts";
 import { restRouter } from "./rest.ts";
 
 export interface AppDependencies extends McpDependencies {
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
+  readonly logos: Logos;
   readonly logger: Logger;
   readonly metrics: Registry;
   /** What is not usable; empty when every part is. */
@@ -30,7 +33,7 @@ export interface AppDependencies extends McpDependencies {
 
 /** The service over HTTP: REST, MCP, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, draining, logger, metrics, missing, trustedProxies } = dependencies;
+  const { admission, baseUrl, draining, logger, logos, metrics, missing, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
@@ -71,6 +74,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? notFound(request, response, next) : next(),
   );
+  app.use(logoRouter(logos, logger));
   app.use(restRouter(dependencies));
   app.use(notFound);
   app.use(lastResort(admission, notFound, logger));

@@ -22,11 +22,14 @@ export interface OrganizationKeyDocument extends Document {
   revokedAt: Date | null;
 }
 
-/** What a lineage created in one UTC day: the ids, since a replay takes no second place. */
-export interface DailyCreatesDocument extends Document {
+/**
+ * What a lineage creates in one UTC day: the ids, since a replay takes no second place. A place is `committed` together
+ * with the record that was created; until then it can be given back.
+ */
+export interface DailyCreatesDocument {
   /** `<lineage id>/<YYYY-MM-DD>` */
   _id: string;
-  places: { id: string; takenAt: Date }[];
+  places: { id: string; takenAt: Date; committed: boolean }[];
   /** Some time after the day; then MongoDB removes it. */
   expiresAt: Date;
 }

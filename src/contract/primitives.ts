@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { MAX_CENTS } from "../domain/money.ts";
+import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 
 /** Building blocks of the contract's schemas (decisions.md section 1). */
 
@@ -53,15 +54,17 @@ export const secretToken = text(1, 512);
 /** Of a tile in the dashboard. */
 export const color = z.string().regex(/^#[0-9a-fA-F]{6}$/, "must be a color like #1a2b3c");
 
-/** At most 64 KiB of image, which base64 makes a third longer. */
-const LOGO_DATA_URL_MAX_CHARACTERS = 87_500;
-
 export const logo = z
   .string()
-  .max(LOGO_DATA_URL_MAX_CHARACTERS, "must have at most 64 KiB")
-  .regex(/^data:image\/(png|jpeg|webp);base64,/, "must be a data URL of a PNG, JPEG or WebP image")
+  .superRefine((dataUrl, check) => {
+    const read = readLogo(dataUrl);
+    if ("problem" in read) check.addIssue({ code: "custom", message: read.problem });
+  })
   .meta({
-    description: "A data URL of a PNG, JPEG or WebP image of at most 64 KiB. Records carry a link to it.",
+    description:
+      "A data URL of a PNG, JPEG or WebP image of at most 64 KiB and 4096 pixels a side. Records carry a link to it.",
+    pattern: LOGO_DATA_URL.source,
+    maxLength: LOGO_DATA_URL_CHARACTERS_MAX,
   });
 
 export const transactionId = z.string().regex(/^txn_[0-9A-HJKMNP-TV-Z]{26}$/);

@@ -154,7 +154,7 @@ const container = {
   name: z.string(),
   description: z.string().nullable(),
   color: z.string().nullable(),
-  logo: z.string().nullable().meta({ description: "A link to the tile's image." }),
+  logo: z.string().nullable().meta({ description: "A link to the tile's image; it needs no credential." }),
   createdAt: timestamp,
   archivedAt: timestamp.nullable(),
 };

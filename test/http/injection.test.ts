@@ -4,6 +4,7 @@ import { type OperationId, operationList, operations } from "../../src/contract/
 import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { expectBooksAgree } from "./support/books.ts";
+import { pixel } from "./support/images.ts";
 import {
   cardPayment,
   counts,
@@ -28,6 +29,13 @@ const HOSTILE: readonly unknown[] = [
   "\udc00",
 ];
 
+const container = () => ({
+  name: "x",
+  description: "y",
+  color: "#123456",
+  logo: `data:image/png;base64,${pixel.toString("base64")}`,
+});
+
 /** For each operation with a body, one that nothing is wrong with. */
 const BODIES: Partial<Record<OperationId, () => Fields>> = {
   signIn: () => ({ email: "a@example.com", password: "a password", code: "123456" }),
@@ -43,6 +51,8 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
     autoApprovalThresholdCents: 1,
     scopes: ["get_budget"],
   }),
+  createProject: () => ({ ...container(), idempotencyKey: randomUUID() }),
+  createTeam: () => ({ ...container(), idempotencyKey: randomUUID(), projectId: randomUUID() }),
   updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),

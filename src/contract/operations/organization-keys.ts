@@ -18,7 +18,9 @@ const organizationKey = z
     scopes: z.array(scope),
     binding: z.strictObject({ type: z.enum(["organization", "project", "team"]), id: uuid.optional() }),
     dailyCreateLimit: z.int(),
-    createdToday: z.int(),
+    createdToday: z
+      .int()
+      .meta({ description: "Agents, projects and teams that its lineage created in this UTC day." }),
     lineageId: z.string(),
     createdBy: z.strictObject({ type: z.literal("user"), id: uuid }),
     createdAt: timestamp,

@@ -79,7 +79,9 @@ export const updateProject = define({
 
 export const archiveProject = define({
   summary: "Archive a project",
-  description: "For good; only when no team in it is live. Archiving it again is 200. Decisions 4.",
+  description:
+    "For good; only when no team in it is live. Archiving it again is 200. The default project may be archived like any " +
+    "other; teams must then name their project. Decisions 4.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin", stepUp: true }),
   rate: "archive",

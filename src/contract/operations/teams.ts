@@ -15,7 +15,8 @@ const looks = { color: color.nullable().optional(), logo: logo.nullable().option
 export const createTeam = define({
   summary: "Create a team",
   description:
-    "A container of agents, in the named project, by default that of a key bound to one, or else the default project. " +
+    "A container of agents, in the named project, by default that of a key bound to one, or else the default project; " +
+    "409 where that one is archived. " +
     "Replaying the same idempotencyKey with the same payload answers 200 with the same team; " +
     "another payload is 422. A key of the organization must send one and not be bound to a team. Specification 4.2.",
   tag: "Teams",

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { COLLECTIONS } from "../../../activities/documents.ts";
+import { ORGANIZATION_SCOPES } from "../../../src/contract/types.ts";
 import { sharedService, type TestOrganization, type TestService } from "../../support/service.ts";
 import { ContractApi, type Success } from "./contract-api.ts";
 
@@ -79,6 +80,38 @@ export async function elevate({ organization, service }: World, now = new Date()
   const stepUpExpiresAt = new Date(now.getTime() + 300_000);
   const { organizationId } = organization;
   await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
+}
+
+export type Scope = (typeof ORGANIZATION_SCOPES)[number];
+
+/** An organization's key, minted by the owner after a step-up. By default it may do everything, everywhere. */
+export interface KeyChoice {
+  readonly scopes?: readonly Scope[];
+  readonly binding?:
+    { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
+  readonly dailyCreateLimit?: number;
+}
+
+export interface TestOrganizationKey {
+  readonly id: string;
+  /** Its value. */
+  readonly token: string;
+  readonly lineageId: string;
+}
+
+export async function organizationKey(world: World, choice: KeyChoice = {}): Promise<TestOrganizationKey> {
+  await elevate(world);
+  const { binding = { type: "organization" }, scopes = ORGANIZATION_SCOPES, ...rest } = choice;
+  const body = { name: "Key", scopes, binding, ...rest };
+  const minted = await world.api.ok("mintOrganizationKey", 201, { token: world.token, body });
+  return { id: minted.organizationKey.id, token: minted.key, lineageId: minted.organizationKey.lineageId };
+}
+
+/** Another value of the same lineage; the old one is dead. */
+export async function rotated(world: World, { id }: TestOrganizationKey): Promise<TestOrganizationKey> {
+  await elevate(world);
+  const minted = await world.api.ok("rotateOrganizationKey", 201, { token: world.token, id });
+  return { id: minted.organizationKey.id, token: minted.key, lineageId: minted.organizationKey.lineageId };
 }
 
 /** Gives the organization's owner another role; it binds the open session at once. */

@@ -1,0 +1,120 @@
+import type { ClientSession, Collection, Filter } from "mongodb";
+import type { ContainerDocument } from "../../activities/documents.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { Collections } from "../collections.ts";
+import { given } from "../lists.ts";
+import type { Transaction } from "../transactions.ts";
+import type { Turns } from "../turns.ts";
+import type { Logos } from "./logos.ts";
+
+export type ContainerKind = "project" | "team";
+
+/** A container that something new is for. */
+export interface Parent {
+  readonly kind: ContainerKind;
+  readonly id: string;
+  readonly archivedAt: Date | null;
+}
+
+/** What people choose of a container. */
+export interface ContainerFields {
+  readonly name?: string | undefined;
+  readonly description?: string | null | undefined;
+  readonly color?: string | null | undefined;
+  /** A data URL. */
+  readonly logo?: string | null | undefined;
+}
+
+export interface ContainersDependencies {
+  readonly collections: Collections;
+  readonly logos: Logos;
+  readonly transaction: Transaction;
+  readonly turns: Turns;
+  readonly clock: () => Date;
+}
+
+/**
+ * Projects and teams after they were made (decisions.md section 4). What is put into a container writes to the container's
+ * own record in the same transaction (`enter`), and so does archiving it: of the two at once the database lets one
+ * commit first, the other sees what it did. So nothing live ever lies in an archived container.
+ */
+export class Containers {
+  readonly #dependencies: ContainersDependencies;
+
+  constructor(dependencies: ContainersDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** In the transaction that puts something into a container: whether it may, the container not being archived. */
+  async enter({ id, kind }: Parent, session: ClientSession): Promise<boolean> {
+    // Counting is what makes it a write; an update that changes nothing would conflict with no archive.
+    const entered = await this.#of(kind).updateOne(
+      { _id: id, archivedAt: null },
+      { $inc: { createdInside: 1 } },
+      { session },
+    );
+    return entered.matchedCount === 1;
+  }
+
+  /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */
+  async change(
+    kind: ContainerKind,
+    target: ContainerDocument,
+    { logo, ...fields }: ContainerFields,
+  ): Promise<Result<ContainerDocument>> {
+    if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    const { logos } = this.#dependencies;
+    const logoHash = typeof logo === "string" ? await logos.keep(target.organizationId, logo) : logo;
+    const $set = given({ ...fields, logoHash });
+    const alive = { _id: target._id, archivedAt: null };
+    const changed = await this.#of(kind).findOneAndUpdate(alive, { $set }, { returnDocument: "after" });
+    return changed === null ? refused(refusal("CONTAINER_ARCHIVED")) : ok(changed);
+  }
+
+  /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
+  async archive(kind: ContainerKind, target: ContainerDocument): Promise<Result<ContainerDocument>> {
+    const { clock, transaction, turns } = this.#dependencies;
+    const { _id } = target;
+    const containers = this.#of(kind);
+    const archive = async (session: ClientSession): Promise<Result<ContainerDocument>> => {
+      const archived = await containers.findOneAndUpdate(
+        { _id, archivedAt: null },
+        { $set: { archivedAt: clock() } },
+        { session, returnDocument: "after" },
+      );
+      if (archived === null) return ok(await this.#read(kind, _id, session));
+      if (!(await this.#hasLiveChildren(kind, _id, session))) return ok(archived);
+      await session.abortTransaction();
+      return refused(refusal("CONTAINER_NOT_EMPTY"));
+    };
+    return turns.take(_id, () => transaction(archive));
+  }
+
+  /** A paused agent is live: it can be resumed. */
+  async #hasLiveChildren(kind: ContainerKind, id: string, session: ClientSession): Promise<boolean> {
+    const { agents, teams } = this.#dependencies.collections;
+    const options = { session, projection: { _id: 1 } };
+    const child =
+      kind === "team"
+        ? await agents.findOne({ teamId: id, lifecycle: { $in: ["active", "paused"] } }, options)
+        : await teams.findOne({ projectId: id, archivedAt: null }, options);
+    return child !== null;
+  }
+
+  async #read(kind: ContainerKind, _id: string, session: ClientSession): Promise<ContainerDocument> {
+    const found = await this.#of(kind).findOne({ _id }, { session });
+    if (found === null) throw new Error(`${kind} ${_id} has lost its record`);
+    return found;
+  }
+
+  #of(kind: ContainerKind): Collection<ContainerDocument> {
+    return this.#dependencies.collections.containers[kind];
+  }
+}
+
+/** A list's filter by state. */
+export const stateFilter = (state: "active" | "archived" | undefined): Filter<ContainerDocument> => {
+  if (state === undefined) return {};
+  return { archivedAt: state === "active" ? null : { $ne: null } };
+};

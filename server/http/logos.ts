@@ -1,0 +1,42 @@
+import express, { type Response, type Router } from "express";
+import { refusal } from "../../src/domain/errors.ts";
+import { LOGO_PATH, type LogoImage, type Logos } from "../containers/logos.ts";
+import type { Logger } from "../logger.ts";
+import { isUnavailable } from "../unavailable.ts";
+import { sendRefusal } from "./errors.ts";
+
+/** An HMAC-SHA-256 in base64url; anything else names nothing. */
+const NAME = /^[A-Za-z0-9_-]{43}$/;
+
+/** The bytes under a name are the same for ever. */
+const CACHED = "public, max-age=31536000, immutable";
+
+/**
+ * Logos, to whoever has their link. The bytes come from outside: they are served as the type that they were found to
+ * have, never sniffed for another, and nothing in them can run or load anything.
+ */
+export function logoRouter(logos: Logos, logger: Logger): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.get(`${LOGO_PATH}/:name`, async (request, response) => {
+    const { name } = request.params;
+    if (!NAME.test(name)) return sendRefusal(response, refusal("NOT_FOUND"));
+    try {
+      const logo = await logos.find(name);
+      if (logo === null) return sendRefusal(response, refusal("NOT_FOUND"));
+      send(response, logo);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      logger.warn({ err: error }, "a part of the service is not reachable");
+      sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+    }
+  });
+  return router;
+}
+
+function send(response: Response, { bytes, type }: LogoImage): void {
+  response.setHeader("Content-Type", `image/${type}`);
+  response.setHeader("Cache-Control", CACHED);
+  response.setHeader("X-Content-Type-Options", "nosniff");
+  response.setHeader("Content-Security-Policy", "default-src 'none'; sandbox");
+  response.send(Buffer.from(bytes));
+}

@@ -1,0 +1,54 @@
+import { imageSize } from "image-size";
+
+/** A tile's image (management-api.md section 2.7): what it may be, judged by its bytes and not by what it is called. */
+
+export const LOGO_TYPES = ["png", "jpeg", "webp"] as const;
+export type LogoType = (typeof LOGO_TYPES)[number];
+
+export const LOGO_BYTES_MAX = 64 * 1_024;
+const LOGO_SIDE_PIXELS_MAX = 4_096;
+
+export const LOGO_DATA_URL = /^data:image\/(png|jpeg|webp);base64,/;
+
+/** Base64 makes a third longer, and the longest prefix stands before it. */
+export const LOGO_DATA_URL_CHARACTERS_MAX =
+  "data:image/jpeg;base64,".length + Math.ceil(LOGO_BYTES_MAX / 3) * 4;
+
+export interface Logo {
+  readonly type: LogoType;
+  readonly bytes: Buffer;
+}
+
+/** What the bytes are called by the one who reads their headers. */
+const READ_AS: Readonly<Record<string, LogoType>> = { png: "png", jpg: "jpeg", webp: "webp" };
+
+/**
+ * The image in a data URL: of a type that its bytes really have, in canonical base64, of at most 64 KiB and 4,096
+ * pixels a side. Else what is wrong with it. What follows an image's end in the bytes is not looked at: the image is
+ * only ever served as the type that it was found to have, and nothing in it can run (server/http/logos.ts).
+ */
+export function readLogo(dataUrl: string): Logo | { readonly problem: string } {
+  const type = LOGO_TYPES.find((each) => each === LOGO_DATA_URL.exec(dataUrl)?.[1]);
+  if (type === undefined) return { problem: "must be a data URL of a PNG, JPEG or WebP image" };
+  const text = dataUrl.slice(dataUrl.indexOf(",") + 1);
+  const bytes = Buffer.from(text, "base64");
+  if (bytes.toString("base64") !== text) return { problem: "must be canonical base64" };
+  if (bytes.length > LOGO_BYTES_MAX) return { problem: "must have at most 64 KiB" };
+  const found = headerOf(bytes);
+  if (found === null || READ_AS[found.type ?? ""] !== type) {
+    return { problem: "must be an image of the type that it says it is" };
+  }
+  if (!isSane(found.width) || !isSane(found.height)) return { problem: "must have 1 to 4096 pixels a side" };
+  return { type, bytes };
+}
+
+const isSane = (sidePixels: number): boolean => sidePixels >= 1 && sidePixels <= LOGO_SIDE_PIXELS_MAX;
+
+/** Null for what is no image that could be read; the library throws on anything odd. */
+function headerOf(bytes: Buffer): ReturnType<typeof imageSize> | null {
+  try {
+    return imageSize(bytes);
+  } catch {
+    return null;
+  }
+}
