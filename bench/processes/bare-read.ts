@@ -20,7 +20,7 @@ await runRole(async (config): Promise<Role> => {
   app.get("/projects/:id", async ({ params }, response) => {
     const project = await projects.findOne({ _id: params.id });
     if (project === null) response.status(404).end();
-    else response.json({ project: projectView(project) });
+    else response.json({ project: projectView(project, () => null) });
   });
   http.serve(app);
   return {

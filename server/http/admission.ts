@@ -54,8 +54,8 @@ export class Admission {
     const principal = result.ok ? result.value : null;
     const requester = { principal, caller, address: addressOf(request) };
     const counted = await this.#count(request, response, surface, requester, 1);
-    if (!counted.ok) return counted;
-    return result.ok ? ok(requester) : result;
+    // A credential that is refused (a paused agent's) is refused before its limit is.
+    return result.ok ? counted : result;
   }
 
   /** Counts what more one HTTP request turned out to be: the further messages of a JSON-RPC batch. */

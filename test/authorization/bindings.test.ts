@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
+import { McpCaller } from "../mcp/support.ts";
 import { codeOf } from "../http/support/contract-api.ts";
 import { elevate, newWorld, type World } from "../http/support/world.ts";
 import { mintKey } from "./scene.ts";
@@ -169,9 +170,30 @@ describe("a key acts only inside its binding", function () {
     }
     const byOrganization = await world.api.ok("createTeam", 201, { token: ofOrganization, ...create() });
     expect(byOrganization.team.projectId).to.equal(world.organization.projectId);
-    const byProject = await world.api.ok("createTeam", 201, { token: ofProject, ...create() });
+    const { body } = create();
+    const byProject = await world.api.ok("createTeam", 201, { token: ofProject, body });
     expect(byProject.team.projectId).to.equal(here.projectId);
+    // The project that the default stands for, spelt out, is the same payload.
+    const spelt = { ...body, projectId: here.projectId };
+    expect(await world.api.ok("createTeam", 200, { token: ofProject, body: spelt })).to.deep.equal(byProject);
     await world.api.refused("createTeam", 403, "OUTSIDE_BINDING", { token: ofTeam, ...create() });
+  });
+
+  it("tools keep to the binding as REST does", async () => {
+    const caller = await McpCaller.connect(world.service.baseUrl, keys[2]?.token ?? "");
+    try {
+      const named = { name: "x", idempotencyKey: randomUUID() };
+      await caller.refused("create_project", "OUTSIDE_BINDING", named);
+      await caller.refused("create_team", "OUTSIDE_BINDING", named);
+      const none = await caller.call("list_projects");
+      expect(none.body).to.deep.equal({ projects: [], nextCursor: null });
+      const elsewhere = { ...named, teamId: beside.teamId, budgetCents: 1 };
+      await caller.refused("create_agent", "OUTSIDE_BINDING", elsewhere);
+      await caller.refused("create_agent", "NOT_FOUND", { ...elsewhere, teamId: foreign.teamId });
+      await caller.refused("pause_agent", "OUTSIDE_BINDING", { agentId: beside.agentId });
+    } finally {
+      await caller.close();
+    }
   });
 
   const lists = operationList.flatMap(([id, { access }]) =>

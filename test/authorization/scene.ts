@@ -4,7 +4,7 @@ import { authCollections } from "../../server/auth/documents.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
-import { elevate, newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import { organizationKey, type TestAgent, type World } from "../http/support/world.ts";
 import type { Credential } from "./oracle.ts";
 
 /** A bearer of a credential, and the name that a failure shows. */
@@ -17,20 +17,14 @@ export interface Bearer {
 export type BindingChoice =
   { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
 
-const minted = z.object({ key: z.string() });
 const signedIn = z.object({ token: z.string() });
 
 /** Mints an organization's key as its stepped-up owner does. */
-export async function mintKey(
+export const mintKey = async (
   world: World,
   scopes: readonly OrganizationScope[],
   binding: BindingChoice = { type: "organization" },
-): Promise<string> {
-  await elevate(world);
-  const body = { name: scopes.join(" "), scopes, binding };
-  const answer = await world.service.api.call("POST", "/v1/organization-keys", { token: world.token, body });
-  return minted.parse(answer.body).key;
-}
+): Promise<string> => (await organizationKey(world, { scopes: [...scopes], binding })).token;
 
 /** A session of a new person with that role. Of two sessions of one role only one has stepped up. */
 async function sessionOf(world: World, role: Role, steppedUp: boolean): Promise<string> {
@@ -104,5 +98,3 @@ export const strangers: readonly Bearer[] = [
   { name: "nobody", token: undefined, credential: { kind: "none" } },
   { name: "a made-up key", token: "sk_svc_live_nobody", credential: { kind: "made up" } },
 ];
-
-export const newMatrixWorld = (service: TestService): Promise<World> => newWorld(service);
