@@ -102,6 +102,7 @@ async function start(options: StartOptions): Promise<Running> {
   });
   await engines.announce();
   announce(role, config, urls, engines);
+  await announceSetUp(running);
   running.failed.catch(fail);
   return { failed, stop: () => stop(running, engines) };
 }
@@ -139,6 +140,12 @@ function announce(role: string, config: Config, { baseUrl, mcpUrl }: Urls, engin
   say("\nAgent Spending Control is running.");
   for (const [name, value] of rows) if (value !== null) say(`  ${name.padEnd(12)} ${value}`);
   say("\nNew here? `npm run demo` plays a tour. Stop with Ctrl-C.");
+}
+
+/** Said to whoever starts the service, never logged: the link is a secret until somebody has used it. */
+async function announceSetUp(running: RunningRoles): Promise<void> {
+  const link = await running.setUpLink();
+  if (link !== null) say(`\nSet up: ${link}`);
 }
 
 /** Waits for a signal or a failure, then drains; a second signal ends the process at once. */

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { Authenticator } from "./authenticator.ts";
+import type { Provision } from "./auth/context.ts";
 import { createAuthService } from "./auth/service.ts";
 import { collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { Connections } from "./connections.ts";
@@ -31,6 +32,8 @@ export interface ServiceOptions {
 export interface RunningService {
   /** Requests finish; what was carried out is told to the actors. */
   drain(): Promise<void>;
+  /** Where the first organization is made; null once there is one. The link is a secret. */
+  setUpLink(): Promise<string | null>;
 }
 
 /** Puts REST and MCP together over the core and begins to answer. */
@@ -38,7 +41,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
   const collections = collectionsOf(db);
-  const auth = await createAuthService({ db, masterKey, baseUrl, clock });
+  const auth = await createAuthService({ db, masterKey, baseUrl, clock, provision: provisioner(options) });
   await ensureServerIndexes(db);
   const useNotWritten = (err: unknown) => logger.warn({ err }, "the last use of keys was not written");
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
@@ -90,11 +93,26 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     }),
   );
   return {
+    async setUpLink() {
+      const token = await auth.setUpToken();
+      return token === null ? null : `${baseUrl}/setup#token=${token}`;
+    },
     async drain() {
       draining = true;
       await http.drain();
       await core.mailboxes.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
     },
+  };
+}
+
+/** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */
+function provisioner({ core, logger }: ServiceOptions): Provision {
+  return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
+    try {
+      await core.actors.provision({ organizationId: _id, defaultProjectId, defaultTeamId }, waitMs);
+    } catch (err) {
+      logger.warn({ err }, "the provisioning of an organization could not be started");
+    }
   };
 }

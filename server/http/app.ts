@@ -1,5 +1,4 @@
 import express, { type ErrorRequestHandler, type Express, type Response } from "express";
-import helmet from "helmet";
 import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
@@ -7,7 +6,9 @@ import type { Logger } from "../logger.ts";
 import { mcpEndpoint, type McpDependencies } from "../mcp/endpoint.ts";
 import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
+import { pages } from "./pages.ts";
 import { restRouter } from "./rest.ts";
+import { securityHeaders } from "./security-headers.ts";
 
 export interface AppDependencies extends McpDependencies {
   readonly baseUrl: string;
@@ -27,7 +28,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.set("query parser", "simple");
   app.enable("strict routing");
   app.enable("case sensitive routing");
-  app.use(helmet());
+  app.use(securityHeaders(baseUrl));
   app.use((_request, response, next) => {
     if (draining()) response.setHeader("Connection", "close");
     next();
@@ -35,6 +36,7 @@ export function createApp(dependencies: AppDependencies): Express {
 
   const document = openApiDocument(baseUrl);
   app.get("/v1/openapi.json", (_request, response) => void response.json(document));
+  app.use(pages());
   app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document)));
   app.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   app.get("/readyz", async (_request, response) => {

@@ -5,11 +5,13 @@ import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import type { Authenticator } from "../authenticator.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Principal } from "../principals.ts";
+import { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
 import { coerceQuery } from "./query.ts";
 
 export interface RestDependencies {
+  readonly baseUrl: string;
   readonly authenticator: Authenticator;
   readonly pipeline: Pipeline;
 }
@@ -17,18 +19,19 @@ export interface RestDependencies {
 /** The REST routes of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
+  const serving = { ...dependencies, browsers: new BrowserSessions(dependencies.baseUrl) };
   for (const [id, operation] of operationList) {
     const { http } = operation;
     if (http === null) continue;
     router[http.method](http.path, (request, response) =>
-      serve(dependencies, id, operation, http, request, response),
+      serve(serving, id, operation, http, request, response),
     );
   }
   return router;
 }
 
 async function serve(
-  { authenticator, pipeline }: RestDependencies,
+  { authenticator, browsers, pipeline }: RestDependencies & { readonly browsers: BrowserSessions },
   id: OperationId,
   operation: Operation,
   http: HttpBinding,
@@ -38,24 +41,26 @@ async function serve(
   const began = performance.now();
   let principal: Principal | null = null;
   if (operation.access.kind !== "public") {
-    const { result } = await authenticator.authenticate(request.headers.authorization);
+    const { result } = await authenticator.authenticate(browsers.authorizationOf(request));
     if (!result.ok) return sendRefusal(response, result.refusal);
     principal = result.value;
   }
   const elapsedMs = performance.now() - began;
-  const denied = pipeline.authorize(id, principal);
+  const denied = browsers.refusalOf(id, request) ?? pipeline.authorize(id, principal);
   if (denied !== null) return sendRefusal(response, denied);
   const body = await readBody(request, response);
   if (!body.ok) return sendRefusal(response, body.refusal);
 
+  const received = browsers.receive(id, request, body.value);
   const raw = {
     params: request.params,
     query: coerceQuery(operation.query, request.query),
-    body: body.value,
+    body: received.body,
   };
   const result = await pipeline.handle(id, raw, principal, elapsedMs);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const status = result.value.status ?? http.successStatus;
+  const answer = browsers.answer(id, response, received, result.value);
   if (status === 204) response.status(204).end();
-  else response.status(status).json(result.value.body);
+  else response.status(status).json(answer);
 }

@@ -13,6 +13,7 @@ import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Authenticator } from "../authenticator.ts";
 import { readBody } from "../http/body.ts";
+import { authorizationOf } from "../http/credentials.ts";
 import { errorBodyOf, sendRefusal } from "../http/errors.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
@@ -42,7 +43,7 @@ const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUC
 export function mcpEndpoint(dependencies: McpDependencies): RequestHandler {
   return async (request, response) => {
     const began = performance.now();
-    const { result } = await dependencies.authenticator.authenticate(request.headers.authorization);
+    const { result } = await dependencies.authenticator.authenticate(authorizationOf(request));
     if (!result.ok) return sendRefusal(response, result.refusal);
     // People have no band: their session is no credential here.
     const principal = result.value;
