@@ -49,14 +49,15 @@ export function pages(): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   const script = asset("enter.js");
   const style = asset("page.css");
-  const send = (type: string, text: string) => (_request: unknown, response: Response) =>
-    void response.type(type).send(text);
   router.get("/setup", send("html", SET_UP));
   router.get("/invite", send("html", INVITE));
   router.get("/assets/enter.js", send("text/javascript", script));
   router.get("/assets/page.css", send("text/css", style));
   return router;
 }
+
+const send = (type: string, text: string) => (_request: unknown, response: Response) =>
+  void response.type(type).send(text);
 
 interface Page {
   readonly title: string;

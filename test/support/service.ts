@@ -20,6 +20,8 @@ export interface TestService {
   readonly api: Api;
   /** A new organization with its signed-in owner. */
   organization(): Promise<TestOrganization>;
+  /** As a start prints it; null once there is an organization. */
+  setUpLink(): Promise<string | null>;
   stop(): Promise<void>;
 }
 
@@ -34,6 +36,8 @@ export interface TestServiceOptions {
   readonly approvalWindowSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly clock?: () => Date;
+  /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
+  readonly publicUrl?: string;
 }
 
 export const PASSWORD = "correct horse battery staple";
@@ -73,7 +77,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     addresses,
     embedded: false,
     http,
-    baseUrl,
+    baseUrl: options.publicUrl ?? baseUrl,
     mcpUrl: baseUrl,
     logger: createLogger({ level: process.env["TEST_LOG_LEVEL"] ?? "fatal", file: null }),
     clock: options.clock ?? (() => new Date()),
@@ -87,6 +91,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     env,
     api,
     organization: () => newOrganization(env, api),
+    setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
   };
 }

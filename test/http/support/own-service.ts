@@ -32,7 +32,8 @@ export async function startServiceOn({ env, logger, worker = true }: ServiceOn):
   const { connections } = running;
   const api = new Api(baseUrl);
   const organization = () => newOrganization(env, api);
-  return { baseUrl, connections, db: connections.db, env, api, organization, stop: () => running.stop() };
+  const { setUpLink, stop } = running;
+  return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
 }
 
 async function newOrganization(env: NodeJS.ProcessEnv, api: Api): Promise<TestOrganization> {
