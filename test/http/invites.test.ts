@@ -6,15 +6,16 @@ import { elevate, newWorld, tally, times, type World } from "./support/world.ts"
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 
+const accepting = (token: string, fields: object = {}) => ({
+  body: { token, name: "New", password: PASSWORD, ...fields },
+});
+
 describe("invites", () => {
   let world: World;
   beforeEach(async () => {
     world = await newWorld();
   });
 
-  const accepting = (token: string, fields: object = {}) => ({
-    body: { token, name: "New", password: PASSWORD, ...fields },
-  });
   const open = async () => (await world.api.ok("listInvites", 200, { token: world.token })).invites;
 
   it("an accepted invite makes a member with its e-mail, role and organization, signed in, and is used up", async () => {

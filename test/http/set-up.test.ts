@@ -8,6 +8,10 @@ import { tally, times, until } from "./support/world.ts";
 
 const OWNER = { organizationName: "Analytical Engines", name: "Ada", email: "ada@example.com" } as const;
 
+const request = (token: string, fields: object = {}) => ({
+  body: { token, ...OWNER, password: PASSWORD, ...fields },
+});
+
 describe("the set-up link", () => {
   let service: TestService;
   let api: ContractApi;
@@ -23,9 +27,6 @@ describe("the set-up link", () => {
     if (token === undefined) throw new Error(`no link: ${String(link)}`);
     return token;
   };
-  const request = (token: string, fields: object = {}) => ({
-    body: { token, ...OWNER, password: PASSWORD, ...fields },
-  });
   const count = (name: string) => service.db.collection(name).countDocuments();
 
   it("makes the first organization, on the free plan and ready, and signs its owner in; then it is 404 and gone", async () => {

@@ -12,6 +12,11 @@ function required(name: string): string {
   return value;
 }
 
+const tokensIn = ({ stdout }: Child): string[] =>
+  [...stdout.matchAll(/^Set up: http:\/\/127\.0\.0\.1:\d+\/setup#token=([\w-]{43})$/gm)].map(
+    ([, token = ""]) => token,
+  );
+
 describe("The set-up link of a server's start", function () {
   this.timeout(90_000);
   const id = `test_${randomBytes(8).toString("hex")}`;
@@ -44,11 +49,6 @@ describe("The set-up link of a server's start", function () {
     await child.printed(/^New here\?.*$/m, START_MS);
     return child;
   }
-
-  const tokensIn = ({ stdout }: Child): string[] =>
-    [...stdout.matchAll(/^Set up: http:\/\/127\.0\.0\.1:\d+\/setup#token=([\w-]{43})$/gm)].map(
-      ([, token = ""]) => token,
-    );
 
   it("is printed once by every start while there is no organization, the same token, and never again after", async () => {
     const [first, second] = await Promise.all([start(), start()]);

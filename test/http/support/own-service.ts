@@ -32,7 +32,8 @@ export async function startServiceOn({ env, logger, worker = true }: ServiceOn):
   const { connections } = running;
   const api = new Api(baseUrl);
   const organization = () => newOrganization(env, api);
-  const { setUpLink, stop } = running;
+  const setUpLink = () => running.setUpLink();
+  const stop = () => running.stop();
   return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
 }
 
