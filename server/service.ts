@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { within } from "../activities/within.ts";
 import { Authenticator } from "./authenticator.ts";
 import type { Provision } from "./auth/context.ts";
 import { createAuthService } from "./auth/service.ts";
@@ -106,13 +107,17 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   };
 }
 
+/** How long the start of a provisioning may keep somebody who signs in; the answer has its own bound. */
+const PROVISIONING_START_MS = 1_000;
+
 /** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */
 function provisioner({ core, logger }: ServiceOptions): Provision {
   return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
+    const input = { organizationId: _id, defaultProjectId, defaultTeamId };
     try {
-      await core.actors.provision({ organizationId: _id, defaultProjectId, defaultTeamId }, waitMs);
+      await within(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
     } catch (err) {
-      logger.warn({ err }, "the provisioning of an organization could not be started");
+      logger.warn({ err }, "the provisioning of an organization was not started in time");
     }
   };
 }

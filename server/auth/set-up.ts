@@ -13,7 +13,7 @@ const NONCE_SETTING = "set-up-nonce";
 const NONCE_SIZE_BYTES = 32;
 
 /** How long the answer waits for the organization to be ready; it says which of the two it is. */
-const READY_WAIT_MS = 2_000;
+const READY_WAIT_MS = 1_500;
 
 export interface SetUpInput {
   readonly token: string;

@@ -31,6 +31,7 @@ const SET_UP = page({
     { name: "email", label: "E-mail", type: "email", autocomplete: "username" },
     PASSWORD,
   ],
+  next: "enrol a second factor (<code>POST /v1/auth/totp</code>), which keys, budgets and members need; then create agents.",
 });
 
 const INVITE = page({
@@ -39,6 +40,7 @@ const INVITE = page({
   route: "/v1/invites/accept",
   button: "Join",
   fields: [NAME, PASSWORD],
+  next: "enrol a second factor (<code>POST /v1/auth/totp</code>).",
 });
 
 /**
@@ -65,10 +67,12 @@ interface Page {
   readonly route: string;
   readonly button: string;
   readonly fields: readonly Field[];
+  /** What whoever is signed in now does next. */
+  readonly next: string;
 }
 
 /** `method="post"`, so that even a browser without the script never puts a password into an address. */
-function page({ button, fields, intro, route, title }: Page): string {
+function page({ button, fields, intro, next, route, title }: Page): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · Agent Spending Control</title>
@@ -76,17 +80,16 @@ function page({ button, fields, intro, route, title }: Page): string {
 <script src="/assets/enter.js" defer></script></head>
 <body class="enter"><main>
 <h1>${title}</h1>
-<p>${intro}</p>
 <noscript><p class="error">This page needs JavaScript.</p></noscript>
 <p id="problem" class="error" role="alert" tabindex="-1" hidden></p>
 <form method="post" data-route="${route}" novalidate>
+<p>${intro}</p>
 ${fields.map(field).join("\n")}
 <button type="submit">${button}</button>
 </form>
 <section id="done" role="status" tabindex="-1" hidden>
 <p>You are signed in as <strong id="who"></strong>, <span id="role"></span> of <strong id="organization"></strong>.</p>
-<p>Next: enrol a second factor (<code>POST /v1/auth/totp</code>), which keys, budgets and members need, then create
-agents. <a href="/docs">The API's page</a> shows how.</p>
+<p>Next: ${next} <a href="/docs">The API's page</a> shows how.</p>
 </section>
 </main></body></html>`;
 }

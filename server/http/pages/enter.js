@@ -12,7 +12,7 @@ const show = (element, text) => {
 const tokenOfTheLink = () => new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
 
 const MESSAGES = {
-  NOT_FOUND: "This link is not valid any more, or not complete: it was used, withdrawn or is too old.",
+  NOT_FOUND: "This link is not complete or not valid any more: it was used or withdrawn, or is too old.",
   RATE_LIMITED: "Too many tries; wait a minute, then try again.",
   SERVICE_UNAVAILABLE: "The service is not available at the moment; try again shortly.",
 };
