@@ -29,7 +29,7 @@ export async function createOrganization(
     const created = await createOrganizationWithOwner(connections.db, input);
     if (!created.ok) {
       const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
-      throw new AdminError([created.refusal.message, ...issues].join(" "));
+      throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));
     }
     await provision(connections, created.value);
     return created.value;

@@ -31,8 +31,8 @@ export async function changeRole(
 ): Promise<Result<UserView>> {
   const changed = await changeMember(context, principal, memberId, async (member, session) => {
     if (member.role === role) return ok(member);
-    const refusedWhy = await mayLoseOwner(context, principal, member, session);
-    if (refusedWhy !== null) return refused(refusedWhy);
+    const reason = await whyUntouchable(context, principal, member, session);
+    if (reason !== null) return refused(reason);
     await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
     return ok({ ...member, role });
   });
@@ -49,8 +49,8 @@ export async function removeMember(
 ): Promise<Result<null>> {
   const { factors, sessions, users } = context.collections;
   return await changeMember(context, principal, memberId, async (member, session) => {
-    const refusedWhy = await mayLoseOwner(context, principal, member, session);
-    if (refusedWhy !== null) return refused(refusedWhy);
+    const reason = await whyUntouchable(context, principal, member, session);
+    if (reason !== null) return refused(reason);
     await users.deleteOne({ _id: member._id }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
     await sessions.updateMany({ userId: member._id, revokedAt: null }, { $set: ended }, { session });
@@ -81,10 +81,10 @@ async function changeMember<T>(
 }
 
 /**
- * Why this member must not lose their role here, or null. Only an owner touches an owner; the last one stays; and the
+ * Why the caller must not change this member, or null. Only an owner touches an owner; the last one stays; and the
  * caller must still be what they were when the request came in.
  */
-async function mayLoseOwner(
+async function whyUntouchable(
   { collections }: AuthContext,
   principal: SessionPrincipal,
   member: UserDocument,

@@ -20,7 +20,7 @@ const TOKEN = /^[\w-]{1,3000}\.[\w-]{1,3000}\.[\w-]{1,1000}$/;
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 const NOT_SAME_ORIGIN =
-  "A session in cookies is for the service's own pages: the request must be same-origin.";
+  "A session in cookies is for the service's own pages, at its BASE_URL: the request must be same-origin.";
 
 /** A request's body as the operation is to see it, and where the tokens of its answer go. */
 export interface Received {
