@@ -41,6 +41,8 @@ export interface RunningRoles {
   readonly failed: Promise<never>;
   /** Requests finish, the worker ends its tasks, connections close. */
   stop(): Promise<void>;
+  /** Where the first organization is made; null once there is one, and where no server runs. */
+  setUpLink(): Promise<string | null>;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -64,6 +66,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   return {
     connections,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
+    setUpLink: async () => (await service?.setUpLink()) ?? null,
     async stop() {
       await service?.drain();
       await worker?.stop();

@@ -101,7 +101,7 @@ async function start(options: StartOptions): Promise<Running> {
     throw error;
   });
   await engines.announce();
-  announce(role, config, urls, engines);
+  announce({ role, config, urls, engines, setUpLink: await running.setUpLink() });
   running.failed.catch(fail);
   return { failed, stop: () => stop(running, engines) };
 }
@@ -125,7 +125,17 @@ function urlsOf(config: Config, http: HttpServer | null): Urls {
   return { baseUrl, mcpUrl: config.mcpUrl ?? baseUrl };
 }
 
-function announce(role: string, config: Config, { baseUrl, mcpUrl }: Urls, engines: EnginesInUse): void {
+interface Announcement {
+  readonly role: string;
+  readonly config: Config;
+  readonly urls: Urls;
+  readonly engines: EnginesInUse;
+  /** Said to whoever starts the service, never logged: it is a secret until somebody has used it. */
+  readonly setUpLink: string | null;
+}
+
+function announce({ role, config, urls, engines, setUpLink }: Announcement): void {
+  const { baseUrl, mcpUrl } = urls;
   if (role === "worker") return say("The worker is running.");
   const rows = [
     ["REST", `${baseUrl}/v1`],
@@ -138,6 +148,7 @@ function announce(role: string, config: Config, { baseUrl, mcpUrl }: Urls, engin
   ] as const;
   say("\nAgent Spending Control is running.");
   for (const [name, value] of rows) if (value !== null) say(`  ${name.padEnd(12)} ${value}`);
+  if (setUpLink !== null) say(`\nSet up: ${setUpLink}`);
   say("\nNew here? `npm run demo` plays a tour. Stop with Ctrl-C.");
 }
 

@@ -1,6 +1,8 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { within } from "../activities/within.ts";
 import { Authenticator } from "./authenticator.ts";
 import { authCollections } from "./auth/documents.ts";
+import type { Provision } from "./auth/context.ts";
 import { createAuthService } from "./auth/service.ts";
 import { collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
@@ -12,6 +14,7 @@ import { Creates } from "./creates/creates.ts";
 import { DailyCreates } from "./creates/daily-creates.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
+import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp } from "./http/app.ts";
 import type { HttpServer } from "./http/server.ts";
 import { KeyUse } from "./key-use.ts";
@@ -44,6 +47,8 @@ export interface ServiceOptions {
 export interface RunningService {
   /** Requests finish; what was carried out is told to the actors. */
   drain(): Promise<void>;
+  /** Where the first organization is made; null once there is one. The link is a secret. */
+  setUpLink(): Promise<string | null>;
 }
 
 /** As long as callers wait for their answer: what has not begun by then has been answered 503. */
@@ -54,7 +59,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
   const collections = collectionsOf(db);
-  const auth = await createAuthService({ db, masterKey, baseUrl, clock });
+  const auth = await createAuthService({ db, masterKey, baseUrl, clock, provision: provisioner(options) });
   await ensureServerIndexes(db);
   const useNotWritten = (err: unknown) => logger.warn({ err }, "the last use of keys was not written");
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
@@ -118,9 +123,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });
   let draining = false;
+  const browsers = new BrowserSessions(baseUrl);
   http.serve(
     createApp({
-      admission: new Admission({ authenticator, limits }),
+      admission: new Admission({ authenticator, browsers, limits }),
+      browsers,
       pipeline: new Pipeline({ handlers, collections, limits, clock, logger }),
       trustedProxies: options.trustedProxies,
       baseUrl,
@@ -132,11 +139,30 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     }),
   );
   return {
+    async setUpLink() {
+      const token = await auth.setUpToken();
+      return token === null ? null : `${baseUrl}/setup#token=${token}`;
+    },
     async drain() {
       draining = true;
       await http.drain();
       await core.mailboxes.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
     },
+  };
+}
+
+/** How long the start of a provisioning may keep somebody who signs in; the answer has its own bound. */
+const PROVISIONING_START_MS = 1_000;
+
+/** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */
+function provisioner({ core, logger }: ServiceOptions): Provision {
+  return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
+    const input = { organizationId: _id, defaultProjectId, defaultTeamId };
+    try {
+      await within(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
+    } catch (err) {
+      logger.warn({ err }, "the provisioning of an organization was not started in time");
+    }
   };
 }

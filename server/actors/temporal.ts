@@ -4,6 +4,7 @@ import {
   QueryNotRegisteredError,
   QueryRejectedError,
   WorkflowExecutionAlreadyStartedError,
+  WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
@@ -23,6 +24,8 @@ import {
 } from "../../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult } from "../../src/messages/approval.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
+import type { OrganizationInput } from "../../src/messages/organization.ts";
+import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { agentSearchAttributes, paymentSearchAttributes } from "../../src/messages/search-attributes.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
@@ -105,6 +108,30 @@ export class TemporalActors implements PaymentWorkflows {
       typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
       staticSummary: `Follows ${transactionId} on the ${payment.request.rail} rail`,
     });
+  }
+
+  /**
+   * Has an organization provisioned: starts its workflow, unless it runs, and waits for its end. False when that takes
+   * longer than the bound; it goes on all the same. Its steps may be repeated, so an ended one may run again.
+   */
+  async provision(input: OrganizationInput, withinMs: number): Promise<boolean> {
+    const handle = await this.#bounded(() =>
+      this.#client.workflow.start(ORGANIZATION_WORKFLOW, {
+        taskQueue: this.#once.taskQueue,
+        workflowId: organizationWorkflowId(input.organizationId),
+        workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+        args: [input],
+        staticSummary: "Provisions an organization",
+      }),
+    );
+    if (withinMs <= 0) return false;
+    try {
+      await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** The payment once its approval is carried out; null when that takes longer than the bound. */

@@ -1,7 +1,5 @@
-import { WorkflowIdConflictPolicy, WorkflowIdReusePolicy } from "@temporalio/client";
 import { readLiveRuntimeFile } from "../../src/engines/runtime-file.ts";
-import type { OrganizationInput } from "../../src/messages/organization.ts";
-import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
+import { TemporalActors } from "../actors/temporal.ts";
 import {
   type CreatedOrganization,
   type CreateOrganizationInput,
@@ -31,7 +29,7 @@ export async function createOrganization(
     const created = await createOrganizationWithOwner(connections.db, input);
     if (!created.ok) {
       const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
-      throw new AdminError([created.refusal.message, ...issues].join(" "));
+      throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));
     }
     await provision(connections, created.value);
     return created.value;
@@ -60,15 +58,11 @@ async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
 
 async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {
   const { organizationId, projectId, teamId } = created;
-  const input: OrganizationInput = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
-  await temporal.withDeadline(Date.now() + PROVISIONING_MS, () =>
-    temporal.workflow.execute(ORGANIZATION_WORKFLOW, {
-      taskQueue: addresses.taskQueue,
-      workflowId: organizationWorkflowId(organizationId),
-      workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
-      args: [input],
-      staticSummary: "Provisions an organization",
-    }),
+  const actors = new TemporalActors(temporal, addresses.taskQueue);
+  const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
+  if (await actors.provision(input, PROVISIONING_MS)) return;
+  const seconds = PROVISIONING_MS / 1_000;
+  throw new AdminError(
+    `The organization is not ready after ${seconds} s; does a worker run? The same command again goes on waiting.`,
   );
 }

@@ -19,7 +19,7 @@ program
   .description("Creates an organization with its owner and waits until it is ready; prints its ids as JSON.")
   .requiredOption("--name <name>", "the organization's name")
   .requiredOption("--owner-email <email>", "the owner signs in with it")
-  .requiredOption("--owner-password <password>", "at least 12 characters")
+  .requiredOption("--owner-password <password>", "at least 12 characters, and hard to guess")
   .option("--plan <plan>", "free, pro or enterprise", "free")
   .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
   .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Db } from "mongodb";
+import type { ClientSession, Db } from "mongodb";
 import type { RandomBytes } from "../../src/domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
-import { authCollections, type AuthCollections } from "./documents.ts";
+import { authCollections, type AuthCollections, type OrganizationDocument } from "./documents.ts";
 import { PasswordVerifier } from "./passwords.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
@@ -18,10 +18,19 @@ export interface AuthDeps {
   readonly productName?: string;
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
+  readonly provision?: Provision;
 }
+
+/**
+ * Sees to it that an organization is being provisioned, however often it is asked, and answers when that is done or the
+ * time is over. Never throws: an engine that is out of reach keeps nobody from signing in.
+ */
+export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
 
 /** What the operations of this folder share. */
 export interface AuthContext {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
   readonly collections: AuthCollections;
   readonly sealer: Sealer;
   readonly passwords: PasswordVerifier;
@@ -30,6 +39,9 @@ export interface AuthContext {
   readonly productName: string;
   readonly clock: () => Date;
   readonly randomBytes: RandomBytes;
+  readonly provision: Provision;
+  /** Runs the writes of one change in a transaction: all of them or none, again after a conflict. */
+  readonly transaction: <T>(writes: (session: ClientSession) => Promise<T>) => Promise<T>;
 }
 
 /** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
@@ -38,7 +50,10 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
   const random = deps.randomBytes ?? randomBytes;
   const sealer = new Sealer(deps.masterKey, random);
   const signingKey = await loadSigningKey(deps.db, sealer, clock);
+  const { db, masterKey } = deps;
   return {
+    db,
+    masterKey,
     collections: authCollections(deps.db),
     sealer,
     passwords: await PasswordVerifier.create(),
@@ -47,5 +62,10 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     productName: deps.productName ?? "Agent Spending Control",
     clock,
     randomBytes: random,
+    provision: deps.provision ?? (() => Promise.resolve()),
+    transaction: (writes) =>
+      db.client.withSession((session) =>
+        session.withTransaction(writes, { writeConcern: { w: "majority" } }),
+      ),
   };
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Db } from "mongodb";
+import type { ClientSession, Db } from "mongodb";
 import { z } from "zod";
 import { refusal, type Refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import { isDuplicateKey } from "../secrets/settings.ts";
+import { isDuplicateKey, settingsOf } from "../secrets/settings.ts";
 import {
   authCollections,
   ensureAuthIndexes,
@@ -13,7 +13,8 @@ import {
 } from "./documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
-import { hashPassword, passwordIssue, PasswordVerifier } from "./passwords.ts";
+import { EMAIL_TAKEN, invalid, newUser } from "./new-user.ts";
+import { chosenPasswordIssue, passwordIssue, PasswordVerifier } from "./passwords.ts";
 
 /** As the admin command has it from its arguments, not yet looked at. */
 export interface CreateOrganizationInput {
@@ -35,7 +36,13 @@ export interface CreatedOrganization {
   readonly teamId: string;
 }
 
+/** Who makes it: the operator's command, any number of them; or the set-up link, the first one only. */
+export type Occasion = "command" | "set-up";
+
 const MAX_PER_MINUTE = 1_000_000;
+
+/** The setting that closes the set-up for good. */
+const SET_UP_DONE = "set-up-done";
 
 const nameSchema = z
   .string()
@@ -76,22 +83,31 @@ export async function createOrganizationWithOwner(
   db: Db,
   input: CreateOrganizationInput,
   clock: () => Date = () => new Date(),
+  occasion: Occasion = "command",
 ): Promise<Result<CreatedOrganization>> {
   const parsed = inputSchema.safeParse(input);
   if (!parsed.success) return refused(validationRefusal(parsed.error));
+  const { name, ownerEmail, ownerName = "", ownerPassword } = parsed.data;
+  const issue = await chosenPasswordIssue(ownerPassword, [name, ownerEmail, ownerName]);
+  if (issue !== null) return refused(invalid("ownerPassword", issue));
   // The e-mail is unique by an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
   const { organization, owner } = await newRecords(parsed.data, clock());
   try {
-    await insertBoth(db, organization, owner);
-    return ok(idsOf(organization, owner));
+    const inserted = await insertBoth(db, organization, owner, occasion);
+    return inserted ? ok(idsOf(organization, owner)) : refused(refusal("NOT_FOUND"));
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
   }
   const earlier = await findUnfinished(db, parsed.data);
-  if (earlier !== null) return ok(earlier);
-  const issue = { path: "ownerEmail", message: "A user with this e-mail exists already." };
-  return refused(refusal("VALIDATION_FAILED", issue.message, { issues: [issue] }));
+  return earlier !== null ? ok(earlier) : refused(invalid("ownerEmail", EMAIL_TAKEN));
+}
+
+/** Whether there is no organization yet, so that the set-up link is good. */
+export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<boolean> {
+  const options = session === undefined ? {} : { session };
+  if ((await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) !== null) return false;
+  return (await authCollections(db).organizations.findOne({}, options)) === null;
 }
 
 async function newRecords(
@@ -110,26 +126,41 @@ async function newRecords(
     createdAt: now,
     readyAt: null,
   };
-  const owner: UserDocument = {
-    _id: newUuid(now, randomBytes),
-    organizationId: organization._id,
-    name: input.ownerName ?? input.ownerEmail.replace(/@.*$/, ""),
-    email: input.ownerEmail,
-    emailNormalized: normalizeEmail(input.ownerEmail),
-    role: "owner",
-    passwordHash: await hashPassword(input.ownerPassword),
-    createdAt: now,
-  };
+  const owner = await newUser(
+    {
+      organizationId: organization._id,
+      name: input.ownerName ?? input.ownerEmail.replace(/@.*$/, ""),
+      email: input.ownerEmail,
+      role: "owner",
+      password: input.ownerPassword,
+    },
+    now,
+    randomBytes,
+  );
   return { organization, owner };
 }
 
-async function insertBoth(db: Db, organization: OrganizationDocument, owner: UserDocument): Promise<void> {
+/**
+ * Both or neither, and with the first organization the marker that closes the set-up. Whoever else writes the marker
+ * meanwhile is in conflict, looks again, and finds it: of any number of set-ups at once one is let through.
+ */
+async function insertBoth(
+  db: Db,
+  organization: OrganizationDocument,
+  owner: UserDocument,
+  occasion: Occasion,
+): Promise<boolean> {
   const { organizations, users } = authCollections(db);
-  await db.client.withSession((session) =>
+  const marker = { value: organization._id, createdAt: organization.createdAt };
+  return await db.client.withSession((session) =>
     session.withTransaction(
       async () => {
+        if (occasion === "set-up" && !(await isSetUpOpen(db, session))) return false;
+        const first = { $setOnInsert: marker };
+        await settingsOf(db).updateOne({ _id: SET_UP_DONE }, first, { upsert: true, session });
         await users.insertOne(owner, { session });
         await organizations.insertOne(organization, { session });
+        return true;
       },
       { writeConcern: { w: "majority" } },
     ),

@@ -20,6 +20,8 @@ export interface OrganizationDocument {
   readonly defaultTeamId: string;
   readonly createdAt: Date;
   readonly readyAt: Date | null;
+  /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
+  readonly membersRevision?: number;
 }
 
 export interface UserDocument {
@@ -50,7 +52,7 @@ export interface SessionDocument {
   readonly refreshHash: string;
   readonly refreshedAt: Date | null;
   readonly revokedAt: Date | null;
-  readonly revokedBecause: "sign_out" | "refresh_reuse" | null;
+  readonly revokedBecause: "sign_out" | "refresh_reuse" | "member_removed" | null;
   readonly stepUpExpiresAt: Date | null;
 }
 
@@ -80,11 +82,27 @@ export interface TotpFactorDocument {
 export type FactorDocument = TotpFactorDocument;
 export type SecondFactorKind = FactorDocument["kind"];
 
+/** An invite that is open: once accepted, withdrawn or replaced it is gone. */
+export interface InviteDocument {
+  readonly _id: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly emailNormalized: string;
+  readonly role: Role;
+  /** HMAC of the token, which itself is kept nowhere. */
+  readonly tokenHash: string;
+  /** Who need not be a member any more. */
+  readonly createdBy: { readonly type: "user"; readonly id: string };
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
 export interface AuthCollections {
   readonly organizations: Collection<OrganizationDocument>;
   readonly users: Collection<UserDocument>;
   readonly sessions: Collection<SessionDocument>;
   readonly factors: Collection<FactorDocument>;
+  readonly invites: Collection<InviteDocument>;
 }
 
 /** Read from the primary whatever the connection says: a sign-out or a changed role binds at once. */
@@ -95,23 +113,29 @@ export function authCollections(db: Db): AuthCollections {
     users: db.collection<UserDocument>("users", options),
     sessions: db.collection<SessionDocument>("sessions", options),
     factors: db.collection<FactorDocument>("factors", options),
+    invites: db.collection<InviteDocument>("invites", options),
   };
 }
 
-/** A dead session's record is kept for a day, then MongoDB removes it. */
-const EXPIRED_SESSION_KEPT_SECONDS = 86_400;
+/** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
+const EXPIRED_KEPT_SECONDS = 86_400;
 
 /** Creates the indexes that the rules of this folder rest on. Again is free. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
-  const { users, sessions, factors } = authCollections(db);
+  const { users, sessions, factors, invites } = authCollections(db);
   await Promise.all([
     users.createIndex({ emailNormalized: 1 }, { name: "email_unique", unique: true }),
     users.createIndex({ organizationId: 1, _id: 1 }, { name: "organization" }),
+    users.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "members" }),
     sessions.createIndex({ userId: 1 }, { name: "user" }),
-    sessions.createIndex(
-      { expiresAt: 1 },
-      { name: "expiry", expireAfterSeconds: EXPIRED_SESSION_KEPT_SECONDS },
-    ),
+    sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
     factors.createIndex({ userId: 1 }, { name: "user" }),
+    invites.createIndex({ tokenHash: 1 }, { name: "token_unique", unique: true }),
+    invites.createIndex(
+      { organizationId: 1, emailNormalized: 1 },
+      { name: "one_open_per_email", unique: true },
+    ),
+    invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
+    invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
   ]);
 }

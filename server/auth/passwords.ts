@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
+import { isGuessable } from "./password-strength.ts";
 
 export const PASSWORD_MIN_CHARACTERS = 12;
 export const PASSWORD_MAX_BYTES = 1024;
@@ -7,7 +8,21 @@ export const PASSWORD_MAX_BYTES = 1024;
 /** OWASP's first choice for Argon2id, which is this library's default algorithm. About 30 ms on a small server. */
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-/** What is wrong with a new password, in words for the person, or null. */
+/**
+ * What is wrong with a password that somebody chooses, in words for the person, or null (decisions.md section 2). What
+ * everybody knows of the person (e-mail, names) makes a password easy to guess.
+ */
+export async function chosenPasswordIssue(
+  password: string,
+  aboutThePerson: readonly string[],
+): Promise<string | null> {
+  const issue = passwordIssue(password);
+  if (issue !== null) return issue;
+  const guessable = await isGuessable(prepare(password), aboutThePerson);
+  return guessable ? "The password is too easy to guess; a few unrelated words make a good one." : null;
+}
+
+/** What is wrong with its length alone. */
 export function passwordIssue(password: string): string | null {
   const text = prepare(password);
   if (Array.from(text).length < PASSWORD_MIN_CHARACTERS) {
@@ -16,7 +31,7 @@ export function passwordIssue(password: string): string | null {
   return isTooLong(text) ? `The password must have at most ${PASSWORD_MAX_BYTES} bytes.` : null;
 }
 
-/** Hashes a password that `passwordIssue` has nothing against. */
+/** Hashes a password that `chosenPasswordIssue` has nothing against. */
 export const hashPassword = (password: string): Promise<string> => hash(prepare(password), PARAMETERS);
 
 /** Compares passwords in the same time whether there is a user or not (issue 5: user enumeration). */

@@ -1,8 +1,18 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { createAuthContext, type AuthContext, type AuthDeps } from "./context.ts";
+import type { AuthCollections, Role, UserDocument } from "./documents.ts";
+import {
+  acceptInvite,
+  type AcceptInviteInput,
+  createInvite,
+  type CreatedInvite,
+  revokeInvite,
+} from "./invites.ts";
+import { changeRole, memberViews, removeMember } from "./members.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { authenticateSession, refreshSession, revokeSession, type SignedIn } from "./sessions.ts";
+import { setUp, type SetUpInput, setUpToken } from "./set-up.ts";
 import { signIn, type SignInInput } from "./sign-in.ts";
 import { stepUp, type StepUpInput } from "./step-up.ts";
 import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
@@ -15,6 +25,8 @@ export interface Me {
 
 /** Humans and their sessions (management-api.md section 5, decisions.md section 2), apart from HTTP. */
 export interface AuthService {
+  /** For lists alone. */
+  readonly collections: AuthCollections;
   /** `now` is the clock's unless given. */
   authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
   signIn(input: SignInInput): Promise<Result<SignedIn>>;
@@ -30,12 +42,25 @@ export interface AuthService {
     principal: SessionPrincipal,
     input: StepUpInput,
   ): Promise<Result<{ readonly stepUpExpiresAt: string }>>;
+  /** Null once there is an organization. */
+  setUpToken(): Promise<string | null>;
+  setUp(input: SetUpInput): Promise<Result<SignedIn>>;
+  memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
+  changeRole(principal: SessionPrincipal, memberId: string, role: Role): Promise<Result<UserView>>;
+  removeMember(principal: SessionPrincipal, memberId: string): Promise<Result<null>>;
+  createInvite(
+    principal: SessionPrincipal,
+    input: { readonly email: string; readonly role: Role },
+  ): Promise<Result<CreatedInvite>>;
+  revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<null>>;
+  acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
 }
 
 /** Call `verifyMasterKey` and `ensureAuthIndexes` before it. */
 export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
   const context = await createAuthContext(deps);
   return {
+    collections: context.collections,
     authenticateSession: (token, now = context.clock()) => authenticateSession(context, token, now),
     signIn: (input) => signIn(context, input),
     signOut: async (principal) => {
@@ -47,6 +72,14 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     enrollTotp: (principal) => enrollTotp(context, principal),
     confirmTotp: (principal, { code }) => confirmTotp(context, principal, code),
     stepUp: (principal, input) => stepUp(context, principal, input),
+    setUpToken: () => setUpToken(context),
+    setUp: (input) => setUp(context, input),
+    memberViews: (members) => memberViews(context, members),
+    changeRole: (principal, memberId, role) => changeRole(context, principal, memberId, role),
+    removeMember: (principal, memberId) => removeMember(context, principal, memberId),
+    createInvite: (principal, input) => createInvite(context, principal, input),
+    revokeInvite: (principal, id) => revokeInvite(context, principal, id),
+    acceptInvite: (input) => acceptInvite(context, input),
   };
 }
 

@@ -14,12 +14,18 @@ import { organizationView, userView, type OrganizationView, type UserView } from
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
-/** What sign-in and refresh answer. */
-export interface SignedIn {
+/** What a client comes back with. */
+export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
   /** When `token` expires. */
   readonly expiresAt: string;
+  /** When the session ends, and its refresh token with it, whatever is refreshed until then. */
+  readonly sessionEndsAt: Date;
+}
+
+/** What sign-in and refresh answer. */
+export interface SignedIn extends SessionTokensIssued {
   readonly user: UserView;
   readonly organization: OrganizationView;
 }
@@ -61,6 +67,14 @@ export async function openSession(
   return await signedIn(context, { ...person, session }, refresh.token, now);
 }
 
+/** A server that died between the organization and its workflow left it waiting: who comes next has it started. */
+export async function repairProvisioning(
+  context: AuthContext,
+  organization: OrganizationDocument,
+): Promise<void> {
+  if (organization.status === "provisioning") await context.provision(organization, 0);
+}
+
 /**
  * Who is behind a session token (decisions.md section 2): the token must be ours and fresh, its session alive, its user
  * there. Role, plan and elevation are those of the database, so that a change or a sign-out binds at once.
@@ -96,7 +110,10 @@ export async function refreshSession(
     { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null },
     { $set: { refreshHash: next.hash, refreshedAt: now } },
   );
-  if (rotated.matchedCount === 1) return ok(await signedIn(context, live, next.token, now));
+  if (rotated.matchedCount === 1) {
+    await repairProvisioning(context, live.organization);
+    return ok(await signedIn(context, live, next.token, now));
+  }
   await revokeSession(context, presented.sessionId, "refresh_reuse", now);
   return unauthorized();
 }
@@ -180,6 +197,7 @@ async function signedIn(
     token,
     refreshToken,
     expiresAt: expiresAt.toISOString(),
+    sessionEndsAt: session.expiresAt,
     user: userView(user, factors),
     organization: organizationView(organization),
   };

@@ -3,7 +3,7 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import type { AuthenticationMethod } from "./documents.ts";
 import { normalizeEmail } from "./email.ts";
-import { openSession, type SignedIn } from "./sessions.ts";
+import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
 import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
 import { confirmedFactorKinds } from "./views.ts";
 
@@ -29,6 +29,7 @@ export async function signIn(context: AuthContext, input: SignInInput): Promise<
   if (!amr.ok) return amr;
   const organization = await organizations.findOne({ _id: user.organizationId });
   if (organization === null) throw new Error(`User ${user._id} belongs to no organization.`);
+  await repairProvisioning(context, organization);
   return ok(await openSession(context, { user, organization }, amr.value, now));
 }
 

@@ -1,5 +1,7 @@
-import { ok } from "../../src/domain/result.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
+import { sessionReply } from "./session-reply.ts";
 import type { Handlers } from "./types.ts";
 
 type AuthHandlers = Pick<
@@ -11,15 +13,15 @@ type AuthHandlers = Pick<
 export function authHandlers({ auth }: HandlerDependencies): AuthHandlers {
   return {
     async signIn({ body: { code, ...credentials } }) {
-      const result = await auth.signIn({ ...credentials, ...(code === undefined ? {} : { code }) });
-      return result.ok ? ok({ body: result.value }) : result;
+      return sessionReply(await auth.signIn({ ...credentials, ...(code === undefined ? {} : { code }) }));
     },
-    setUp: () => {
-      throw new Error("not built yet");
+    async setUp({ body }) {
+      return sessionReply(await auth.setUp(body));
     },
     async refreshSession({ body }) {
-      const result = await auth.refresh(body);
-      return result.ok ? ok({ body: result.value }) : result;
+      const refreshToken = body?.refreshToken;
+      if (refreshToken === undefined) return refused(refusal("UNAUTHORIZED"));
+      return sessionReply(await auth.refresh({ refreshToken }));
     },
     async signOut(_input, { principal }) {
       const result = await auth.signOut(principal);

@@ -2,6 +2,7 @@ import type { OperationId, Operations } from "../../src/contract/registry.ts";
 import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
 import type { Result } from "../../src/domain/result.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
+import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
 import type { Targets } from "../subjects.ts";
 
@@ -26,6 +27,8 @@ export interface Reply<O> {
   readonly body: DeepReadonly<O>;
   /** Where it differs from the operation's success status. */
   readonly status?: 200;
+  /** The tokens of a session that begins or goes on: REST puts them into the body, or into cookies. */
+  readonly session?: SessionTokensIssued;
 }
 
 export type Handler<K extends OperationId> = (

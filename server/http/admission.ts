@@ -7,9 +7,12 @@ import { countedAddress } from "../limits/address.ts";
 import type { Limits, Requester } from "../limits/limits.ts";
 import { rateLimited, type Standing } from "../limits/minutes.ts";
 import type { Surface } from "../limits/plans.ts";
+import type { BrowserSessions } from "./browser-sessions.ts";
+import { authorizationOf } from "./credentials.ts";
 import { isUnavailable } from "../unavailable.ts";
 
 export interface AdmissionDependencies {
+  readonly browsers: BrowserSessions;
   readonly authenticator: Authenticator;
   readonly limits: Limits;
 }
@@ -19,10 +22,12 @@ export interface AdmissionDependencies {
  * section 1), and the headers that say how its caller stands. Only here is anybody authenticated.
  */
 export class Admission {
+  readonly #browsers: BrowserSessions;
   readonly #authenticator: Authenticator;
   readonly #limits: Limits;
 
-  constructor({ authenticator, limits }: AdmissionDependencies) {
+  constructor({ authenticator, browsers, limits }: AdmissionDependencies) {
+    this.#browsers = browsers;
     this.#authenticator = authenticator;
     this.#limits = limits;
   }
@@ -41,7 +46,9 @@ export class Admission {
    * address is over its limit; a good one passes from there all the same.
    */
   async known(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
-    const { caller, result } = await this.#authenticator.authenticate(request.headers.authorization);
+    const { caller, result } = await this.#authenticator.authenticate(
+      this.#authorizationOf(request, surface),
+    );
     if (caller === null) {
       if (result.ok) throw new Error("a principal without a caller");
       if (result.refusal.code === "SERVICE_UNAVAILABLE") {
@@ -71,13 +78,18 @@ export class Admission {
 
   /** For what is nobody's in particular: a credential is not asked for, but if there is one it must be good. */
   knownOrNobody(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
-    const isAnonymous = request.headers.authorization === undefined;
+    const isAnonymous = this.#authorizationOf(request, surface) === undefined;
     return isAnonymous ? this.anyone(request, response) : this.known(request, response, surface);
   }
 
   /** Shows how the address stands, without counting: on an answer that comes before anybody is known. */
   async showAddress(request: Request, response: Response): Promise<void> {
     showStanding(response, await this.#limits.lookAtAddress(addressOf(request)));
+  }
+
+  /** What the request authenticates with; a browser's cookie is none to MCP. */
+  #authorizationOf(request: Request, surface: Surface): string | undefined {
+    return surface === "rest" ? this.#browsers.authorizationOf(request) : authorizationOf(request);
   }
 
   async #count(

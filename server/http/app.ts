@@ -5,7 +5,6 @@ import express, {
   type RequestHandler,
   type Response,
 } from "express";
-import helmet from "helmet";
 import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
@@ -17,9 +16,11 @@ import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
 import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
 import { logoRouter } from "./logos.ts";
-import { restRouter } from "./rest.ts";
+import { pages } from "./pages.ts";
+import { type RestDependencies, restRouter } from "./rest.ts";
+import { securityHeaders } from "./security-headers.ts";
 
-export interface AppDependencies extends McpDependencies {
+export interface AppDependencies extends McpDependencies, RestDependencies {
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
   readonly logos: Logos;
@@ -40,7 +41,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.set("trust proxy", trustedProxies);
   app.enable("strict routing");
   app.enable("case sensitive routing");
-  app.use(helmet());
+  app.use(securityHeaders(baseUrl));
   app.use((_request, response, next) => {
     if (draining()) response.setHeader("Connection", "close");
     next();
@@ -52,6 +53,7 @@ export function createApp(dependencies: AppDependencies): Express {
     if (admitted.ok) response.json(document);
     else sendRefusal(response, admitted.refusal);
   });
+  app.use(pages());
   app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document)));
   app.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   app.get("/readyz", async (_request, response) => {

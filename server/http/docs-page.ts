@@ -3,7 +3,7 @@ import type { OpenApiDocument, OpenApiOperation } from "../../src/contract/opena
 const escape = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
-/** A plain page to read the OpenAPI document: no script, nothing loaded from elsewhere. */
+/** A plain page to read the OpenAPI document: no script, nothing inline, nothing loaded from elsewhere. */
 export function docsPage(document: OpenApiDocument): string {
   const sections = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => section(method, path, operation)),
@@ -11,14 +11,8 @@ export function docsPage(document: OpenApiDocument): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escape(document.info.title)}</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24; }
-code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
-pre { background: #f4f5f7; padding: .75rem; overflow-x: auto; border-radius: 6px; }
-section { border-top: 1px solid #d8dee4; padding: 1rem 0; }
-h2 { font-size: 1.1rem; } .method { text-transform: uppercase; font-weight: 700; }
-</style></head>
-<body><h1>${escape(document.info.title)}</h1>
+<link rel="stylesheet" href="/assets/page.css"></head>
+<body class="docs"><h1>${escape(document.info.title)}</h1>
 <p>${escape(document.info.description)}</p>
 <p>The same as a machine reads it: <a href="/v1/openapi.json">/v1/openapi.json</a></p>
 ${sections.join("\n")}

@@ -4,12 +4,14 @@ import { type OperationId, operationList } from "../../src/contract/registry.ts"
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Admission } from "./admission.ts";
+import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
 import { coerceQuery } from "./query.ts";
 
 export interface RestDependencies {
   readonly admission: Admission;
+  readonly browsers: BrowserSessions;
   readonly pipeline: Pipeline;
 }
 
@@ -27,7 +29,7 @@ export function restRouter(dependencies: RestDependencies): Router {
 }
 
 async function serve(
-  { admission, pipeline }: RestDependencies,
+  { admission, browsers, pipeline }: RestDependencies,
   id: OperationId,
   operation: Operation,
   http: HttpBinding,
@@ -40,20 +42,22 @@ async function serve(
     ? admission.anyone(request, response)
     : admission.known(request, response, "rest"));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-  const denied = await pipeline.admit(id, admitted.value, "rest");
+  const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(id, admitted.value, "rest"));
   if (denied !== null) return sendRefusal(response, denied);
   const elapsedMs = performance.now() - began;
   const body = await readBody(request, response);
   if (!body.ok) return sendRefusal(response, body.refusal);
 
+  const received = browsers.receive(id, request, body.value);
   const raw = {
     params: request.params,
     query: coerceQuery(operation.query, request.query),
-    body: body.value,
+    body: received.body,
   };
   const result = await pipeline.handle(id, raw, admitted.value.principal, elapsedMs);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const status = result.value.status ?? http.successStatus;
+  const answer = browsers.answer(id, response, received, result.value);
   if (status === 204) response.status(204).end();
-  else response.status(status).json(result.value.body);
+  else response.status(status).json(answer);
 }

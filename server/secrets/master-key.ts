@@ -3,7 +3,14 @@ import { inspect } from "node:util";
 
 /** What a sub-key is for. One purpose never uses another's key, so that nothing made for one passes as the other. */
 export type KeyPurpose =
-  "api-key-pepper" | "sealing" | "cursor-signing" | "logo-links" | "refresh-token" | "check-value";
+  | "api-key-pepper"
+  | "sealing"
+  | "cursor-signing"
+  | "logo-links"
+  | "refresh-token"
+  | "set-up-token"
+  | "invite-token"
+  | "check-value";
 
 const SALT = "agent-spending-control/1";
 const SUB_KEY_SIZE_BYTES = 32;

@@ -1,4 +1,4 @@
-import { MongoServerError, type Db } from "mongodb";
+import { MongoServerError, type Collection, type Db } from "mongodb";
 
 /** A value that is made once for the whole service and kept in MongoDB: never a secret, unless sealed. */
 export interface SettingDocument {
@@ -12,6 +12,10 @@ const DUPLICATE_KEY = 11_000;
 export const isDuplicateKey = (error: unknown): boolean =>
   error instanceof MongoServerError && error.code === DUPLICATE_KEY;
 
+/** Read from the primary whatever the connection says: servers that start at once must see the same. */
+export const settingsOf = (db: Db): Collection<SettingDocument> =>
+  db.collection<SettingDocument>("settings", { readPreference: "primary" });
+
 /**
  * Reads a setting, or writes it if it isn't there. Of two servers that start at once on an empty database, both get
  * the one that was written first.
@@ -21,7 +25,7 @@ export async function readOrCreateSetting(
   id: string,
   create: () => Omit<SettingDocument, "_id">,
 ): Promise<SettingDocument> {
-  const settings = db.collection<SettingDocument>("settings", { readPreference: "primary" });
+  const settings = settingsOf(db);
   const found = await settings.findOne({ _id: id });
   if (found !== null) return found;
   try {

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../domain/errors.ts";
+import { COOKIE_REQUEST_HEADER, COOKIE_REQUEST_VALUE, cookieNames } from "./cookies.ts";
 import { jsonSchemaOf, type NamedJsonSchema } from "./json-schema.ts";
 import { errorBody } from "./records.ts";
-import { type OperationId, operationList } from "./registry.ts";
+import { answersSession, type OperationId, operationList } from "./registry.ts";
 import type { Access, HttpBinding, ManagementAccess, ObjectSchema, Operation } from "./types.ts";
 
 /** The parts of an OpenAPI 3.1 document that this service fills; the rest is JSON. */
@@ -83,9 +84,10 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
         sessionCookie: {
           type: "apiKey",
           in: "cookie",
-          name: "__Host-svc_session",
+          name: cookieNames(baseUrl).session,
           description:
-            "A browser's session, for requests of the service's own pages (SameSite, same origin).",
+            "A browser's session, asked for with `svc-session: cookie` where it begins. It counts only without an " +
+            "Authorization header, and for anything but GET only from a page of the same origin (Sec-Fetch-Site or Origin).",
         },
         organizationKey: { type: "http", scheme: "bearer", description: "An organization's API key." },
         agentKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
@@ -96,7 +98,11 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
 
 function describe(id: OperationId, operation: Operation, http: HttpBinding): OpenApiOperation {
   const { summary, description, tag } = operation;
-  const parameters = [...parametersOf(operation.params, "path"), ...parametersOf(operation.query, "query")];
+  const parameters = [
+    ...parametersOf(operation.params, "path"),
+    ...parametersOf(operation.query, "query"),
+    ...(answersSession(id) ? [COOKIE_PARAMETER] : []),
+  ];
   return {
     operationId: id,
     summary,
@@ -108,6 +114,14 @@ function describe(id: OperationId, operation: Operation, http: HttpBinding): Ope
     responses: responsesOf(operation, http),
   };
 }
+
+const COOKIE_PARAMETER = {
+  name: COOKIE_REQUEST_HEADER,
+  in: "header",
+  required: false,
+  schema: { const: COOKIE_REQUEST_VALUE },
+  description: "A page of the service asks for the two tokens in HttpOnly cookies instead of in the body.",
+};
 
 const schemaOf = (schema: z.ZodType): NamedJsonSchema["schema"] => jsonSchemaOf(schema, COMPONENTS).schema;
 

@@ -7,6 +7,7 @@ import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
+import { session } from "./records.ts";
 import type { Operation } from "./types.ts";
 
 const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...agentOperations } = agents;
@@ -36,3 +37,6 @@ export const operationList: readonly (readonly [OperationId, Operation])[] = ids
   id,
   operations[id],
 ]);
+
+/** Whether it begins or goes on with a session, so that a browser may have its tokens in cookies. */
+export const answersSession = (id: OperationId): boolean => operations[id].output === session;

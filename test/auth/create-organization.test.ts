@@ -69,6 +69,12 @@ describe("Creating an organization with its owner", () => {
     ["no e-mail address", { ownerEmail: "ada" }, "ownerEmail"],
     ["an e-mail with a line break", { ownerEmail: "ada@example.test\nBcc: x@y.test" }, "ownerEmail"],
     ["a password of 11 characters", { ownerPassword: "eleven char" }, "ownerPassword"],
+    ["a breached password", { ownerPassword: "password1234" }, "ownerPassword"],
+    [
+      "a password made of the organization's name",
+      { ownerPassword: "analyticalengines", name: "Analytical Engines" },
+      "ownerPassword",
+    ],
     ["an unknown plan", { plan: "platinum" }, "plan"],
     ["custom limits on another plan", { plan: "pro", restPerMinute: 5 }, "restPerMinute"],
     ["a limit of zero", { plan: "enterprise", mcpPerMinute: 0 }, "mcpPerMinute"],

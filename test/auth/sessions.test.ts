@@ -158,6 +158,27 @@ describe("A session token", () => {
     expect(await outcome(carried)).to.equal("UNAUTHORIZED");
   });
 
+  it("is refused with another algorithm under a key of its own, also when the header brings that key along", async () => {
+    const claims = decodeJwt((await the.signIn()).token);
+    const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    for (const [alg, { privateKey, publicKey }] of [
+      ["RS256", rsa],
+      ["PS256", rsa],
+      ["ES256", ec],
+    ] as const) {
+      const jwk = publicKey.export({ format: "jwk" });
+      for (const header of [
+        { alg, typ: "JWT" },
+        { alg, typ: "JWT", jwk },
+        { alg, typ: "JWT", kid: "../../dev/null" },
+      ]) {
+        const token = await new SignJWT(claims).setProtectedHeader(header).sign(privateKey);
+        expect(await outcome(token), alg).to.equal("UNAUTHORIZED");
+      }
+    }
+  });
+
   it("is refused with another type or algorithm in its header, though the signature is right", async () => {
     const claims = decodeJwt((await the.signIn()).token);
     const typed = new SignJWT(claims).setProtectedHeader({ alg: "EdDSA", typ: "at+jwt" });

@@ -187,9 +187,9 @@ describe("a key acts only inside its binding", function () {
       await caller.refused("create_team", "OUTSIDE_BINDING", named);
       const none = await caller.call("list_projects");
       expect(none.body).to.deep.equal({ projects: [], nextCursor: null });
-      const elsewhere = { ...named, teamId: beside.teamId, budgetCents: 1 };
-      await caller.refused("create_agent", "OUTSIDE_BINDING", elsewhere);
-      await caller.refused("create_agent", "NOT_FOUND", { ...elsewhere, teamId: foreign.teamId });
+      const outside = { ...named, teamId: beside.teamId, budgetCents: 1 };
+      await caller.refused("create_agent", "OUTSIDE_BINDING", outside);
+      await caller.refused("create_agent", "NOT_FOUND", { ...outside, teamId: foreign.teamId });
       await caller.refused("pause_agent", "OUTSIDE_BINDING", { agentId: beside.agentId });
     } finally {
       await caller.close();

@@ -122,6 +122,38 @@ describe("odd requests", () => {
     }
   });
 
+  it("two Authorization headers are no credential, whichever of them is good, over REST and MCP", async () => {
+    const { host } = new URL(baseUrl);
+    for (const [request, token] of [
+      ["GET /v1/agents", world.token],
+      ["GET /v1/payments", agent.key],
+      ["POST /mcp", agent.key],
+    ] as const) {
+      const good = `Authorization: Bearer ${token}`;
+      for (const [first, second] of [
+        [good, good],
+        [good, "authorization: Bearer x"],
+        ["AUTHORIZATION: Bearer x", good],
+        [good, "Authorization:"],
+      ] as const) {
+        const head = `${request} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
+        const answer = await wire(baseUrl, `${head}${first}\r\n${second}\r\n\r\n`);
+        expect(answer.status, `${request}: ${first.slice(0, 24)}, ${second.slice(0, 24)}`).to.equal(401);
+        expectError(answer);
+      }
+    }
+  });
+
+  it("spaces around a header's value are not part of it; a control character is no HTTP", async () => {
+    const { host } = new URL(baseUrl);
+    const ask = (field: string) =>
+      wire(baseUrl, `GET /v1/agents HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${field}\r\n\r\n`);
+    expect((await ask(`Authorization: \t Bearer ${world.token} \t `)).status).to.equal(200);
+    for (const odd of ["\u0000", "\u0001", "\u007f"]) {
+      expect((await ask(`Authorization: Bearer ${world.token}${odd}`)).status).to.be.oneOf([400, 401]);
+    }
+  });
+
   it("a token with another algorithm, issuer, or nobody's signature is 401", async () => {
     const [header = "", claims = "", signature = ""] = world.token.split(".");
     const decoded: unknown = JSON.parse(Buffer.from(claims, "base64url").toString());

@@ -22,6 +22,8 @@ export interface TestService {
   readonly api: Api;
   /** A new organization with its signed-in owner, and `WITHOUT_LIMITS` unless others are given. */
   organization(limits?: OrganizationLimits): Promise<TestOrganization>;
+  /** As a start prints it; null once there is an organization. */
+  setUpLink(): Promise<string | null>;
   stop(): Promise<void>;
 }
 
@@ -41,6 +43,8 @@ export interface TestServiceOptions {
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
   readonly trustedProxies?: string;
   readonly counts?: Counts;
+  /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
+  readonly publicUrl?: string;
 }
 
 /** So much that only tests of the limits themselves are ever limited. */
@@ -92,7 +96,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     addresses,
     embedded: false,
     http,
-    baseUrl,
+    baseUrl: options.publicUrl ?? baseUrl,
     mcpUrl: baseUrl,
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
@@ -107,6 +111,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     env,
     api,
     organization: (limits = WITHOUT_LIMITS) => newOrganization(env, api, limits),
+    setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
   };
 }

@@ -9,8 +9,8 @@ const code = z.string().regex(/^\d{6}$/, "must be six digits");
 export const signIn = define({
   summary: "Sign in",
   description:
-    "Answers a session: a JWT of 15 minutes and a refresh token. A user with a second factor sends its `code` too. " +
-    "Does not step up. Decisions 2.",
+    "Answers a session: a JWT of 15 minutes and a refresh token; to a browser that asks for them with `svc-session: " +
+    "cookie`, in cookies. A user with a second factor sends its `code` too. Does not step up. Decisions 2.",
   tag: "Authentication",
   access: anyone,
   rate: "signIn",
@@ -31,25 +31,27 @@ export const setUp = define({
   http: { method: "post", path: "/v1/setup", successStatus: 201 },
   body: z.strictObject({ token: secretToken, organizationName: name, name, email, password: newPassword }),
   output: session,
-  errors: ["NOT_FOUND"],
+  errors: ["NOT_FOUND", "UNAUTHORIZED"],
 });
 
 export const refreshSession = define({
   summary: "Refresh a session",
   description:
-    "Gives a new token for a refresh token, which is used up. Using an old one again ends the session. Decisions 2.",
+    "Gives a new token for a refresh token, which is used up. Using an old one again ends the session. Without one in " +
+    "the body the refresh cookie counts, and the answer is in cookies. Decisions 2.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
   http: { method: "post", path: "/v1/auth/refresh", successStatus: 200 },
-  body: z.strictObject({ refreshToken: text(1, 512) }),
+  body: z.strictObject({ refreshToken: text(1, 512).optional() }).optional(),
   output: session,
   errors: ["UNAUTHORIZED"],
 });
 
 export const signOut = define({
   summary: "Sign out",
-  description: "Ends the session; its token is refused from now on. Decisions 2.",
+  description:
+    "Ends the session; its token is refused from now on, and a browser's cookies are cleared. Decisions 2.",
   tag: "Authentication",
   access: person(),
   rate: "standard",

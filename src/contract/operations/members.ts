@@ -128,5 +128,5 @@ export const acceptInvite = define({
   http: { method: "post", path: "/v1/invites/accept", successStatus: 201 },
   body: z.strictObject({ token: secretToken, name, password: newPassword }),
   output: session,
-  errors: ["NOT_FOUND"],
+  errors: ["NOT_FOUND", "UNAUTHORIZED"],
 });

@@ -51,7 +51,9 @@ export async function startServiceOn({
   const { connections } = running;
   const api = new Api(baseUrl);
   const organization = (limits = WITHOUT_LIMITS) => newOrganization(env, api, limits);
-  return { baseUrl, connections, db: connections.db, env, api, organization, stop: () => running.stop() };
+  const setUpLink = () => running.setUpLink();
+  const stop = () => running.stop();
+  return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
 }
 
 async function newOrganization(

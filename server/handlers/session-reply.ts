@@ -1,0 +1,15 @@
+import type { OutputOf } from "../../src/contract/types.ts";
+import type { Operations } from "../../src/contract/registry.ts";
+import { ok, type Result } from "../../src/domain/result.ts";
+import type { SignedIn } from "../auth/sessions.ts";
+import type { Reply } from "./types.ts";
+
+/** The reply of everything that signs somebody in: the tokens stay apart, since a browser gets them in cookies. */
+export function sessionReply(signedIn: Result<SignedIn>): Result<Reply<OutputOf<Operations["signIn"]>>> {
+  if (!signedIn.ok) return signedIn;
+  const { expiresAt, organization, refreshToken, sessionEndsAt, token, user } = signedIn.value;
+  return ok({
+    body: { expiresAt, user: { ...user, secondFactors: [...user.secondFactors] }, organization },
+    session: { token, refreshToken, expiresAt, sessionEndsAt },
+  });
+}

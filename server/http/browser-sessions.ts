@@ -1,0 +1,124 @@
+import { parseCookie, stringifySetCookie } from "cookie";
+import type { Request, Response } from "express";
+import {
+  COOKIE_REQUEST_HEADER,
+  COOKIE_REQUEST_VALUE,
+  cookieNames,
+  type CookieNames,
+  isSecure,
+  REFRESH_PATH,
+} from "../../src/contract/cookies.ts";
+import { answersSession, type OperationId } from "../../src/contract/registry.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
+import type { SessionTokensIssued } from "../auth/sessions.ts";
+import type { Reply } from "../handlers/types.ts";
+import { authorizationOf } from "./credentials.ts";
+
+/** Session and refresh tokens alike: three parts in base64url. A key has no dot, so no cookie passes for one. */
+const TOKEN = /^[\w-]{1,3000}\.[\w-]{1,3000}\.[\w-]{1,1000}$/;
+
+const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+const NOT_SAME_ORIGIN =
+  "A session in cookies is for the service's own pages, at its BASE_URL: the request must be same-origin.";
+
+/** A request's body as the operation is to see it, and where the tokens of its answer go. */
+export interface Received {
+  readonly body: unknown;
+  readonly inCookies: boolean;
+}
+
+/**
+ * A browser's session in cookies that no script can read (issue 5). A cookie is a credential only where there is no
+ * Authorization header, and for what changes something only from a page of this very origin: SameSite=Strict keeps
+ * other sites out, this keeps other origins of the same site out.
+ */
+export class BrowserSessions {
+  readonly #names: CookieNames;
+  readonly #secure: boolean;
+  readonly #origin: string;
+
+  constructor(baseUrl: string) {
+    this.#names = cookieNames(baseUrl);
+    this.#secure = isSecure(baseUrl);
+    this.#origin = new URL(baseUrl).origin;
+  }
+
+  /** What to authenticate: the Authorization header, even a bad one, before the cookie. */
+  authorizationOf(request: Request): string | undefined {
+    const header = authorizationOf(request);
+    if (header !== undefined) return header;
+    const token = this.#credential(request, this.#names.session);
+    return token === null ? undefined : `Bearer ${token}`;
+  }
+
+  /** Whoever asks for cookies must be a page of ours: else another one could sign its visitors in as somebody else. */
+  refusalOf(id: OperationId, request: Request): Refusal | null {
+    const refusedHere = answersSession(id) && asksForCookies(request) && !this.#isSameOrigin(request);
+    return refusedHere ? refusal("UNAUTHORIZED", NOT_SAME_ORIGIN) : null;
+  }
+
+  /**
+   * A refresh without a token in its body means the cookie's. It is answered in cookies whatever it asks for: a script
+   * must not get to see what was hidden from it.
+   */
+  receive(id: OperationId, request: Request, body: unknown): Received {
+    const inCookies = answersSession(id) && asksForCookies(request);
+    if (id !== "refreshSession" || !isEmpty(body)) return { body, inCookies };
+    const refreshToken = this.#credential(request, this.#names.refresh);
+    return refreshToken === null ? { body, inCookies } : { body: { refreshToken }, inCookies: true };
+  }
+
+  /** The body to answer, once the cookies that go with it are set. */
+  answer(id: OperationId, response: Response, { inCookies }: Received, reply: Reply<unknown>): unknown {
+    const { body, session } = reply;
+    if (id === "signOut") this.#clear(response);
+    if (session === undefined) return body;
+    if (inCookies) this.#set(response, session);
+    const { refreshToken, token } = session;
+    return inCookies ? body : Object.assign({ token, refreshToken }, body);
+  }
+
+  #set(response: Response, { expiresAt, refreshToken, sessionEndsAt, token }: SessionTokensIssued): void {
+    this.#append(response, this.#names.session, "/", token, new Date(expiresAt));
+    this.#append(response, this.#names.refresh, REFRESH_PATH, refreshToken, sessionEndsAt);
+  }
+
+  #clear(response: Response): void {
+    const past = new Date(0);
+    this.#append(response, this.#names.session, "/", "", past);
+    this.#append(response, this.#names.refresh, REFRESH_PATH, "", past);
+  }
+
+  #append(response: Response, name: string, path: string, value: string, expires: Date): void {
+    const attributes = { httpOnly: true, sameSite: "strict", secure: this.#secure } as const;
+    response.append("Set-Cookie", stringifySetCookie({ name, value, path, expires, ...attributes }));
+  }
+
+  #credential(request: Request, name: string): string | null {
+    if (request.headers.authorization !== undefined) return null;
+    if (!SAFE_METHODS.has(request.method) && !this.#isSameOrigin(request)) return null;
+    return soleToken(request.headers.cookie, name);
+  }
+
+  /** By the browser's own word; an older one, which does not say, by the origin. A repeated header equals neither. */
+  #isSameOrigin({ headers }: Request): boolean {
+    const site = headers["sec-fetch-site"];
+    return site === undefined ? headers.origin === this.#origin : site === "same-origin";
+  }
+}
+
+const asksForCookies = (request: Request): boolean =>
+  request.headers[COOKIE_REQUEST_HEADER] === COOKIE_REQUEST_VALUE;
+
+const isEmpty = (body: unknown): boolean =>
+  body === undefined || (typeof body === "object" && body !== null && Object.keys(body).length === 0);
+
+/** The cookie's token. Two cookies of one name are no credential: one of them may have been planted. */
+function soleToken(header: string | undefined, name: string): string | null {
+  const pairs = (header ?? "").split(";").filter((pair) => pair.split("=", 1)[0]?.trim() === name);
+  const [pair, second] = pairs;
+  if (pair === undefined || second !== undefined) return null;
+  const value = parseCookie(pair, { decode: (text) => text })[name];
+  return value !== undefined && TOKEN.test(value) ? value : null;
+}

@@ -1,0 +1,29 @@
+import type { RequestHandler } from "express";
+import helmet from "helmet";
+import { isSecure } from "../../src/contract/cookies.ts";
+
+/** What a browser may do with an answer of ours: everything from this origin, nothing inline, in nobody's frame. */
+const CONTENT_SECURITY_POLICY = {
+  defaultSrc: ["'none'"],
+  scriptSrc: ["'self'"],
+  styleSrc: ["'self'"],
+  connectSrc: ["'self'"],
+  imgSrc: ["'self'", "data:"],
+  formAction: ["'self'"],
+  frameAncestors: ["'none'"],
+  baseUri: ["'none'"],
+};
+
+/** Headers of every answer, pages and API alike (issue 5). HSTS only where the service is told to be behind https. */
+export function securityHeaders(baseUrl: string): RequestHandler {
+  const protect = helmet({
+    contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },
+    frameguard: { action: "deny" },
+    strictTransportSecurity: isSecure(baseUrl),
+  });
+  return (request, response, next) => {
+    // Answers are about money and people; what may be kept (an image) says so itself.
+    response.setHeader("Cache-Control", "no-store");
+    protect(request, response, next);
+  };
+}

@@ -1,0 +1,89 @@
+import { expect } from "chai";
+import { sharedService } from "../support/service.ts";
+import { send } from "./support/wire.ts";
+
+const PAGES = ["/setup", "/invite", "/docs"];
+const ASSETS = [
+  ["/assets/enter.js", "text/javascript; charset=utf-8"],
+  ["/assets/page.css", "text/css; charset=utf-8"],
+] as const;
+
+const POLICY = [
+  "base-uri 'none'",
+  "connect-src 'self'",
+  "default-src 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "img-src 'self' data:",
+  "script-src 'self'",
+  "style-src 'self'",
+];
+
+describe("pages", () => {
+  let baseUrl: string;
+  before(async () => {
+    ({ baseUrl } = await sharedService());
+  });
+
+  it("set-up, invite and docs are HTML that the strict policy leaves whole: nothing inline, nothing from elsewhere", async () => {
+    for (const path of PAGES) {
+      const page = await send(baseUrl, path);
+      expect([page.status, page.headers.get("content-type")], path).to.deep.equal([
+        200,
+        "text/html; charset=utf-8",
+      ]);
+      const html = String(page.body);
+      expect(html, path).not.to.match(
+        /<style|\sstyle=|\son\w+=|<script(?! src="\/assets\/)|<(img|iframe|object|base)/,
+      );
+      const loaded = [...html.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+)"/g)].map(
+        ([, url]) => url,
+      );
+      expect(ASSETS.map(([asset]) => asset as string)).to.include.members(loaded);
+    }
+  });
+
+  it("their script and style are served from here, with their types", async () => {
+    for (const [path, type] of ASSETS) {
+      const asset = await send(baseUrl, path);
+      expect([asset.status, asset.headers.get("content-type")]).to.deep.equal([200, type]);
+      expect(asset.headers.get("x-content-type-options")).to.equal("nosniff");
+    }
+    expect((await send(baseUrl, "/assets/../server/http/pages.ts")).status).to.equal(404);
+  });
+
+  it("every field has its label and a place for what is wrong with it, and no password ever goes into an address", async () => {
+    for (const [path, fields] of [
+      ["/setup", ["organizationName", "name", "email", "password"]],
+      ["/invite", ["name", "password"]],
+    ] as const) {
+      const html = String((await send(baseUrl, path)).body);
+      expect([...html.matchAll(/<input id="(\w+)"/g)].map(([, id]) => id)).to.deep.equal(fields);
+      for (const field of fields) {
+        expect(html).to.include(`<label for="${field}">`).and.include(`id="${field}-problem"`);
+      }
+      expect(html)
+        .to.match(/<form method="post"/)
+        .and.match(/role="alert"/);
+    }
+  });
+
+  it("every answer carries the policy, may be kept by nobody, and over http asks for no https", async () => {
+    for (const path of [
+      ...PAGES,
+      "/assets/enter.js",
+      "/v1/auth/me",
+      "/v1/nothing",
+      "/v1/openapi.json",
+      "/healthz",
+    ]) {
+      const { headers } = await send(baseUrl, path);
+      const policy = (headers.get("content-security-policy") ?? "").split(";").toSorted();
+      expect(policy, path).to.deep.equal(POLICY);
+      expect(headers.get("cache-control"), path).to.equal("no-store");
+      expect(headers.get("x-frame-options"), path).to.equal("DENY");
+      expect(headers.get("referrer-policy"), path).to.equal("no-referrer");
+      expect(headers.get("strict-transport-security"), path).to.equal(null);
+    }
+  });
+});
