@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Answer } from "../support/api.ts";
+import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { codeOf, successOf } from "./support/contract-api.ts";
 import { cookieHeader, cookiesOf, type GivenCookie } from "./support/cookies.ts";
@@ -22,10 +23,16 @@ function named(cookies: readonly GivenCookie[], name: string): GivenCookie {
 }
 
 describe("a browser's session", () => {
+  // The same person signs in more often than people may.
+  const requests = new ForgetfulCounts();
+  let service: TestService;
   let world: World;
   before(async () => {
-    world = await newWorld();
+    service = await startTestService({ counts: requests });
+    world = await newWorld(service);
   });
+  beforeEach(() => requests.forget());
+  after(() => service.stop());
 
   const credentials = () => {
     const { email, password } = world.organization;
@@ -200,7 +207,7 @@ describe("a browser's session", () => {
       const headers = { cookie: session, authorization };
       await world.api.refused("getMe", 401, "UNAUTHORIZED", { headers });
     }
-    const other = await newWorld();
+    const other = await newWorld(service);
     const headers = { cookie: session, authorization: `Bearer ${other.token}` };
     const { organization } = await world.api.ok("getMe", 200, { headers });
     expect(organization.id).to.equal(other.organization.organizationId);

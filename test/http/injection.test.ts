@@ -49,6 +49,12 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   createInvite: () => ({ email: "a@example.com", role: "member" }),
   acceptInvite: () => ({ token: "token", name: "x", password: "a password" }),
   updateMember: () => ({ role: "owner" }),
+  mintOrganizationKey: () => ({
+    name: "x",
+    scopes: ["agents:read"],
+    binding: { type: "team", id: randomUUID() },
+    dailyCreateLimit: 5,
+  }),
   refreshSession: () => ({ refreshToken: "token" }),
   confirmTotp: () => ({ code: "123456" }),
   stepUp: () => ({ method: "totp", code: "123456" }),

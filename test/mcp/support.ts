@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { derivedTools } from "../../server/mcp/tools.ts";
 import type { AgentTool, ManagementTool } from "../../src/contract/tool-names.ts";
-import { noteSecretsIn } from "../support/secrets.ts";
+import { noteSecretsGiven } from "../support/secrets.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import { operations } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
@@ -46,7 +46,7 @@ export class McpCaller {
     const [{ text }] = textOnly.parse(result.content);
     const body = record.parse(result.structuredContent);
     expect(JSON.parse(text)).to.deep.equal(body);
-    noteSecretsIn(body);
+    noteSecretsGiven(body);
     const isError = result.isError === true;
     const tool = derivedTools.get(name);
     const schema = isError || tool === undefined ? errorBody.strict() : operations[tool.operationId].output;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Child, cleanEnvironment, ServiceProcess } from "../support/process.ts";
 
-const QUICK_MS = 15_000;
+const QUICK_MS = 30_000;
 /** Where the engines come up first, since only the database knows. */
 const WITH_ENGINES_MS = 45_000;
 

@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from "node:crypto";
 import { z } from "zod";
-import { noteSecretsIn } from "./secrets.ts";
+import { noteSecretsChosen, noteSecretsGiven } from "./secrets.ts";
 import { agent, approval, payment } from "../../src/contract/records.ts";
 
 export interface Answer {
@@ -44,8 +44,8 @@ export class Api {
     });
     const text = await response.text();
     const parsed: unknown = text === "" ? undefined : JSON.parse(text);
-    noteSecretsIn(body);
-    noteSecretsIn(parsed);
+    noteSecretsChosen(body);
+    noteSecretsGiven(parsed);
     return { status: response.status, headers: response.headers, body: parsed };
   }
 

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,8 @@ import { shardResult, type ShardResult } from "./shard-result.ts";
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
+const LOGGED_ERRORS_MAX = 20;
+const LOGGED_CHARACTERS_MAX = 1_500;
 const PROCESS_TESTS = ["engines", "restart"];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
@@ -56,12 +58,21 @@ process.stdout.write(second.output);
 await engines.stop();
 const leaks = await scanRun(dataDir, planted, say);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
+if (first.failed + second.failed > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
 await rm(dataDir, { recursive: true, force: true });
 await rm(secretsDir, { recursive: true, force: true });
 const passed = first.passed + second.passed + (leaks.length === 0 ? 1 : 0);
 const failed = first.failed + second.failed + (leaks.length === 0 ? 0 : 1);
 say(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
+
+/** What the tests' services logged as errors: some tests mean to, but a failure is often explained there. */
+async function errorsLogged(folder: string): Promise<string[]> {
+  const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith(".log"));
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")));
+  const lines = texts.flatMap((text) => text.split("\n")).filter((line) => /"level":[56]0/.test(line));
+  return lines.slice(-LOGGED_ERRORS_MAX).map((line) => line.slice(0, LOGGED_CHARACTERS_MAX));
+}
 
 async function testFiles(): Promise<string[]> {
   const found = await readdir("test", { recursive: true });

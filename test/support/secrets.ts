@@ -9,15 +9,22 @@ import { classifyApiKey } from "../../src/domain/api-key.ts";
  */
 const noted = (): string | undefined => process.env["TEST_SECRETS_FILE"];
 
-const SECRET_FIELDS = new Set(["apiKey", "key", "password", "refreshToken", "secret", "token"]);
+/** What an answer tells that is secret, and what people choose. What a test makes up as a token is none. */
+const GIVEN = new Set(["apiKey", "key", "refreshToken", "secret", "token"]);
+const CHOSEN = new Set(["password"]);
 const SECRET_MIN_CHARACTERS = 12;
 
-/** Notes every secret that a request or an answer carries, however deep. */
-export function noteSecretsIn(value: unknown): void {
+/** Notes every secret that an answer carries, however deep. */
+export const noteSecretsGiven = (answer: unknown): void => noteFields(answer, GIVEN);
+
+/** Notes the passwords of a request. */
+export const noteSecretsChosen = (request: unknown): void => noteFields(request, CHOSEN);
+
+function noteFields(value: unknown, names: ReadonlySet<string>): void {
   if (typeof value !== "object" || value === null) return;
   for (const [name, field] of Object.entries(value)) {
-    if (typeof field === "string" && SECRET_FIELDS.has(name)) noteSecret(field);
-    else noteSecretsIn(field);
+    if (typeof field === "string" && names.has(name)) noteSecret(field);
+    else noteFields(field, names);
   }
 }
 
