@@ -3,6 +3,7 @@ import { within } from "../activities/within.ts";
 import { Authenticator } from "./authenticator.ts";
 import { authCollections } from "./auth/documents.ts";
 import type { Provision } from "./auth/context.ts";
+import { Organizations } from "./auth/organizations.ts";
 import { createAuthService } from "./auth/service.ts";
 import { collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
@@ -59,7 +60,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
   const collections = collectionsOf(db);
-  const auth = await createAuthService({ db, masterKey, baseUrl, clock, provision: provisioner(options) });
+  const organizations = Organizations.in(authCollections(db).organizations, clock);
+  const provision = provisioner(options);
+  const auth = await createAuthService({ db, masterKey, baseUrl, clock, organizations, provision });
   await ensureServerIndexes(db);
   const useNotWritten = (err: unknown) => logger.warn({ err }, "the last use of keys was not written");
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
@@ -68,6 +71,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const transaction = transactionsOf(db.client);
   const organizationKeys = new OrganizationKeys({
     collections,
+    organizations,
     hashApiKey: hash,
     clock,
     keyUse: organizationKeyUse,
@@ -114,12 +118,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
   });
-  const { organizations } = authCollections(db);
-  const limits = new Limits({
-    counts: options.counts,
-    clock,
-    findOrganization: (_id) => organizations.findOne({ _id }),
-  });
+  const limits = new Limits({ counts: options.counts, clock, organizations });
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });
   let draining = false;

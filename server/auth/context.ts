@@ -1,9 +1,19 @@
 import { randomBytes } from "node:crypto";
-import type { ClientSession, Db } from "mongodb";
+import type DataLoader from "dataloader";
+import type { Db } from "mongodb";
 import type { RandomBytes } from "../../src/domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
-import { authCollections, type AuthCollections, type OrganizationDocument } from "./documents.ts";
+import { type Transaction, transactionsOf } from "../transactions.ts";
+import { together } from "../together.ts";
+import {
+  authCollections,
+  type AuthCollections,
+  type OrganizationDocument,
+  type SessionDocument,
+  type UserDocument,
+} from "./documents.ts";
+import { Organizations } from "./organizations.ts";
 import { PasswordVerifier } from "./passwords.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
@@ -19,6 +29,8 @@ export interface AuthDeps {
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
   readonly provision?: Provision;
+  /** Shared with whoever else needs callers' organizations. */
+  readonly organizations?: Organizations;
 }
 
 /**
@@ -32,6 +44,12 @@ export interface AuthContext {
   readonly db: Db;
   readonly masterKey: MasterKey;
   readonly collections: AuthCollections;
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly lookUps: {
+    readonly sessions: DataLoader<string, SessionDocument | null>;
+    readonly users: DataLoader<string, UserDocument | null>;
+  };
+  readonly organizations: Organizations;
   readonly sealer: Sealer;
   readonly passwords: PasswordVerifier;
   readonly sessionTokens: SessionTokens;
@@ -40,8 +58,7 @@ export interface AuthContext {
   readonly clock: () => Date;
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
-  /** Runs the writes of one change in a transaction: all of them or none, again after a conflict. */
-  readonly transaction: <T>(writes: (session: ClientSession) => Promise<T>) => Promise<T>;
+  readonly transaction: Transaction;
 }
 
 /** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
@@ -51,10 +68,20 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
   const sealer = new Sealer(deps.masterKey, random);
   const signingKey = await loadSigningKey(deps.db, sealer, clock);
   const { db, masterKey } = deps;
+  const collections = authCollections(db);
   return {
     db,
     masterKey,
-    collections: authCollections(deps.db),
+    collections,
+    lookUps: {
+      sessions: together(async (ids) =>
+        inOrder(ids, await collections.sessions.find({ _id: { $in: [...ids] } }).toArray()),
+      ),
+      users: together(async (ids) =>
+        inOrder(ids, await collections.users.find({ _id: { $in: [...ids] } }).toArray()),
+      ),
+    },
+    organizations: deps.organizations ?? Organizations.in(collections.organizations, clock),
     sealer,
     passwords: await PasswordVerifier.create(),
     sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
@@ -63,9 +90,15 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     clock,
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),
-    transaction: (writes) =>
-      db.client.withSession((session) =>
-        session.withTransaction(writes, { writeConcern: { w: "majority" } }),
-      ),
+    transaction: transactionsOf(db.client),
   };
+}
+
+/** The documents of these ids, each in its id's place; null where there is none. */
+function inOrder<T extends { readonly _id: string }>(
+  ids: readonly string[],
+  found: readonly T[],
+): (T | null)[] {
+  const byId = new Map(found.map((document) => [document._id, document]));
+  return ids.map((id) => byId.get(id) ?? null);
 }

@@ -9,6 +9,7 @@ import type {
 } from "./documents.ts";
 import { newUuid } from "./ids.ts";
 import type { SessionPrincipal } from "./principal.ts";
+import type { SessionTokenSubject } from "./session-token.ts";
 import { organizationView, userView, type OrganizationView, type UserView } from "./views.ts";
 
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
@@ -86,10 +87,8 @@ export async function authenticateSession(
 ): Promise<Result<SessionPrincipal>> {
   const subject = await context.sessionTokens.verify(token, now);
   if (subject === null) return unauthorized();
-  const live = await readLiveSession(context, subject.sessionId, now);
-  if (live === null || live.user._id !== subject.userId) return unauthorized();
-  if (live.organization._id !== subject.organizationId) return unauthorized();
-  return ok(principalOf(live));
+  const live = await readLiveSession(context, subject, now);
+  return live === null ? unauthorized() : ok(principalOf(live));
 }
 
 /**
@@ -103,7 +102,7 @@ export async function refreshSession(
 ): Promise<Result<SignedIn>> {
   const presented = context.refreshTokens.read(refreshToken);
   if (presented === null) return unauthorized();
-  const live = await readLiveSession(context, presented.sessionId, now);
+  const live = await readLiveSession(context, { sessionId: presented.sessionId }, now);
   if (live === null) return unauthorized();
   const next = context.refreshTokens.issue(presented.sessionId);
   const rotated = await context.collections.sessions.updateOne(
@@ -131,32 +130,27 @@ export async function revokeSession(
   );
 }
 
-/** Session, user and organization in one round trip; null unless all three are there, and in force. */
+/**
+ * Session, user and organization; null unless all three are there, in force, and each other's. Whom the session is
+ * said to be of is taken from its token, so that all are read at once, and held against what was read.
+ */
 async function readLiveSession(
-  { collections }: AuthContext,
-  sessionId: string,
+  { lookUps, organizations }: AuthContext,
+  said: Pick<SessionTokenSubject, "sessionId"> & Partial<SessionTokenSubject>,
   now: Date,
 ): Promise<LiveSession | null> {
-  const [joined] = await collections.sessions
-    .aggregate<SessionDocument & { users: UserDocument[]; organizations: OrganizationDocument[] }>([
-      { $match: { _id: sessionId, revokedAt: null, expiresAt: { $gt: now } } },
-      { $lookup: { from: "users", localField: "userId", foreignField: "_id", as: "users" } },
-      {
-        $lookup: {
-          from: "organizations",
-          localField: "organizationId",
-          foreignField: "_id",
-          as: "organizations",
-        },
-      },
-    ])
-    .toArray();
-  if (joined === undefined) return null;
-  const { users, organizations, ...session } = joined;
-  const [user] = users;
-  const [organization] = organizations;
-  if (user === undefined || organization === undefined) return null;
-  return user.organizationId === organization._id ? { session, user, organization } : null;
+  const reading = lookUps.sessions.load(said.sessionId);
+  const { organizationId, userId } = said.userId === undefined ? ((await reading) ?? said) : said;
+  if (userId === undefined || organizationId === undefined) return null;
+  const [session, user, organization] = await Promise.all([
+    reading,
+    lookUps.users.load(userId),
+    organizations.of(organizationId),
+  ]);
+  if (session === null || user === null || organization === null) return null;
+  if (session.revokedAt !== null || session.expiresAt.getTime() <= now.getTime()) return null;
+  if (session.userId !== userId || session.organizationId !== organizationId) return null;
+  return user.organizationId === organizationId ? { session, user, organization } : null;
 }
 
 function principalOf({ session, user, organization }: LiveSession): SessionPrincipal {

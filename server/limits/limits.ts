@@ -8,12 +8,14 @@ import {
 } from "../../src/contract/rate-classes.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
+import { within } from "../../activities/within.ts";
 import { normalizeEmail } from "../auth/email.ts";
+import type { Organizations } from "../auth/organizations.ts";
 import type { Caller } from "../authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
 import type { Counts } from "./counts.ts";
 import { firstExceeded, Minutes, type Standing } from "./minutes.ts";
-import { type FindOrganization, limitsOf, Plans, type Surface } from "./plans.ts";
+import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
 /** Whose request it is, and from where. */
 export interface Requester {
@@ -26,17 +28,20 @@ export interface Requester {
 export interface LimitsDependencies {
   readonly counts: Counts;
   readonly clock: () => Date;
-  readonly findOrganization: FindOrganization;
+  readonly organizations: Organizations;
 }
+
+/** The part of a caller's 5 s that looking the plan up may take. */
+const LOOK_UP_MS = 500;
 
 /** Every limit per minute (management-api.md section 8, decisions.md section 9), apart from HTTP. */
 export class Limits {
   readonly #minutes: Minutes;
-  readonly #plans: Plans;
+  readonly #organizations: Organizations;
 
-  constructor({ clock, counts, findOrganization }: LimitsDependencies) {
+  constructor({ clock, counts, organizations }: LimitsDependencies) {
     this.#minutes = new Minutes(counts, clock);
-    this.#plans = new Plans(findOrganization, clock);
+    this.#organizations = organizations;
   }
 
   /** Counts requests of a known caller by its organization's plan; `principal` is null where it was refused. */
@@ -47,7 +52,7 @@ export class Limits {
     requests = 1,
   ): Promise<Standing> {
     const carries = principal !== null && principal.type !== "agent";
-    const limits = carries ? limitsOf(principal.organization) : await this.#plans.of(caller.organizationId);
+    const limits = carries ? limitsOf(principal.organization) : await this.#planOf(caller);
     return this.#minutes.take(`${surface}/${caller.id}`, limits[surface], requests);
   }
 
@@ -90,6 +95,13 @@ export class Limits {
     return firstExceeded([
       await this.#minutes.take(`mcp-writes/organization/${organizationId}`, organization),
     ]);
+  }
+
+  /** An agent's key does not carry its organization. */
+  async #planOf({ organizationId }: Caller): Promise<PlanLimits> {
+    const organization = await within(LOOK_UP_MS, this.#organizations.of(organizationId));
+    if (organization === null) throw new Error(`there is no organization ${organizationId}`);
+    return limitsOf(organization);
   }
 
   /** Takes every cap that `whose` has a name for; each operation counts on its own. */

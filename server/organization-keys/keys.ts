@@ -1,24 +1,26 @@
+import type DataLoader from "dataloader";
 import { randomBytes } from "node:crypto";
-import type { ClientSession } from "mongodb";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { OrganizationDocument } from "../auth/documents.ts";
+import type { Organizations } from "../auth/organizations.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
 import type { Collections } from "../collections.ts";
 import { newId } from "../ids.ts";
 import type { KeyUse } from "../key-use.ts";
 import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
 import { isSameHash } from "../secrets/api-key-hash.ts";
+import { together } from "../together.ts";
+import type { Transaction } from "../transactions.ts";
 import type { OrganizationKeyDocument } from "./documents.ts";
 
 export interface OrganizationKeysDependencies {
   readonly collections: Pick<Collections, "organizationKeys" | "projects" | "teams">;
+  readonly organizations: Organizations;
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
-  /** Runs the writes of one change in a transaction. */
-  readonly transaction: <T>(writes: (session: ClientSession) => Promise<T>) => Promise<T>;
+  readonly transaction: Transaction;
 }
 
 /** What is chosen for a key once, for its whole life. */
@@ -36,31 +38,27 @@ const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 export class OrganizationKeys {
   readonly #dependencies: OrganizationKeysDependencies;
 
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly #byHash: DataLoader<string, OrganizationKeyDocument | null>;
+
   constructor(dependencies: OrganizationKeysDependencies) {
     this.#dependencies = dependencies;
+    const { organizationKeys } = dependencies.collections;
+    this.#byHash = together(async (hashes) => {
+      const alive = { hash: { $in: [...hashes] }, rotatedAt: null, revokedAt: null };
+      const found = new Map((await organizationKeys.find(alive).toArray()).map((key) => [key.hash, key]));
+      return hashes.map((hash) => found.get(hash) ?? null);
+    });
   }
 
-  /** Whose key this is, in one round trip and without any cache (management-api.md section 5.2). */
+  /** Whose key this is; the key is read from the database for every request (management-api.md section 5.2). */
   async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
-    const { collections, hashApiKey, keyUse } = this.#dependencies;
+    const { hashApiKey, keyUse, organizations } = this.#dependencies;
     const hash = hashApiKey(value);
-    const [found] = await collections.organizationKeys
-      .aggregate<OrganizationKeyDocument & { organizations: OrganizationDocument[] }>([
-        { $match: { hash, rotatedAt: null, revokedAt: null } },
-        {
-          $lookup: {
-            from: "organizations",
-            localField: "organizationId",
-            foreignField: "_id",
-            as: "organizations",
-          },
-        },
-      ])
-      .toArray();
-    const organization = found?.organizations[0];
-    if (found === undefined || organization === undefined || !isSameHash(found.hash, hash)) {
-      return unauthorized();
-    }
+    const found = await this.#byHash.load(hash);
+    if (found === null || !isSameHash(found.hash, hash)) return unauthorized();
+    const organization = await organizations.of(found.organizationId);
+    if (organization === null) return unauthorized();
     keyUse.used(found._id, (lastUsedAt) => ({
       updateOne: { filter: { _id: found._id }, update: { $max: { lastUsedAt } } },
     }));
