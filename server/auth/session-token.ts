@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { jwtVerify, SignJWT } from "jose";
 import { z } from "zod";
 import type { AuthenticationMethod, Role } from "./documents.ts";
@@ -31,6 +32,14 @@ export interface SessionTokenSubject {
   readonly organizationId: string;
 }
 
+interface Verified {
+  readonly subject: SessionTokenSubject;
+  readonly expiresAtMs: number;
+}
+
+/** Tokens whose signature is remembered. */
+const VERIFIED_TOKENS_MAX = 10_000;
+
 export interface SessionTokenInput extends SessionTokenSubject {
   readonly role: Role;
   readonly signedInAt: Date;
@@ -39,6 +48,8 @@ export interface SessionTokenInput extends SessionTokenSubject {
 
 /** Signs and checks session JWTs: claims `iss aud sub sid org_id org_role iat exp auth_time amr`. */
 export class SessionTokens {
+  /** By the token's hash: signatures that were found good, so that a session's many requests pay for one of them. */
+  readonly #verified = new Map<string, Verified>();
   readonly #key: SigningKey;
   readonly #baseUrl: string;
 
@@ -73,6 +84,13 @@ export class SessionTokens {
   /** Whom a good token names, or null. Why one is not good is nobody's business. */
   async verify(token: string, now: Date): Promise<SessionTokenSubject | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;
+    const hash = createHash("sha256").update(token).digest("base64url");
+    const known = this.#verified.get(hash) ?? (await this.#verifyAnew(token, hash, now));
+    return known === null || now.getTime() >= known.expiresAtMs ? null : known.subject;
+  }
+
+  /** What is once well signed stays it; only its end is asked for each time. A bad token is not remembered. */
+  async #verifyAnew(token: string, hash: string, now: Date): Promise<Verified | null> {
     try {
       const { payload } = await jwtVerify(token, this.#key.publicKey, {
         algorithms: [ALGORITHM],
@@ -82,7 +100,12 @@ export class SessionTokens {
         currentDate: now,
       });
       const claims = claimsSchema.parse(payload);
-      return { sessionId: claims.sid, userId: claims.sub, organizationId: claims.org_id };
+      const subject = { sessionId: claims.sid, userId: claims.sub, organizationId: claims.org_id };
+      const verified = { subject, expiresAtMs: claims.exp * 1_000 };
+      const [oldest] = this.#verified.keys();
+      if (oldest !== undefined && this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.delete(oldest);
+      this.#verified.set(hash, verified);
+      return verified;
     } catch {
       return null;
     }
