@@ -1,5 +1,6 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { outranks } from "../authorize.ts";
 import { newId } from "../ids.ts";
 import { hmacSha256 } from "../secrets/master-key.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
@@ -100,15 +101,21 @@ export async function acceptInvite(
   return ok(await openSession(context, { user, organization }, ["pwd"], now));
 }
 
-/** Invite and member in one write. The e-mail is unique over all organizations. */
+/**
+ * Invite and member in one write. The e-mail is unique over all organizations. An invite is worth what its maker could
+ * still give: somebody who was removed or demoted must not come back by one that they kept.
+ */
 async function join(
   { collections, transaction }: AuthContext,
-  { _id, tokenHash }: InviteDocument,
+  invite: InviteDocument,
   user: UserDocument,
   now: Date,
 ): Promise<Result<null>> {
   try {
     return await transaction(async (session) => {
+      const { _id, createdBy, organizationId, role, tokenHash } = invite;
+      const maker = await collections.users.findOne({ _id: createdBy.id, organizationId }, { session });
+      if (maker === null || !mayInvite(maker.role, role)) return refused(refusal("NOT_FOUND"));
       const open = { _id, tokenHash, expiresAt: { $gt: now } };
       const { deletedCount } = await collections.invites.deleteOne(open, { session });
       if (deletedCount === 0) return refused(refusal("NOT_FOUND"));
@@ -120,6 +127,10 @@ async function join(
     return refused(invalid("email", EMAIL_TAKEN));
   }
 }
+
+/** Only an owner makes owners (decisions.md section 2). */
+const mayInvite = (maker: Role, invited: Role): boolean =>
+  !outranks(invited === "owner" ? "owner" : "admin", maker);
 
 const openUnder = (context: AuthContext, token: string, now: Date) => ({
   tokenHash: hashOf(context, token),

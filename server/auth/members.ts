@@ -47,7 +47,7 @@ export async function removeMember(
   principal: SessionPrincipal,
   memberId: string,
 ): Promise<Result<null>> {
-  const { factors, sessions, users } = context.collections;
+  const { factors, invites, sessions, users } = context.collections;
   return await changeMember(context, principal, memberId, async (member, session) => {
     const reason = await whyUntouchable(context, principal, member, session);
     if (reason !== null) return refused(reason);
@@ -55,6 +55,8 @@ export async function removeMember(
     const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
     await sessions.updateMany({ userId: member._id, revokedAt: null }, { $set: ended }, { session });
     await factors.deleteMany({ userId: member._id }, { session });
+    const made = { organizationId: principal.organizationId, "createdBy.id": member._id };
+    await invites.deleteMany(made, { session });
     return ok(null);
   });
 }

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { codeOf } from "./support/contract-api.ts";
-import { invite, join, newEmail } from "./support/people.ts";
+import { invite, join, newEmail, type Person, type Role } from "./support/people.ts";
 import { elevate, newWorld, tally, times, type World } from "./support/world.ts";
 
 const WEEK_MS = 7 * 24 * 3_600_000;
@@ -35,6 +35,21 @@ describe("invites", () => {
     expect(await open()).to.deep.equal([]);
     // The e-mail is free again, for other runs of this test.
     await world.service.db.collection("users").deleteOne({ emailNormalized: body.email });
+  });
+
+  it("an invite is worth what its maker could still give: removed or demoted, nobody comes back by one that they kept", async () => {
+    const [removed, demoted] = [await join(world, "admin"), await join(world, "owner")];
+    const kept = async (maker: Person, role: Role) =>
+      await world.api.ok("createInvite", 201, { token: maker.token, body: { email: newEmail(), role } });
+    const ofRemoved = await kept(removed, "admin");
+    const [ofDemoted, stillGood] = [await kept(demoted, "owner"), await kept(demoted, "member")];
+    await world.api.call("removeMember", { token: world.token, id: removed.id });
+    await world.api.ok("updateMember", 200, { token: world.token, id: demoted.id, body: { role: "admin" } });
+    const accept = (token: string) => ({ body: { token, name: "Back again", password: PASSWORD } });
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accept(ofRemoved.token));
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accept(ofDemoted.token));
+    await world.api.ok("acceptInvite", 201, accept(stillGood.token));
+    expect((await open()).map(({ id }) => id)).not.to.include(ofRemoved.invite.id);
   });
 
   it("of twenty at once that accept one invite exactly one is let through", async () => {
