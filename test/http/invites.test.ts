@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { codeOf } from "./support/contract-api.ts";
 import { invite, join, newEmail, type Person, type Role } from "./support/people.ts";
-import { elevate, newWorld, tally, times, type World } from "./support/world.ts";
+import { newWorld, tally, times, type World } from "./support/world.ts";
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 
