@@ -42,7 +42,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ValidationIssue {
-  /** Where in the request, dotted: `body.amountCents`. */
+  /** Where in the body, the query or a tool's arguments, dotted: `binding.id`. */
   readonly path: string;
   readonly message: string;
 }
