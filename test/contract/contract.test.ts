@@ -4,6 +4,7 @@ import { bandOf } from "../../src/contract/tool-names.ts";
 import { define } from "../../src/contract/define.ts";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { cents, idempotencyKey, name, paymentCents, text, uuid } from "../../src/contract/primitives.ts";
+import { RATE_CLASSES } from "../../src/contract/rate-classes.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 
@@ -127,6 +128,28 @@ describe("the contract", () => {
       if (http === null || tool === null) continue;
       expect(tool.hints.readOnly, id).to.equal(http.method === "get");
     }
+  });
+
+  it("operations have the caps per minute of the specification, all others none of their own", () => {
+    const caps: Readonly<Record<string, readonly object[]>> = {
+      signIn: [
+        { perMinute: 10, per: "address" },
+        { perMinute: 10, per: "account" },
+      ],
+      stepUp: [
+        { perMinute: 10, per: "address" },
+        { perMinute: 10, per: "account" },
+      ],
+      mintOrganizationKey: [{ perMinute: 30, per: "credential" }],
+      rotateOrganizationKey: [{ perMinute: 30, per: "credential" }],
+      revokeOrganizationKey: [{ perMinute: 30, per: "credential" }],
+      archiveProject: [{ perMinute: 30, per: "credential" }],
+      archiveTeam: [{ perMinute: 30, per: "credential" }],
+    };
+    for (const [id, { rate }] of operationList) {
+      expect(RATE_CLASSES[rate], id).to.deep.equal(caps[id] ?? []);
+    }
+    expect(operationList.map(([id]) => id)).to.include.members(Object.keys(caps));
   });
 
   it("no object that goes in or out takes a field it does not name", () => {
