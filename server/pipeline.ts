@@ -152,8 +152,10 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   if (params.success && query.success && body.success) {
     return ok({ params: params.data, query: query.data, body: body.data });
   }
-  const issues = [...idIssues, ...issuesOf(query.error), ...issuesOf(body.error)];
-  if (issues.every((issue) => issue.path === "cursor")) return refused(refusal("BAD_CURSOR"));
+  const queryIssues = issuesOf(query.error);
+  const issues = [...idIssues, ...queryIssues, ...issuesOf(body.error)];
+  const isListed = "cursor" in operation.query.shape && issues.length === queryIssues.length;
+  if (isListed && issues.every(({ path }) => path === "cursor")) return refused(refusal("BAD_CURSOR"));
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
 }
 
@@ -176,8 +178,13 @@ function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Pri
 const ISSUES_MAX = 20;
 
 function issuesOf(error: z.ZodError | undefined): ValidationIssue[] {
-  return (error?.issues ?? []).slice(0, ISSUES_MAX).map((issue) => ({
-    path: issue.path.map(String).join("."),
-    message: issue.message,
-  }));
+  return (error?.issues ?? []).flatMap(fieldsOf).slice(0, ISSUES_MAX);
+}
+
+/** A field that is not known is named by its path, as a wrong one is: whoever misspelt it finds it there. */
+function fieldsOf(issue: z.core.$ZodIssue): ValidationIssue[] {
+  const pathTo = (...more: readonly string[]): string => [...issue.path.map(String), ...more].join(".");
+  return issue.code === "unrecognized_keys"
+    ? issue.keys.map((key) => ({ path: pathTo(key), message: "is not a field of this request" }))
+    : [{ path: pathTo(), message: issue.message }];
 }

@@ -97,10 +97,15 @@ async function readSecret(context: AuthContext, userId: string, slot: TotpSlot):
 const isLocked = (secret: TotpSecret, now: Date): boolean =>
   secret.lockedUntil !== null && now.getTime() < secret.lockedUntil.getTime();
 
-const invalid = () => refused(refusal("SECOND_FACTOR_INVALID"));
+const invalid = (message?: string) => refused(refusal("SECOND_FACTOR_INVALID", message));
+
+/** No code would be right; a person who is signed in is told what to do first. */
+const NOTHING_TO_VERIFY =
+  "There is nothing enrolled that a code could be for; begin with POST /v1/auth/totp.";
 
 function notAccepted(secret: TotpSecret | null, now: Date): Result<null> {
-  if (secret === null || secret.lockedUntil === null || !isLocked(secret, now)) return invalid();
+  if (secret === null) return invalid(NOTHING_TO_VERIFY);
+  if (secret.lockedUntil === null || !isLocked(secret, now)) return invalid();
   const retryAfterSeconds = Math.ceil((secret.lockedUntil.getTime() - now.getTime()) / 1000);
   return refused(refusal("SECOND_FACTOR_LOCKED", undefined, { retryAfterSeconds }));
 }

@@ -1,5 +1,6 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
+import { isSteppedUp } from "../auth/principal.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { sessionReply } from "./session-reply.ts";
 import type { Handlers } from "./types.ts";
@@ -10,7 +11,7 @@ type AuthHandlers = Pick<
 >;
 
 /** People's sessions and second factors (decisions.md section 2). */
-export function authHandlers({ auth }: HandlerDependencies): AuthHandlers {
+export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers {
   return {
     async signIn({ body: { code, ...credentials } }) {
       return sessionReply(await auth.signIn({ ...credentials, ...(code === undefined ? {} : { code }) }));
@@ -30,7 +31,8 @@ export function authHandlers({ auth }: HandlerDependencies): AuthHandlers {
     async getMe(_input, { principal }) {
       const result = await auth.me(principal);
       if (!result.ok) return result;
-      const stepUpExpiresAt = principal.stepUpExpiresAt?.toISOString() ?? null;
+      const steppedUp = isSteppedUp(principal, clock());
+      const stepUpExpiresAt = steppedUp ? (principal.stepUpExpiresAt?.toISOString() ?? null) : null;
       return ok({ body: { ...result.value, stepUpExpiresAt } });
     },
     async enrollTotp(_input, { principal }) {

@@ -37,9 +37,26 @@ const HEADERS = {
   "x-ratelimit-reset": "When that minute ends, in Unix seconds.",
 } as const;
 
-const headers = Object.fromEntries(
-  Object.keys(HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]),
-);
+/** Those of errors that say what to do next. */
+const RETRY_AFTER = "retry-after";
+const ERROR_HEADERS = {
+  [RETRY_AFTER]: "Seconds to wait before trying again: `retry_after_seconds` of the body.",
+} as const;
+
+const referTo = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const headers = referTo(Object.keys(HEADERS));
+const headersWithWait = { ...headers, ...referTo([RETRY_AFTER]) };
+
+/** Codes that come with a time to wait. */
+const WAITS: ReadonlySet<ErrorCode> = new Set([
+  "RATE_LIMITED",
+  "DAILY_CREATE_LIMIT_REACHED",
+  "SECOND_FACTOR_LOCKED",
+  "CREATE_RETRYABLE",
+  "SERVICE_UNAVAILABLE",
+] as const);
 
 /** Codes that any operation may answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
@@ -74,9 +91,9 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
     components: {
       schemas: { ...namedRecords(), Error: schemaOf(errorBody) },
       headers: Object.fromEntries(
-        Object.entries(HEADERS).map(([name, description]) => [
+        Object.entries({ ...HEADERS, ...ERROR_HEADERS }).map(([name, description]) => [
           name,
-          { description, required: true, schema: { type: "integer", minimum: 0 } },
+          { description, required: name in HEADERS, schema: { type: "integer", minimum: 0 } },
         ]),
       ),
       securitySchemes: {
@@ -106,13 +123,23 @@ function describe(id: OperationId, operation: Operation, http: HttpBinding): Ope
   return {
     operationId: id,
     summary,
-    description,
+    description: description + peopleNeed(operation.access),
     tags: [tag],
     security: securityOf(operation.access),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...requestBodyOf(operation),
     responses: responsesOf(operation, http),
   };
+}
+
+const ROLES = { member: null, admin: "the role admin or owner", owner: "the role owner" } as const;
+
+/** What OpenAPI's security can't say: the role and the step-up that a person needs whatever is asked for. */
+function peopleNeed(access: Access): string {
+  if (access.kind !== "management") return "";
+  const needs = [ROLES[access.role], access.stepUp ? "a step-up within 5 minutes" : null];
+  const named = needs.filter((need) => need !== null);
+  return named.length === 0 ? "" : ` A person needs ${named.join(" and ")}.`;
 }
 
 const COOKIE_PARAMETER = {
@@ -168,7 +195,7 @@ function responsesOf(operation: Operation, http: HttpBinding): Record<string, ob
   for (const [status, codes] of errorsByStatus(operation)) {
     responses[status] = {
       description: codes.join(", "),
-      headers,
+      headers: codes.some((code) => WAITS.has(code)) ? headersWithWait : headers,
       content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
     };
   }

@@ -34,7 +34,11 @@ export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "I
 /** A limit in payments. */
 export const paymentCount = z.int().min(0).max(1_000_000_000);
 
-export const uuid = z.uuid();
+/**
+ * Read in any case (RFC 9562), and of whatever version: one that we never gave out is unknown (an empty list, 404), not
+ * malformed.
+ */
+export const uuid = z.guid().toLowerCase();
 export const timestamp = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 export const idempotencyKey = text(1, 255).meta({
   description: "Generated and kept by the caller before the call; high-entropy and stable.",

@@ -13,7 +13,11 @@ export const ERRORS = {
   OUTSIDE_BINDING: { status: 403, message: "The container lies outside the key's binding." },
   SESSION_REQUIRED: { status: 403, message: "Only a person's session may do this." },
   ROLE_REQUIRED: { status: 403, message: "The member's role does not allow this." },
-  STEP_UP_REQUIRED: { status: 403, message: "Verify the second factor first (POST /v1/auth/step-up)." },
+  STEP_UP_REQUIRED: {
+    status: 403,
+    message:
+      "Verify a second factor first: POST /v1/auth/step-up. Enrol one, if there is none: POST /v1/auth/totp.",
+  },
   TOOL_NOT_ALLOWED: { status: 403, message: "The agent's key is not scoped to this tool." },
   WRONG_CREDENTIAL: { status: 403, message: "This kind of credential does not belong on this route." },
   SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was used already." },
@@ -42,7 +46,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ValidationIssue {
-  /** Where in the request, dotted: `body.amountCents`. */
+  /** Where in the body, the query or a tool's arguments, dotted: `binding.id`. */
   readonly path: string;
   readonly message: string;
 }

@@ -82,7 +82,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
       { body: { role: "member" }, role: "admin", stepUp: false },
     ],
   },
-  listInvites: manage(null, admin),
+  // A member reads everything but keys and webhooks.
+  listInvites: manage(null),
   revokeInvite: manage(null, admin),
 
   mintOrganizationKey: manage(null, adminSteppedUp),

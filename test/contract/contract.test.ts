@@ -3,7 +3,8 @@ import { z } from "zod";
 import { bandOf } from "../../src/contract/tool-names.ts";
 import { define } from "../../src/contract/define.ts";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
-import { cents, idempotencyKey, name, paymentCents, text } from "../../src/contract/primitives.ts";
+import { cents, idempotencyKey, name, paymentCents, text, uuid } from "../../src/contract/primitives.ts";
+import { RATE_CLASSES } from "../../src/contract/rate-classes.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 
@@ -129,6 +130,28 @@ describe("the contract", () => {
     }
   });
 
+  it("operations have the caps per minute of the specification, all others none of their own", () => {
+    const caps: Readonly<Record<string, readonly object[]>> = {
+      signIn: [
+        { perMinute: 10, per: "address" },
+        { perMinute: 10, per: "account" },
+      ],
+      stepUp: [
+        { perMinute: 10, per: "address" },
+        { perMinute: 10, per: "account" },
+      ],
+      mintOrganizationKey: [{ perMinute: 30, per: "credential" }],
+      rotateOrganizationKey: [{ perMinute: 30, per: "credential" }],
+      revokeOrganizationKey: [{ perMinute: 30, per: "credential" }],
+      archiveProject: [{ perMinute: 30, per: "credential" }],
+      archiveTeam: [{ perMinute: 30, per: "credential" }],
+    };
+    for (const [id, { rate }] of operationList) {
+      expect(RATE_CLASSES[rate], id).to.deep.equal(caps[id] ?? []);
+    }
+    expect(operationList.map(([id]) => id)).to.include.members(Object.keys(caps));
+  });
+
   it("no object that goes in or out takes a field it does not name", () => {
     const open: string[] = [];
     const visit = (where: string, value: unknown): void => {
@@ -175,6 +198,16 @@ describe("the contract", () => {
       accepts(idempotencyKey, "k".repeat(255)),
       accepts(idempotencyKey, "k".repeat(256)),
     ]).to.deep.equal([true, false]);
+  });
+
+  it("an id is read in any case and of any version, and is nothing else", () => {
+    const id = "01a1fedc-b36f-716a-9ab4-93fd85fe3900";
+    expect([uuid.parse(id), uuid.parse(id.toUpperCase())]).to.deep.equal([id, id]);
+    expect(accepts(uuid, "11111111-1111-1111-1111-111111111111")).to.equal(true);
+    for (const bad of ["", "x", id.slice(1), `${id}0`, ` ${id}`, id.replaceAll("-", ""), 1, null]) {
+      expect(accepts(uuid, bad), JSON.stringify(bad)).to.equal(false);
+    }
+    expect(jsonSchemaOf(uuid, "#/").schema).to.deep.include({ type: "string", format: "uuid" });
   });
 
   it("money is whole cents from 0 to 1,000,000,000,000, a payment from 1", () => {

@@ -80,7 +80,8 @@ describe("agents over HTTP", () => {
     ["scopes", { scopes: ["get_budget", "get_budget"] }],
     ["scopes", { scopes: [] }],
     ["idempotencyKey", { idempotencyKey: "" }],
-    ["", { autoApprovalTresholdCents: 5 }],
+    ["autoApprovalTresholdCents", { autoApprovalTresholdCents: 5 }],
+    ["cursor", { cursor: "x" }],
   ];
   for (const [path, fields] of refusedFields) {
     it(`400 names the field that is wrong: ${JSON.stringify(fields).slice(0, 60)}`, async () => {

@@ -12,6 +12,7 @@ const headers = z.strictObject({
   "x-ratelimit-limit": reference,
   "x-ratelimit-remaining": reference,
   "x-ratelimit-reset": reference,
+  "retry-after": reference.optional(),
 });
 const response = z.strictObject({ description: z.string().min(1), headers, content: content.optional() });
 const parameter = z.strictObject({
@@ -38,7 +39,10 @@ const document = z.strictObject({
   paths: z.record(z.string().startsWith("/v1/"), z.record(z.string(), operation)),
   components: z.strictObject({
     schemas: z.record(z.string(), z.looseObject({})),
-    headers: z.record(z.string().regex(/^x-ratelimit-/), z.looseObject({ description: z.string() })),
+    headers: z.record(
+      z.string().regex(/^(x-ratelimit-|retry-after$)/),
+      z.looseObject({ description: z.string() }),
+    ),
     securitySchemes: z.record(
       z.string(),
       z.union([
@@ -126,6 +130,26 @@ describe("what the service says of itself", () => {
         }
       }
       expect(Object.keys(entry.responses)).to.include.members(["400", "500", "503"]);
+    }
+  });
+
+  it("an error that says how long to wait is described with its header, and no other answer is", () => {
+    for (const { entry } of entries()) {
+      for (const [status, answer] of Object.entries(entry.responses)) {
+        const waits = ["429", "503"].includes(status) || answer.description.includes("SECOND_FACTOR_LOCKED");
+        expect("retry-after" in answer.headers, `${entry.operationId} ${status}`).to.equal(waits);
+      }
+    }
+  });
+
+  it("the role and the step-up that a person needs are said", () => {
+    const described = new Map(entries().map(({ entry }) => [entry.operationId, entry.description]));
+    expect(described.get("createTeam")).to.match(/ A person needs the role admin or owner\.$/);
+    expect(described.get("mintOrganizationKey")).to.match(
+      / A person needs the role admin or owner and a step-up within 5 minutes\.$/,
+    );
+    for (const id of ["pauseAgent", "listTeams", "getBudget", "signIn"]) {
+      expect(described.get(id) ?? "", id).not.to.include("A person needs");
     }
   });
 

@@ -118,8 +118,8 @@ describe("what a payment is answered", () => {
     ["merchantCategory", { merchantCategory: "57" }],
     ["idempotencyKey", { idempotencyKey: "" }],
     ["idempotencyKey", { idempotencyKey: 7 }],
-    ["", { recipient: TOKEN_ADDRESS }],
-    ["", { agentId: "01890a5d-ac96-774b-bcce-b302099a8057" }],
+    ["recipient", { recipient: TOKEN_ADDRESS }],
+    ["agentId", { agentId: "01890a5d-ac96-774b-bcce-b302099a8057" }],
     ["rail", { rail: "cash" }],
   ];
   it("amounts that are negative, zero, fractional, huge or no number, and other wrong fields: 400, nothing written", async () => {

@@ -128,7 +128,7 @@ describe("projects and teams over HTTP", () => {
         ["description", { description: "x".repeat(501) }],
         ["color", { color: "red" }],
         ["color", { color: "#12345" }],
-        ["", { colour: "#123456" }],
+        ["colour", { colour: "#123456" }],
       ];
       for (const [path, fields] of wrong) {
         it(`400 names the field that is wrong, on create and change: ${JSON.stringify(fields).slice(0, 40)}`, async () => {

@@ -52,6 +52,8 @@ describe("the second factor over HTTP", () => {
     expect([changed.budgetCents, changed.version]).to.deep.equal([1, 2]);
     aheadMs += 300_000;
     await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", patch(id, 2));
+    const later = await world.api.ok("getMe", 200, { token: world.token });
+    expect(later.stepUpExpiresAt, "an elevation that is over").to.equal(null);
   });
 
   it("a step-up elevates its own session only", async () => {
@@ -103,13 +105,17 @@ describe("the second factor over HTTP", () => {
   });
 
   it("enrolling again needs a step-up, also to confirm what was begun before; without a factor there is none to step up by", async () => {
-    await world.api.refused("stepUp", 403, "SECOND_FACTOR_INVALID", stepUp("123456"));
-    await world.api.refused("confirmTotp", 403, "SECOND_FACTOR_INVALID", {
-      token: world.token,
-      body: { code: "123456" },
-    });
+    const confirm = { token: world.token, body: { code: "123456" } };
+    const toldToEnrol = [
+      await world.api.refused("stepUp", 403, "SECOND_FACTOR_INVALID", stepUp("123456")),
+      await world.api.refused("confirmTotp", 403, "SECOND_FACTOR_INVALID", confirm),
+    ];
     await enrolled();
-    await world.api.refused("enrollTotp", 403, "STEP_UP_REQUIRED", { token: world.token });
+    const toldToStepUp = await world.api.refused("enrollTotp", 403, "STEP_UP_REQUIRED", {
+      token: world.token,
+    });
+    for (const { message } of toldToEnrol) expect(message).to.include("POST /v1/auth/totp");
+    expect(toldToStepUp.message).to.include("POST /v1/auth/step-up");
   });
 
   it("codes are six digits and the only method is totp: anything else is 400", async () => {

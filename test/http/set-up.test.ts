@@ -105,7 +105,7 @@ describe("the set-up link", () => {
       ["email", { email: "ada" }],
       ["name", { name: " " }],
       ["organizationName", { organizationName: "x".repeat(101) }],
-      ["", { plan: "enterprise" }],
+      ["plan", { plan: "enterprise" }],
     ] as const) {
       const { issues } = await api.refused("setUp", 400, "VALIDATION_FAILED", request(token, fields));
       expect(issues?.map((issue) => issue.path)).to.deep.equal([path]);

@@ -64,10 +64,10 @@ describe("MCP as a protocol", () => {
       [{ ...card, merchant: { $gt: "" } }, "merchant"],
       [{ ...card, merchant: "a\u0000" }, "merchant"],
       [{ ...card, purpose: "\ud800" }, "purpose"],
-      [{ ...card, budgetCents: 1_000_000 }, ""],
-      [{ ...card, constructor: 1 }, ""],
-      [{ ...card, rail: "card" }, ""],
-      [{ ...card, agentId: agent.id }, ""],
+      [{ ...card, budgetCents: 1_000_000 }, "budgetCents"],
+      [{ ...card, constructor: 1 }, "constructor"],
+      [{ ...card, rail: "card" }, "rail"],
+      [{ ...card, agentId: agent.id }, "agentId"],
     ];
     for (const [args, path] of bad) {
       const { issues } = await mcp.refused("create_card_payment", "VALIDATION_FAILED", { ...args });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
-import { CREATE_ERRORS } from "../creates.ts";
+import { CREATE_INSIDE_ERRORS } from "../creates.ts";
 import { cents, description, idempotencyKey, name, paging, uuid } from "../primitives.ts";
 import { agent, budgetPolicy, listOf, policyFields } from "../records.ts";
 import { changes, creates, managementTool } from "../tools.ts";
@@ -54,7 +54,7 @@ export const createAgent = define({
     mcpConfigBlock: mcpConfigBlock.nullable(),
     keyDelivery: z.enum(["expired"]).optional(),
   }),
-  errors: CREATE_ERRORS,
+  errors: CREATE_INSIDE_ERRORS,
 });
 
 export const listAgents = define({

@@ -62,7 +62,8 @@ export const signOut = define({
 
 export const getMe = define({
   summary: "Who am I",
-  description: "The signed-in user, the organization and the session. Decisions 2.",
+  description:
+    "The signed-in user, the organization, and until when this session is stepped up (null: it is not). Decisions 2.",
   tag: "Authentication",
   access: person(),
   rate: "standard",

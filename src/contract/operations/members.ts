@@ -96,9 +96,9 @@ export const createInvite = define({
 
 export const listInvites = define({
   summary: "List open invites",
-  description: "Those that can still be accepted, newest first. Decisions 2.",
+  description: "Those that can still be accepted, newest first; never a token. Decisions 2.",
   tag: "Members",
-  access: person({ role: "admin" }),
+  access: person(),
   rate: "standard",
   http: { method: "get", path: "/v1/invites", successStatus: 200 },
   query: z.strictObject({ ...paging }),

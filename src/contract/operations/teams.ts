@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { manages } from "../access.ts";
-import { CREATE_ERRORS } from "../creates.ts";
+import { CREATE_INSIDE_ERRORS } from "../creates.ts";
 import { define } from "../define.ts";
 import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
 import { listOf, team } from "../records.ts";
@@ -30,7 +30,7 @@ export const createTeam = define({
     idempotencyKey: idempotencyKey.optional(),
   }),
   output: answer,
-  errors: CREATE_ERRORS,
+  errors: CREATE_INSIDE_ERRORS,
 });
 
 export const createTeamByTool = define({
@@ -44,7 +44,7 @@ export const createTeamByTool = define({
   tool: managementTool("create_team", "Create a team", creates),
   body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),
   output: answer,
-  errors: CREATE_ERRORS,
+  errors: CREATE_INSIDE_ERRORS,
 });
 
 export const listTeams = define({
