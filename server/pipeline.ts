@@ -181,10 +181,18 @@ function issuesOf(error: z.ZodError | undefined): ValidationIssue[] {
   return (error?.issues ?? []).flatMap(fieldsOf).slice(0, ISSUES_MAX);
 }
 
+/** Of a name from outside, so much is enough to find it. */
+const NAME_CHARACTERS_MAX = 100;
+
 /** A field that is not known is named by its path, as a wrong one is: whoever misspelt it finds it there. */
 function fieldsOf(issue: z.core.$ZodIssue): ValidationIssue[] {
   const pathTo = (...more: readonly string[]): string => [...issue.path.map(String), ...more].join(".");
   return issue.code === "unrecognized_keys"
-    ? issue.keys.map((key) => ({ path: pathTo(key), message: "is not a field of this request" }))
+    ? issue.keys
+        .slice(0, ISSUES_MAX)
+        .map((key) => ({
+          path: pathTo(key.slice(0, NAME_CHARACTERS_MAX)),
+          message: "is not a field of this request",
+        }))
     : [{ path: pathTo(), message: issue.message }];
 }
