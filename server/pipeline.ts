@@ -171,6 +171,7 @@ function argumentIssues({ tool }: Operation, error: z.ZodError | undefined): Val
  */
 function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Principal | null): boolean {
   if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED") || principal?.type === "session") return false;
+  if (body === undefined) return true;
   return typeof body === "object" && body !== null && !Array.isArray(body) && !hasIdempotencyKey(body);
 }
 
@@ -188,11 +189,9 @@ const NAME_CHARACTERS_MAX = 100;
 function fieldsOf(issue: z.core.$ZodIssue): ValidationIssue[] {
   const pathTo = (...more: readonly string[]): string => [...issue.path.map(String), ...more].join(".");
   return issue.code === "unrecognized_keys"
-    ? issue.keys
-        .slice(0, ISSUES_MAX)
-        .map((key) => ({
-          path: pathTo(key.slice(0, NAME_CHARACTERS_MAX)),
-          message: "is not a field of this request",
-        }))
+    ? issue.keys.slice(0, ISSUES_MAX).map((key) => ({
+        path: pathTo(key.slice(0, NAME_CHARACTERS_MAX)),
+        message: "is not a field of this request",
+      }))
     : [{ path: pathTo(), message: issue.message }];
 }

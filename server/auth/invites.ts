@@ -69,10 +69,10 @@ export async function revokeInvite(
   { clock, collections }: AuthContext,
   { organizationId }: SessionPrincipal,
   id: string,
-): Promise<Result<null>> {
+): Promise<Result<InviteDocument>> {
   const open = { _id: id, organizationId, expiresAt: { $gt: clock() } };
-  const { deletedCount } = await collections.invites.deleteOne(open);
-  return deletedCount === 1 ? ok(null) : refused(refusal("NOT_FOUND"));
+  const withdrawn = await collections.invites.findOneAndDelete(open);
+  return withdrawn === null ? refused(refusal("NOT_FOUND")) : ok(withdrawn);
 }
 
 /**

@@ -1,7 +1,8 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { InviteDocument } from "./documents.ts";
 import { createAuthContext, type AuthContext, type AuthDeps } from "./context.ts";
-import type { AuthCollections, Role, UserDocument } from "./documents.ts";
+import type { AuthCollections, InviteDocument, Role, UserDocument } from "./documents.ts";
 import {
   acceptInvite,
   type AcceptInviteInput,
@@ -52,7 +53,7 @@ export interface AuthService {
     principal: SessionPrincipal,
     input: { readonly email: string; readonly role: Role },
   ): Promise<Result<CreatedInvite>>;
-  revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<null>>;
+  revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<InviteDocument>>;
   acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
 }
 

@@ -61,7 +61,7 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
     },
     async revokeInvite({ params }, { principal }) {
       const revoked = await auth.revokeInvite(principal, params.id);
-      return revoked.ok ? ok({ body: undefined }) : revoked;
+      return revoked.ok ? ok({ body: { invite: inviteView(revoked.value) } }) : revoked;
     },
     async acceptInvite({ body }) {
       return sessionReply(await auth.acceptInvite(body));

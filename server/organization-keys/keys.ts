@@ -100,10 +100,13 @@ export class OrganizationKeys {
     return rotated === null ? refused(refusal("NOT_FOUND")) : ok(rotated);
   }
 
-  /** Ends a key, from its next request on. Again is free. */
+  /**
+   * Ends a key, from its next request on. Again is free. One that was rotated is not found: it is dead already, and
+   * whoever means to stop its lineage must not be told that it is stopped while its successor lives.
+   */
   async revoke(principal: SessionPrincipal, id: string): Promise<Result<OrganizationKeyDocument>> {
     const { clock, collections } = this.#dependencies;
-    const own = { _id: id, organizationId: principal.organizationId };
+    const own = { _id: id, organizationId: principal.organizationId, rotatedAt: null };
     const change = [{ $set: { revokedAt: { $ifNull: ["$revokedAt", clock()] } } }];
     const revoked = await collections.organizationKeys.findOneAndUpdate(own, change, {
       returnDocument: "after",

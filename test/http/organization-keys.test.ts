@@ -130,6 +130,16 @@ describe("organization keys", () => {
     });
   });
 
+  it("revoking a rotated key is 404 and stops nothing: whoever means the lineage must name the key that lives", async () => {
+    const first = await mint();
+    const second = await rotate(first.organizationKey.id);
+    const { id } = first.organizationKey;
+    await world.api.refused("revokeOrganizationKey", 404, "NOT_FOUND", { token: world.token, id });
+    expect(await works(second.key)).to.equal(true);
+    await revoke(second.organizationKey.id);
+    expect(await works(second.key)).to.equal(false);
+  });
+
   it("a key lives on when the person who minted it is demoted, and dies with no session", async () => {
     const { key } = await mint();
     const { userId } = world.organization;

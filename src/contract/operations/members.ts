@@ -112,9 +112,9 @@ export const revokeInvite = define({
   tag: "Members",
   access: person({ role: "admin" }),
   rate: "standard",
-  http: { method: "delete", path: "/v1/invites/:id", successStatus: 204 },
+  http: { method: "delete", path: "/v1/invites/:id", successStatus: 200 },
   params: z.strictObject({ id: inviteId }),
-  output: z.undefined(),
+  output: z.strictObject({ invite }),
   errors: ["NOT_FOUND"],
 });
 

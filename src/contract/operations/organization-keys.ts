@@ -85,7 +85,9 @@ export const rotateOrganizationKey = define({
 
 export const revokeOrganizationKey = define({
   summary: "Revoke an organization key",
-  description: "Dead on its next request. Revoking it again is 200. Specification 2.4, 5.2.",
+  description:
+    "Dead on its next request. Revoking it again is 200; one that was rotated is 404: revoke its successor. " +
+    "Specification 2.4, 5.2.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyRevoke",
