@@ -3,6 +3,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import {
   CallToolRequestSchema,
+  CancelledNotificationSchema,
   ErrorCode,
   ListToolsRequestSchema,
   McpError,
@@ -94,6 +95,8 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, elapsedMs: numbe
     { name: "agent-spending-control", version: "1.0.0" },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS[band] },
   );
+  // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
+  server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: [...derivedTools.values()]
       .filter(({ operationId }) => pipeline.authorize(operationId, principal) === null)

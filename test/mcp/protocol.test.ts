@@ -168,6 +168,13 @@ describe("MCP as a protocol", () => {
     expect((await mcp.call("get_budget")).isError).to.equal(false);
   });
 
+  it("a batch that cancels one of its own messages is answered all the same", async () => {
+    const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
+    const answer = await post(agent.key, `[${call("get_budget", {})},${JSON.stringify(cancelled)}]`);
+    expect(answer.status).to.equal(200);
+    expect(JSON.stringify(answer.body)).to.include("remainingCents");
+  });
+
   it("two agents at once, over many connections, each see their own payments only", async () => {
     const other = await world.agent();
     const theirs = await McpCaller.connect(baseUrl, other.key);
