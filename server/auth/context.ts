@@ -1,13 +1,18 @@
 import { randomBytes } from "node:crypto";
-import type { ClientSession, Db } from "mongodb";
+import type { Db } from "mongodb";
 import type { RandomBytes } from "../../src/domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
+import { type Transaction, transactionsOf } from "../transactions.ts";
+import { Turns } from "../turns.ts";
 import { authCollections, type AuthCollections, type OrganizationDocument } from "./documents.ts";
 import { PasswordVerifier } from "./passwords.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
 import { loadSigningKey } from "./signing-key.ts";
+
+/** By then whoever waits has been answered. */
+const WAIT_FOR_TURN_MS = 4_000;
 
 export interface AuthDeps {
   readonly db: Db;
@@ -41,7 +46,9 @@ export interface AuthContext {
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
   /** Runs the writes of one change in a transaction: all of them or none, again after a conflict. */
-  readonly transaction: <T>(writes: (session: ClientSession) => Promise<T>) => Promise<T>;
+  readonly transaction: Transaction;
+  /** Lets changes of one organization's members wait for each other, which would only conflict. */
+  readonly turns: Turns;
 }
 
 /** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
@@ -63,9 +70,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     clock,
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),
-    transaction: (writes) =>
-      db.client.withSession((session) =>
-        session.withTransaction(writes, { writeConcern: { w: "majority" } }),
-      ),
+    transaction: transactionsOf(db.client),
+    turns: new Turns(WAIT_FOR_TURN_MS),
   };
 }

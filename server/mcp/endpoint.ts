@@ -66,6 +66,9 @@ export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHa
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
 async function serve(server: Server, request: Request, response: Response, body: unknown): Promise<void> {
+  // The SDK makes a URL of these; where a client's words give none, it would answer 400 without a body.
+  request.url = "/mcp";
+  request.headers.host = "localhost";
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
   response.on("close", () => {
     void transport.close();
