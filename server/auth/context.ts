@@ -6,6 +6,7 @@ import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
 import { type Transaction, transactionsOf } from "../transactions.ts";
 import { together } from "../together.ts";
+import { Turns } from "../turns.ts";
 import {
   authCollections,
   type AuthCollections,
@@ -18,6 +19,9 @@ import { PasswordVerifier } from "./passwords.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
 import { loadSigningKey } from "./signing-key.ts";
+
+/** By then whoever waits has been answered. */
+const WAIT_FOR_TURN_MS = 4_000;
 
 export interface AuthDeps {
   readonly db: Db;
@@ -59,6 +63,8 @@ export interface AuthContext {
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
   readonly transaction: Transaction;
+  /** Lets changes of one organization's members wait for each other, which would only conflict. */
+  readonly turns: Turns;
 }
 
 /** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
@@ -91,6 +97,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),
     transaction: transactionsOf(db.client),
+    turns: new Turns(WAIT_FOR_TURN_MS),
   };
 }
 

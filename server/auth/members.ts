@@ -73,13 +73,14 @@ async function changeMember<T>(
 ): Promise<Result<T>> {
   const { organizations, users } = context.collections;
   const { organizationId } = principal;
-  return await context.transaction(async (session) => {
+  const write = async (session: ClientSession): Promise<Result<T>> => {
     const next = { $inc: { membersRevision: 1 } };
     await organizations.updateOne({ _id: organizationId }, next, { session });
     const member = await users.findOne({ _id: memberId, organizationId }, { session });
     if (member === null) return refused(refusal("NOT_FOUND"));
     return await change(member, session);
-  });
+  };
+  return await context.turns.take(organizationId, () => context.transaction(write));
 }
 
 /**

@@ -42,11 +42,19 @@ export async function isGuessable(password: string, aboutThePerson: readonly str
   const parts = partsOf(password);
   const least = parts.length === 1 ? LEAST_SCORE : LEAST_SCORE_OF_A_PART;
   for (const part of parts) {
-    if (zxcvbn.check(part, words).score >= least) return false;
-    // Requests that wait are served in between.
-    await breathe();
+    const { score } = await inTurn(() => zxcvbn.check(part, words));
+    if (score >= least) return false;
   }
   return true;
+}
+
+let lastTurn: Promise<unknown> = Promise.resolve();
+
+/** Of however many passwords at once one part is scored at a time, and requests that wait are served in between. */
+async function inTurn<T>(work: () => T): Promise<T> {
+  const mine = lastTurn.then(() => breathe()).then(work);
+  lastTurn = mine.catch(() => undefined);
+  return mine;
 }
 
 /** Each text, its words, and the words written together. */

@@ -1,6 +1,5 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { InviteDocument } from "./documents.ts";
 import { createAuthContext, type AuthContext, type AuthDeps } from "./context.ts";
 import type { AuthCollections, InviteDocument, Role, UserDocument } from "./documents.ts";
 import {

@@ -9,7 +9,7 @@ import {
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { within } from "../../activities/within.ts";
-import { normalizeEmail } from "../auth/email.ts";
+import { EMAIL_UNITS_MAX, normalizeEmail } from "../auth/email.ts";
 import type { Organizations } from "../auth/organizations.ts";
 import type { Caller } from "../authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
@@ -121,11 +121,11 @@ export class Limits {
 
 const addressName = (address: string): string => `address/${address}`;
 
-/** Hashed: it may be as long as a body, and e-mails have no business in counters. */
+/** Hashed: e-mails have no business in counters. A text that is too long for one names no account. */
 function accountOf(principal: Principal | null, body: unknown): string | null {
   if (principal?.type === "session") return `user/${principal.userId}`;
   if (typeof body !== "object" || body === null || !("email" in body)) return null;
-  if (typeof body.email !== "string") return null;
+  if (typeof body.email !== "string" || body.email.length > EMAIL_UNITS_MAX) return null;
   const hash = createHash("sha256").update(normalizeEmail(body.email)).digest("base64url");
   return `email/${hash}`;
 }

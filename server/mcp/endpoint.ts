@@ -3,6 +3,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import {
   CallToolRequestSchema,
+  CancelledNotificationSchema,
   ErrorCode,
   ListToolsRequestSchema,
   McpError,
@@ -65,6 +66,9 @@ export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHa
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
 async function serve(server: Server, request: Request, response: Response, body: unknown): Promise<void> {
+  // The SDK makes a URL of these; where a client's words give none, it would answer 400 without a body.
+  request.url = "/mcp";
+  request.headers.host = "localhost";
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
   response.on("close", () => {
     void transport.close();
@@ -94,6 +98,8 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, elapsedMs: numbe
     { name: "agent-spending-control", version: "1.0.0" },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS[band] },
   );
+  // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
+  server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: [...derivedTools.values()]
       .filter(({ operationId }) => pipeline.authorize(operationId, principal) === null)

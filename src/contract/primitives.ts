@@ -80,3 +80,21 @@ export const paging = {
   cursor: z.string().max(1_000).optional().meta({ description: "`nextCursor` of the previous page." }),
 };
 export const nextCursor = z.string().nullable().meta({ description: "Null on the last page." });
+
+/**
+ * Some of a few known values, none twice. How many there are is looked at before what they are: judging each entry of
+ * an array that fills a body would take most of a second.
+ */
+export const choices = <const T extends readonly string[]>(values: T) =>
+  z.preprocess(
+    (given, check) => {
+      if (!Array.isArray(given) || given.length <= values.length) return given;
+      check.addIssue({ code: "custom", message: `must name at most ${values.length}, none twice` });
+      return z.NEVER;
+    },
+    z
+      .array(z.enum(values))
+      .min(1)
+      .refine((chosen) => new Set(chosen).size === chosen.length, "must not name one twice")
+      .meta({ maxItems: values.length, uniqueItems: true }),
+  );

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { chosenPasswordIssue } from "../../server/auth/passwords.ts";
+import { longestPauseMs } from "../support/pauses.ts";
 import { PASSWORD } from "./support.ts";
 
 const ABOUT = ["ada.lovelace@engines.example", "Ada Lovelace", "Analytical Engines"];
@@ -59,6 +60,12 @@ describe("A password that somebody chooses", () => {
 
   it("is judged by what is known of its own person alone", async () => {
     expect(await isAccepted("AdaLovelace1815", [])).to.equal(true);
+  });
+
+  it("many at once let other work through in between", async () => {
+    const password = "01/02/2003".repeat(6);
+    const work = () => Promise.all(Array.from({ length: 40 }, () => isAccepted(password)));
+    expect(await longestPauseMs(work)).to.be.below(500);
   });
 
   it("takes bounded time, whatever its length", async () => {

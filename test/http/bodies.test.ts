@@ -1,9 +1,10 @@
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import type { ErrorCode } from "../../src/domain/errors.ts";
+import { longestPauseMs } from "../support/pauses.ts";
 import { expectError } from "./support/contract-api.ts";
 import { send } from "./support/wire.ts";
-import { cardPayment, counts, newWorld, type TestAgent, type World } from "./support/world.ts";
+import { cardPayment, counts, elevate, newWorld, type TestAgent, type World } from "./support/world.ts";
 
 const LIMIT_BYTES = 256 * 1_024;
 const JSON_TYPE = { "content-type": "application/json" };
@@ -14,6 +15,14 @@ const padded = (bytes: number): string => {
   const body = payment({ purpose: "" });
   return body.replace('"purpose":""', `"purpose":"${"x".repeat(bytes - body.length)}"`);
 };
+
+/** For how long a body that is refused held everything up. */
+const pauseMs = ({ service }: World, path: string, token: string, fields: object): Promise<number> =>
+  longestPauseMs(async () => {
+    const headers = { authorization: `Bearer ${token}`, ...JSON_TYPE };
+    const request = { method: "POST", headers, body: JSON.stringify(fields) };
+    expect((await send(service.baseUrl, path, request)).status).to.equal(400);
+  });
 
 describe("request bodies", () => {
   let world: World;
@@ -140,5 +149,20 @@ describe("request bodies", () => {
     expect(record.state).to.equal("active");
     expect((await call("{}")).status).to.equal(200);
     await world.api.ok("resumeAgent", 200, { token: world.token, id: agent.id });
+  });
+
+  describe("hold nobody up", () => {
+    it("an e-mail of combining marks in an order that is slow to normalize", async () => {
+      const email = `a${"\u0301".repeat(60_000)}${"\u0316".repeat(60_000)}`;
+      expect(await pauseMs(world, "/v1/auth/sign-in", "", { email, password: "x" })).to.be.below(400);
+    });
+
+    it("an array of very many wrong entries", async () => {
+      const scopes = Array.from({ length: 120_000 }, () => 1);
+      for (const path of ["/v1/agents", "/v1/organization-keys"]) {
+        await elevate(world);
+        expect(await pauseMs(world, path, world.token, { scopes }), path).to.be.below(400);
+      }
+    });
   });
 });

@@ -178,10 +178,11 @@ describe("creates over HTTP", () => {
 
     it(`${noun}: an organization that is not ready answers 409 ORG_NOT_READY`, async () => {
       const own = await newWorld();
-      const { token } = await organizationKey(own);
+      // Before anybody has asked: an organization that is ready stays so.
       await own.service.db
         .collection<{ _id: string }>("organizations")
         .updateOne({ _id: own.organization.organizationId }, { $set: { status: "provisioning" } });
+      const { token } = await organizationKey(own);
       for (const each of [token, own.token]) {
         await own.api.refused(operation, 409, "ORG_NOT_READY", { token: each, body: kind.body(own) });
       }

@@ -152,6 +152,17 @@ describe("members", () => {
     expect(await roles()).to.deep.equal({ owner: 1 });
   });
 
+  it("many changes at once are all answered, one after the other", async () => {
+    const others = [await join(world, "admin"), await join(world, "admin"), await join(world, "admin")];
+    const answers = await Promise.all(
+      times(60, (index) => {
+        const of = others[index % others.length] ?? owner;
+        return change(owner, of, index % 2 === 0 ? "member" : "admin");
+      }),
+    );
+    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ 200: 60 });
+  });
+
   it("a removed member is out at once, with all sessions and factors, and can be invited again", async () => {
     const person = await join(world, "admin");
     const body = { email: person.email, password: PASSWORD };

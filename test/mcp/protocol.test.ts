@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import type { Answer } from "../support/api.ts";
 import { codeOf, expectError } from "../http/support/contract-api.ts";
-import { send } from "../http/support/wire.ts";
+import { send, wire } from "../http/support/wire.ts";
 import { counts, newWorld, type TestAgent, type World } from "../http/support/world.ts";
 import { McpCaller } from "./support.ts";
 
@@ -166,6 +166,26 @@ describe("MCP as a protocol", () => {
       if (body !== "[]") expect(rpcError.safeParse(answer.body).success, `${body}: ${text}`).to.equal(true);
     }
     expect((await mcp.call("get_budget")).isError).to.equal(false);
+  });
+
+  it("a Host or a request target that makes no URL is no hindrance", async () => {
+    const head = `Authorization: Bearer ${agent.key}\r\nContent-Type: application/json\r\nConnection: close`;
+    for (const [target, host] of [
+      ["/mcp", "a<b>"],
+      ["http://example.com:99999/mcp", "example.com"],
+    ] as const) {
+      const accept = `Accept: ${HEADERS.accept}\r\nContent-Length: ${list.length}`;
+      const start = `POST ${target} HTTP/1.1\r\nHost: ${host}\r\n`;
+      const answer = await wire(baseUrl, `${start}${head}\r\n${accept}\r\n\r\n${list}`);
+      expect(answer.status, `${target} ${host}`).to.equal(200);
+    }
+  });
+
+  it("a batch that cancels one of its own messages is answered all the same", async () => {
+    const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
+    const answer = await post(agent.key, `[${call("get_budget", {})},${JSON.stringify(cancelled)}]`);
+    expect(answer.status).to.equal(200);
+    expect(JSON.stringify(answer.body)).to.include("remainingCents");
   });
 
   it("two agents at once, over many connections, each see their own payments only", async () => {

@@ -3,7 +3,7 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import { cents, description, idempotencyKey, name, paging, uuid } from "../primitives.ts";
+import { cents, choices, description, idempotencyKey, name, paging, uuid } from "../primitives.ts";
 import { agent, budgetPolicy, listOf, policyFields } from "../records.ts";
 import { changes, creates, managementTool } from "../tools.ts";
 
@@ -16,11 +16,7 @@ export const createAgentBody = z.strictObject({
   budgetCents: cents,
   description: description.nullable().optional(),
   autoApprovalThresholdCents: cents.nullable().optional(),
-  scopes: z
-    .array(z.enum(AGENT_TOOLS))
-    .min(1)
-    .refine((tools) => new Set(tools).size === tools.length, "must not name a tool twice")
-    .optional(),
+  scopes: choices(AGENT_TOOLS).optional(),
   idempotencyKey: idempotencyKey.optional(),
 });
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { person } from "../access.ts";
 import { define } from "../define.ts";
-import { name, paging, timestamp, uuid } from "../primitives.ts";
+import { choices, name, paging, timestamp, uuid } from "../primitives.ts";
 import { listOf } from "../records.ts";
 import { ORGANIZATION_SCOPES } from "../types.ts";
 
@@ -43,10 +43,7 @@ export const mintOrganizationKey = define({
   http: { method: "post", path: "/v1/organization-keys", successStatus: 201 },
   body: z.strictObject({
     name,
-    scopes: z
-      .array(scope)
-      .min(1)
-      .refine((scopes) => new Set(scopes).size === scopes.length, "must not name a scope twice"),
+    scopes: choices(ORGANIZATION_SCOPES),
     binding: z.discriminatedUnion("type", [
       z.strictObject({ type: z.literal("organization") }),
       z.strictObject({ type: z.enum(["project", "team"]), id: uuid }),
