@@ -25,13 +25,17 @@ export class MongoCounts implements Counts {
   readonly #whileAway = new MemoryCounts();
   #awayUntil = 0;
 
-  private constructor(db: Db) {
+  readonly #countMs: number;
+
+  private constructor(db: Db, countMs: number) {
+    this.#countMs = countMs;
     // A count that a failover loses lets a few requests more pass; waiting for the journal would cost each one.
     this.#db = db.client.db(db.databaseName, { writeConcern: { w: 1, journal: false } });
   }
 
-  static async on(db: Db): Promise<MongoCounts> {
-    const counts = new MongoCounts(db);
+  /** `countMs`: how long a count may take before this process counts for itself. */
+  static async on(db: Db, countMs = COUNT_MS): Promise<MongoCounts> {
+    const counts = new MongoCounts(db, countMs);
     await counts.#limiterOf(1).createIndexes();
     return counts;
   }
@@ -64,7 +68,7 @@ export class MongoCounts implements Counts {
   async #orAway(count: () => Promise<number>, countHere: () => Promise<number>): Promise<number> {
     if (performance.now() < this.#awayUntil) return countHere();
     try {
-      return await within(COUNT_MS, count());
+      return await within(this.#countMs, count());
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       this.#awayUntil = performance.now() + AWAY_MS;

@@ -111,15 +111,16 @@ describe("agents over HTTP", () => {
   });
 
   it("creating in an archived team is 409 CONTAINER_ARCHIVED, in an organization not ready 409 ORG_NOT_READY", async () => {
-    const other = await newWorld();
-    const { organizationId, teamId } = other.organization;
+    const [other, early] = [await newWorld(), await newWorld()];
+    const { teamId } = other.organization;
     const request = { token: other.token, body: { name: "Buyer", teamId, budgetCents: 1 } };
     const teams = other.service.db.collection<{ _id: string }>("teams");
     await teams.updateOne({ _id: teamId }, { $set: { archivedAt: new Date() } });
     await other.api.refused("createAgent", 409, "CONTAINER_ARCHIVED", request);
-    const organizations = other.service.db.collection<{ _id: string }>("organizations");
-    await organizations.updateOne({ _id: organizationId }, { $set: { status: "provisioning" } });
-    await other.api.refused("createAgent", 409, "ORG_NOT_READY", request);
+    const organizations = early.service.db.collection<{ _id: string }>("organizations");
+    const notReady = { $set: { status: "provisioning" } };
+    await organizations.updateOne({ _id: early.organization.organizationId }, notReady);
+    await early.api.refused("createAgent", 409, "ORG_NOT_READY", { ...request, token: early.token });
   });
 
   it("pause and resume are 200 again and again, and the record shows the state at once", async () => {

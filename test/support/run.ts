@@ -12,15 +12,19 @@ import { shardResult, type ShardResult } from "./shard-result.ts";
  * `npm test`: brings up one MongoDB and one Temporal for the whole run, hands their addresses to the tests in the
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
  *
- * The files run in two processes side by side: those that mostly start and kill processes of their own, and the
- * rest. The second one's output is shown when the first one's is complete. At the end the files of the engines and
+ * The files run in three processes side by side, of which two mostly wait: for processes of their own that they start
+ * and kill, and for engines and timers. Their output is shown when the first one's is complete. At the end the files of the engines and
  * the logs are searched for secrets, which counts as one test more.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
-const PROCESS_TESTS = ["engines", "restart"];
+/** Folders that run in a process of their own, a line each; what is in none of them runs in the first. */
+const SHARDS: readonly (readonly string[])[] = [
+  ["engines", "restart"],
+  ["outage", "limits", "workflows", "auth"],
+];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
 const engines = await startEngines({
@@ -45,24 +49,28 @@ const env = {
 
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : await testFiles();
-const mattersOfProcesses = (file: string): boolean =>
-  PROCESS_TESTS.some((name) => file.includes(join("test", name)));
-const [first, second] = await Promise.all([
-  runShard(
-    files.filter((file) => !mattersOfProcesses(file)),
-    "shown",
+const shardOf = (file: string): number =>
+  1 + SHARDS.findIndex((folders) => folders.some((name) => file.includes(join("test", name))));
+const results = await Promise.all(
+  [null, ...SHARDS].map((_folders, shard) =>
+    runShard(
+      files.filter((file) => shardOf(file) === shard),
+      shard === 0,
+    ),
   ),
-  runShard(files.filter(mattersOfProcesses), "kept"),
-]);
-process.stdout.write(second.output);
+);
+for (const { output } of results) process.stdout.write(output);
 await engines.stop();
 const leaks = await scanRun(dataDir, planted, say);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
-if (first.failed + second.failed > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
+const sum = (count: (result: ShardResult) => number): number =>
+  results.reduce((total, result) => total + count(result), 0);
+const [ran, broken] = [sum(({ passed }) => passed), sum(({ failed }) => failed)];
+if (broken > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
 await rm(dataDir, { recursive: true, force: true });
 await rm(secretsDir, { recursive: true, force: true });
-const passed = first.passed + second.passed + (leaks.length === 0 ? 1 : 0);
-const failed = first.failed + second.failed + (leaks.length === 0 ? 0 : 1);
+const passed = ran + (leaks.length === 0 ? 1 : 0);
+const failed = broken + (leaks.length === 0 ? 0 : 1);
 say(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 
@@ -83,7 +91,7 @@ async function testFiles(): Promise<string[]> {
 }
 
 /** Runs files in a process of their own. One that ends without a result counts as a failure. */
-async function runShard(shard: string[], show: "shown" | "kept"): Promise<ShardResult & { output: string }> {
+async function runShard(shard: string[], isShown: boolean): Promise<ShardResult & { output: string }> {
   if (shard.length === 0) return { passed: 0, failed: 0, output: "" };
   const child = fork(SHARD, shard, {
     execArgv: ["--import", "tsx"],
@@ -92,7 +100,7 @@ async function runShard(shard: string[], show: "shown" | "kept"): Promise<ShardR
   });
   const output: string[] = [];
   const take = (chunk: unknown): void => {
-    if (show === "shown") process.stdout.write(String(chunk));
+    if (isShown) process.stdout.write(String(chunk));
     else output.push(String(chunk));
   };
   child.stdout?.on("data", take);

@@ -55,7 +55,8 @@ export interface Scan {
   readonly planted: ReadonlySet<string>;
 }
 
-const CHUNK_BYTES = 8 * 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
+const NOTHING = Buffer.alloc(CHUNK_BYTES);
 /** Longer than any secret, so that none hides between two chunks. */
 const OVERLAP_BYTES = 8 * 1024;
 
@@ -97,7 +98,9 @@ async function* chunksOf(file: string): AsyncGenerator<string> {
     const buffer = Buffer.alloc(CHUNK_BYTES);
     for (let position = 0; ; position += CHUNK_BYTES - OVERLAP_BYTES) {
       const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, position);
-      if (bytesRead > 0) yield buffer.toString("latin1", 0, bytesRead);
+      // Databases lay files out ahead of what they write.
+      const isEmpty = buffer.subarray(0, bytesRead).equals(NOTHING.subarray(0, bytesRead));
+      if (!isEmpty) yield buffer.toString("latin1", 0, bytesRead);
       if (bytesRead < CHUNK_BYTES) return;
     }
   } finally {
