@@ -21,7 +21,7 @@ import { within } from "../activities/within.ts";
  * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What
  * takes longer goes on, and a replay of its idempotency key tells what became of it.
  */
-const ANSWER_MS = 4_000;
+const ANSWER_MS = 3_500;
 
 /** A request's parts before they are parsed. */
 export interface RawInput {

@@ -12,8 +12,8 @@ import { shardResult, type ShardResult } from "./shard-result.ts";
  * `npm test`: brings up one MongoDB and one Temporal for the whole run, hands their addresses to the tests in the
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
  *
- * The files run in three processes side by side, of which two mostly wait: for processes of their own that they start
- * and kill, and for engines and timers. Their output is shown when the first one's is complete. At the end the files of the engines and
+ * The files run in two processes side by side: those that mostly start and kill processes of their own, and the rest.
+ * The second one's output is shown when the first one's is complete. At the end the files of the engines and
  * the logs are searched for secrets, which counts as one test more.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -21,10 +21,7 @@ const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
 /** Folders that run in a process of their own, a line each; what is in none of them runs in the first. */
-const SHARDS: readonly (readonly string[])[] = [
-  ["engines", "restart"],
-  ["outage", "limits", "workflows", "auth"],
-];
+const SHARDS: readonly (readonly string[])[] = [["engines", "restart"]];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
 const engines = await startEngines({
