@@ -37,8 +37,12 @@ const notFound = () => refused(refusal("NOT_FOUND"));
 const outside = () => refused(refusal("OUTSIDE_BINDING"));
 
 /** Another organization's is not found, never forbidden; the caller's own outside the binding is forbidden. */
-function inside<T>(found: T | null, principal: ManagementPrincipal, placeOf: (found: T) => Place): Result<T> {
-  if (found === null) return notFound();
+function inside<T extends { readonly organizationId: string }>(
+  found: T | null,
+  principal: ManagementPrincipal,
+  placeOf: (found: T) => Place,
+): Result<T> {
+  if (found === null || found.organizationId !== principal.organizationId) return notFound();
   return covers(bindingOf(principal), placeOf(found)) ? ok(found) : outside();
 }
 
@@ -46,12 +50,12 @@ const placeOfProject = ({ _id }: ProjectDocument): Place => ({ projectId: _id, t
 const placeOfTeam = ({ _id, projectId }: TeamDocument): Place => ({ projectId, teamId: _id });
 
 async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
-  const found = await projects.findOne({ _id: id, organizationId: principal.organizationId });
+  const found = await projects.findOne({ _id: id });
   return inside(found, principal, placeOfProject);
 }
 
 async function team({ teams }: Collections, principal: ManagementPrincipal, id: string) {
-  const found = await teams.findOne({ _id: id, organizationId: principal.organizationId });
+  const found = await teams.findOne({ _id: id });
   return inside(found, principal, placeOfTeam);
 }
 
@@ -67,8 +71,7 @@ const FINDERS: { readonly [S in Subject]: Find<S> } = {
   none: () => ok(null),
   list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
   async agent({ agents }, principal, { params }) {
-    const { organizationId } = principal;
-    const found = await agents.findOne({ _id: given(params.id), organizationId });
+    const found = await agents.findOne({ _id: given(params.id) });
     return inside(found, principal, (agent) => agent);
   },
   project: (collections, principal, { params }) => project(collections, principal, given(params.id)),

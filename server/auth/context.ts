@@ -5,7 +5,7 @@ import type { RandomBytes } from "../../src/domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
 import { type Transaction, transactionsOf } from "../transactions.ts";
-import { together } from "../together.ts";
+import { documentsTogether } from "../together.ts";
 import { Turns } from "../turns.ts";
 import {
   authCollections,
@@ -80,11 +80,13 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     masterKey,
     collections,
     lookUps: {
-      sessions: together(async (ids) =>
-        inOrder(ids, await collections.sessions.find({ _id: { $in: [...ids] } }).toArray()),
+      sessions: documentsTogether(
+        (_id) => collections.sessions.findOne({ _id }),
+        (ids) => collections.sessions.find({ _id: { $in: [...ids] } }).toArray(),
       ),
-      users: together(async (ids) =>
-        inOrder(ids, await collections.users.find({ _id: { $in: [...ids] } }).toArray()),
+      users: documentsTogether(
+        (_id) => collections.users.findOne({ _id }),
+        (ids) => collections.users.find({ _id: { $in: [...ids] } }).toArray(),
       ),
     },
     organizations: deps.organizations ?? Organizations.in(collections.organizations, clock),
@@ -99,13 +101,4 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     transaction: transactionsOf(db.client),
     turns: new Turns(WAIT_FOR_TURN_MS),
   };
-}
-
-/** The documents of these ids, each in its id's place; null where there is none. */
-function inOrder<T extends { readonly _id: string }>(
-  ids: readonly string[],
-  found: readonly T[],
-): (T | null)[] {
-  const byId = new Map(found.map((document) => [document._id, document]));
-  return ids.map((id) => byId.get(id) ?? null);
 }
