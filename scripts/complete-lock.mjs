@@ -14,7 +14,7 @@ for (const entry of Object.values(lock.packages)) {
     const key = `node_modules/${name}`;
     const present = lock.packages[key];
     if (present?.version !== undefined || !/^\d/.test(version)) continue;
-    const words = name.split(/[/-]/);
+    const words = name.replace("amd64", "x64").split(/[/-]/);
     const os = OSES.find((candidate) => words.includes(candidate));
     const cpu = CPUS.find((candidate) => words.includes(candidate));
     if (os === undefined) continue;
