@@ -76,6 +76,19 @@ export interface AgentKeyRecord {
   lastUsedAt: Date | null;
 }
 
+/** An agent's wallet: everything that its address follows from, so that it can be deployed at its first use. */
+export interface WalletRecord {
+  /** With its EIP-55 checksum, as the others. */
+  address: string;
+  /** CAIP-2, `eip155:<chain id>`. */
+  chainCaip2: string;
+  /** The organization's own key. */
+  owner: string;
+  /** The service's key when the agent was created. */
+  spender: string;
+  factory: string;
+}
+
 export interface AgentDocument extends Document {
   _id: string;
   organizationId: string;
@@ -90,6 +103,8 @@ export interface AgentDocument extends Document {
   policyVersion: number;
   spentCents: number;
   reservedCents: number;
+  /** Null where no wallet rail was set up, or the organization had named no owner, when the agent was created. */
+  wallet: WalletRecord | null;
   key: AgentKeyRecord | null;
   createdBy: { type: "user" | "organization_key"; id: string };
   /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
@@ -125,4 +140,6 @@ export const COLLECTIONS = {
   projects: "projects",
   teams: "teams",
   sandboxCardLedger: "sandbox_card_ledger",
+  chainTransactions: "chain_transactions",
+  walletLimits: "wallet_limits",
 } as const;

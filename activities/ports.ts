@@ -2,15 +2,44 @@ import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
 import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
 
+/** What a rail is like (decisions.md section 6). */
+export interface RailCapabilities {
+  /** `eventual`: what was sent is final only later, and its end is waited for. */
+  readonly finality: "instant" | "eventual";
+  /** Whether a settled payment can be given back. */
+  readonly reversible: boolean;
+}
+
+/** What a rail holds for an agent. Unreadable is not zero. */
+export type RailBalance =
+  | { readonly kind: "cents"; readonly cents: number }
+  /** This rail holds nothing for agents. */
+  | { readonly kind: "none" }
+  | { readonly kind: "unreadable" };
+
+/** Whether the service can still spend for the agent on this rail. */
+export type Detachment = "detached" | "pending";
+
 /**
- * A payment rail (decisions.md section 6). A call that ends without an answer throws: then nothing is known, and the
- * caller asks again, with the same transaction id.
+ * A payment rail (decisions.md section 6): embedded, or somebody's service. A call that ends without an answer throws:
+ * then nothing is known, and the caller asks again, with the same transaction id.
  */
 export interface RailPort {
-  /** Sends a payment. At most one effect for a transaction id, however often and by whomever it is called. */
+  readonly capabilities: RailCapabilities;
+  /**
+   * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that
+   * does not promise that by itself records its intent first, and asks what became of it after.
+   */
   send(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
-  /** What has become of a payment that was sent; null when the rail has never heard of it. */
+  /** What has become of a payment that was sent; null when the rail has never heard of it. Has no effect. */
   query(payment: Payment): Promise<RailOutcome | null>;
+  /** Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. */
+  settle(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome | null>;
+  /** Gives a settled payment back; `not_reversible` where the rail has no way to. Once, however often it is called. */
+  reverse(payment: Payment): Promise<RailOutcome | "not_reversible">;
+  balance(profile: AgentProfile): Promise<RailBalance>;
+  /** Gives up the service's own right to spend for the agent, for good. May be repeated until it is `detached`. */
+  detach(profile: AgentProfile): Promise<Detachment>;
 }
 
 export type Rails = Readonly<Record<Rail, RailPort>>;

@@ -73,15 +73,24 @@ export interface Payment {
   readonly revision: number;
 }
 
+/** A payment's trace on a chain; known as soon as its transaction is recorded. */
+export interface OnChain {
+  readonly txHash: string;
+  /** CAIP-2, `eip155:<chain id>`. */
+  readonly chainCaip2: string;
+}
+
+/** Why a rail did not pay. */
+export interface RailFailure {
+  readonly code: "CARD_DECLINED" | "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE";
+  readonly reason: string;
+}
+
 /** What a rail says has become of a payment (decisions.md section 6). */
 export type RailOutcome =
-  | { readonly status: "settled"; readonly final: boolean }
-  | { readonly status: "pending" }
-  | {
-      readonly status: "failed";
-      readonly code: "CARD_DECLINED" | "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE";
-      readonly reason: string;
-    }
+  | { readonly status: "settled"; readonly final: boolean; readonly onChain?: OnChain }
+  | { readonly status: "pending"; readonly onChain?: OnChain }
+  | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
   | { readonly status: "reversed" };
 
 /** Where a payment's money is: every level's totals follow from this and from nothing else. */
@@ -98,9 +107,9 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
   if (payment.phase !== "sending" && payment.phase !== "following") return payment;
   switch (outcome.status) {
     case "pending":
-      return payment.phase === "sending" ? onRail(payment, { phase: "following" }) : payment;
+      return payment.phase === "sending" ? onRail(payment, { phase: "following", ...traceOf(outcome) }) : payment;
     case "settled":
-      return settled(payment, outcome.final);
+      return settled(payment, outcome);
     case "failed":
       return payment.status === "pending" ? failed(payment, outcome, now) : payment;
     case "reversed":
@@ -108,11 +117,15 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
   }
 }
 
-function settled(payment: Payment, final: boolean): Payment {
-  const phase = final ? "done" : "following";
+function settled(payment: Payment, outcome: Extract<RailOutcome, { status: "settled" }>): Payment {
+  const phase = outcome.final ? "done" : "following";
   if (payment.status === "approved" && payment.phase === phase) return payment;
-  return onRail(payment, { status: "approved", phase, approval: resolve(payment, "approved") });
+  const approval = resolve(payment, "approved");
+  return onRail(payment, { status: "approved", phase, approval, ...traceOf(outcome) });
 }
+
+const traceOf = ({ onChain }: { readonly onChain?: OnChain }): Partial<Payment> =>
+  onChain === undefined ? {} : { onChainTxHash: onChain.txHash, chainCaip2: onChain.chainCaip2 };
 
 function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "failed" }>, now: number): Payment {
   return onRail(payment, {
@@ -121,6 +134,7 @@ function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "faile
     denial: { code: outcome.code, reason: outcome.reason, details: null },
     deniedAt: now,
     approval: resolve(payment, "failed"),
+    ...traceOf(outcome),
   });
 }
 

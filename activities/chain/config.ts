@@ -1,0 +1,42 @@
+import type { Address, Hex } from "viem";
+
+/** What a transaction offers for its gas, in wei. */
+export interface Fees {
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** A chain, and what of ours is on it. */
+export interface ChainPlace {
+  readonly rpcUrl: string;
+  readonly chainId: number;
+  readonly token: Address;
+  readonly tokenDecimals: number;
+  readonly factory: Address;
+  /** Blocks that a transaction must be in or under before it counts; 1: it is in the newest. */
+  readonly confirmations: number;
+  /** How often the chain is asked while somebody waits for a block. */
+  readonly pollMs: number;
+  /** Null: as the chain suggests. On a local chain they are fixed, so that what was signed stays good on a fresh one. */
+  readonly fixedFees: Fees | null;
+}
+
+/** A transaction as it is to be signed: EIP-1559, without value. */
+export interface UnsignedTransaction {
+  readonly chainId: number;
+  readonly nonce: number;
+  readonly to: Address;
+  readonly data: Hex;
+  readonly gas: bigint;
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** The service's key on a chain; a key in this process, or later one that a KMS holds. */
+export interface Signer {
+  readonly address: Address;
+  /** The raw transaction, ready to be sent. The same input may give other bytes; only what is recorded is sent. */
+  sign(transaction: UnsignedTransaction): Promise<Hex>;
+}
+
+export const caip2Of = (chainId: number): string => `eip155:${String(chainId)}`;

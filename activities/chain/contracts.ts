@@ -1,0 +1,104 @@
+import {
+  type Address,
+  concatHex,
+  encodeDeployData,
+  encodeFunctionData,
+  getCreate2Address,
+  type Hex,
+  keccak256,
+  toBytes,
+  zeroHash,
+} from "viem";
+import {
+  agentWalletAbi,
+  agentWalletBytecode,
+  agentWalletFactoryAbi,
+  agentWalletFactoryBytecode,
+  sandboxUsdAbi,
+  sandboxUsdBytecode,
+} from "../../contracts/artifacts/index.ts";
+
+export { agentWalletAbi };
+
+/** The well-known CREATE2 deployer: calldata is a salt and an init code. It stands on most chains, and in anvil. */
+const CREATE2_DEPLOYER: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
+
+/** Gas that a call may use; what it does not use costs nothing. docs/contracts.md has what was measured. */
+export const GAS = {
+  deployContract: 4_000_000n,
+  deployWallet: 2_500_000n,
+  setLimit: 200_000n,
+  spend: 300_000n,
+  detach: 150_000n,
+  mint: 200_000n,
+} as const;
+
+/** A contract of ours that is deployed once, at an address that follows from its init code. */
+export interface Deployment {
+  readonly address: Address;
+  readonly to: Address;
+  readonly data: Hex;
+}
+
+function deployment(initCode: Hex): Deployment {
+  const address = getCreate2Address({ from: CREATE2_DEPLOYER, salt: zeroHash, bytecode: initCode });
+  return { address, to: CREATE2_DEPLOYER, data: concatHex([zeroHash, initCode]) };
+}
+
+export const factoryDeployment = (): Deployment => deployment(agentWalletFactoryBytecode);
+
+/** Test money, which the minter makes. */
+export const sandboxTokenDeployment = (minter: Address): Deployment =>
+  deployment(encodeDeployData({ abi: sandboxUsdAbi, bytecode: sandboxUsdBytecode, args: [minter] }));
+
+/** What an agent's wallet's address follows from. */
+export interface WalletOrigin {
+  readonly factory: Address;
+  readonly owner: Address;
+  readonly spender: Address;
+  readonly agentId: string;
+}
+
+const saltOf = (agentId: string): Hex => keccak256(toBytes(agentId));
+
+/** An agent's wallet's address, whether it is deployed or not. */
+export function walletAddress({ agentId, factory, owner, spender }: WalletOrigin): Address {
+  const args = [owner, spender] as const;
+  const bytecode = encodeDeployData({ abi: agentWalletAbi, bytecode: agentWalletBytecode, args });
+  return getCreate2Address({ from: factory, salt: saltOf(agentId), bytecode });
+}
+
+export const deployWalletData = ({ agentId, owner, spender }: WalletOrigin): Hex =>
+  encodeFunctionData({
+    abi: agentWalletFactoryAbi,
+    functionName: "deploy",
+    args: [owner, spender, saltOf(agentId)],
+  });
+
+/** A payment's id on the chain. */
+export const paymentIdOf = (transactionId: string): Hex => keccak256(toBytes(transactionId));
+
+export interface Spend {
+  readonly transactionId: string;
+  readonly token: Address;
+  readonly to: Address;
+  readonly units: bigint;
+}
+
+export const spendArguments = ({ to, token, transactionId, units }: Spend) =>
+  [paymentIdOf(transactionId), token, to, units] as const;
+
+export const spendData = (spend: Spend): Hex =>
+  encodeFunctionData({ abi: agentWalletAbi, functionName: "spend", args: spendArguments(spend) });
+
+export const setLimitData = (token: Address, cap: bigint, periodSeconds: number): Hex =>
+  encodeFunctionData({
+    abi: agentWalletAbi,
+    functionName: "setLimit",
+    args: [token, cap, BigInt(periodSeconds)],
+  });
+
+export const detachData = (): Hex => encodeFunctionData({ abi: agentWalletAbi, functionName: "detach" });
+
+export const mintData = (to: Address, units: bigint): Hex =>
+  encodeFunctionData({ abi: sandboxUsdAbi, functionName: "mint", args: [to, units] });

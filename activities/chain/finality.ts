@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Address } from "viem";
+import type { RecordedTransaction } from "./outbox.ts";
+import type { ChainRpc, Receipt } from "./rpc.ts";
+
+interface Waiting {
+  readonly transaction: RecordedTransaction;
+  readonly until: number;
+  readonly resolve: (receipt: Receipt | null) => void;
+}
+
+export interface FinalityDependencies {
+  readonly rpc: ChainRpc;
+  readonly from: Address;
+  readonly pollMs: number;
+}
+
+/**
+ * Tells when transactions are confirmed. Each nonce is signed once, so an account's nonce in a block says which of its
+ * transactions are in the chain up to there: one question for all who wait, and a receipt for each that is there.
+ */
+export class Finality {
+  readonly #dependencies: FinalityDependencies;
+  #waiting: Waiting[] = [];
+  #polling = false;
+
+  constructor(dependencies: FinalityDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** How each of these stands now, in their order; null: it has not the confirmations that it needs. */
+  async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
+    if (transactions.length === 0) return [];
+    const { from, rpc } = this.#dependencies;
+    const confirmed = await rpc.confirmedNonce(from);
+    return Promise.all(
+      transactions.map(({ hash, nonce }) => (nonce < confirmed ? rpc.receipt(hash) : Promise.resolve(null))),
+    );
+  }
+
+  /** A transaction's receipt once it is confirmed; null when that takes longer, or the chain does not answer meanwhile. */
+  wait(transaction: RecordedTransaction, withinMs: number): Promise<Receipt | null> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ transaction, until: performance.now() + withinMs, resolve });
+      if (!this.#polling) void this.#poll();
+    });
+  }
+
+  async #poll(): Promise<void> {
+    this.#polling = true;
+    while (this.#waiting.length > 0) {
+      const asked = this.#waiting;
+      const receipts = await this.now(asked.map(({ transaction }) => transaction)).catch(() => null);
+      this.#answer(asked, receipts);
+      if (this.#waiting.length > 0) await sleep(this.#dependencies.pollMs);
+    }
+    this.#polling = false;
+  }
+
+  #answer(asked: readonly Waiting[], receipts: readonly (Receipt | null)[] | null): void {
+    const now = performance.now();
+    const stays = asked.filter((waiting, index) => {
+      const receipt = receipts?.[index] ?? null;
+      if (receipt === null && now < waiting.until) return true;
+      waiting.resolve(receipt);
+      return false;
+    });
+    // Whoever came while the chain was asked stands behind them.
+    this.#waiting = [...stays, ...this.#waiting.slice(asked.length)];
+  }
+}

@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Address } from "viem";
+import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
+import type { ChainRpc } from "./rpc.ts";
+
+/** Transactions that are sent again in one round at the most; they go lowest nonce first. */
+const RESENT_PER_ROUND_MAX = 200;
+
+export interface KeeperDependencies {
+  readonly rpc: ChainRpc;
+  readonly outbox: ChainOutbox;
+  readonly from: Address;
+  /** How often the chain is looked at. */
+  readonly everyMs: number;
+  /** What is younger is on its way by whoever recorded it. */
+  readonly resendAfterMs: number;
+  readonly clock: () => Date;
+  /** Done before anything is sent again; on the local chain, which may be a fresh one: gas, and the time it was. */
+  readonly prepare: (first: RecordedTransaction) => Promise<void>;
+  /** Told of what an operator should know. */
+  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+/**
+ * Sees to it that what is recorded is in the chain. Looks at the account's nonce there: every recorded transaction from
+ * it on is missing, whether it was never sent, dropped, taken back by a reorganization, or lost with the blocks of a chain
+ * that was killed; and is sent again as it was signed, so with the same hash and never to a second effect. Every process
+ * has one; several at once do no harm.
+ */
+export class Keeper {
+  readonly #dependencies: KeeperDependencies;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(dependencies: KeeperDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
+  async round(): Promise<number> {
+    const { clock, from, onTrouble, outbox, prepare, resendAfterMs, rpc } = this.#dependencies;
+    await rpc.check();
+    const mined = await rpc.nonceAt(from, "latest");
+    const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
+    const [first] = missing;
+    if (first === undefined) return 0;
+    const late = clock().getTime() - resendAfterMs;
+    if (first.createdAt.getTime() > late) return 0;
+    if (first.nonce > mined) onTrouble("a nonce of the service's key is missing", { nonce: mined });
+    await prepare(first);
+    const objections: string[] = [];
+    for (const { raw } of missing) {
+      const objection = await rpc.send(raw);
+      if (objection !== null) objections.push(objection);
+    }
+    const { hash, nonce } = first;
+    const details = { hash, nonce, sent: missing.length, objections: [...new Set(objections)] };
+    onTrouble("transactions that the chain did not have were sent again", details);
+    return missing.length;
+  }
+
+  async #run(): Promise<void> {
+    const { everyMs, onTrouble } = this.#dependencies;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        await this.round();
+      } catch (error) {
+        onTrouble("the chain could not be looked after", {
+          error: error instanceof Error ? error.message : String(error),
+        });
+      }
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import {
+  type Address,
+  BaseError,
+  createPublicClient,
+  erc20Abi,
+  type Hash,
+  type Hex,
+  http,
+  type PublicClient,
+  TransactionReceiptNotFoundError,
+} from "viem";
+import { within } from "../within.ts";
+import type { ChainPlace, Fees } from "./config.ts";
+
+/** One call to the chain; what takes longer is no answer. */
+const CALL_MS = 2_000;
+/** Calls of one moment go in one HTTP request, so many at the most. */
+const CALLS_PER_REQUEST_MAX = 100;
+/** How long fees may be out of date. */
+const FEES_KEPT_MS = 2_000;
+/** Room for the base fee to rise before a transaction is mined: it can double in six full blocks. */
+const BASE_FEE_FACTOR = 3n;
+
+/**
+ * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
+ * and failures of activities stand in histories.
+ */
+export class ChainUnreachable extends Error {
+  override readonly name = "ChainUnreachable";
+}
+
+/** Somebody else's chain answers under the configured address. */
+export class WrongChain extends Error {
+  override readonly name = "WrongChain";
+}
+
+/** The chain at one block. */
+export interface Head {
+  readonly blockNumber: bigint;
+}
+
+export interface Receipt {
+  readonly succeeded: boolean;
+  readonly blockNumber: bigint;
+}
+
+/** The few questions that are asked of a chain, each bounded in time. Throws `ChainUnreachable` where one has no answer. */
+export class ChainRpc {
+  readonly client: PublicClient;
+  readonly #place: ChainPlace;
+  #fees: { readonly fees: Promise<Fees>; readonly until: number } | null = null;
+  #checked: Promise<void> | null = null;
+
+  constructor(place: ChainPlace) {
+    this.#place = place;
+    const transport = http(place.rpcUrl, {
+      batch: { batchSize: CALLS_PER_REQUEST_MAX },
+      retryCount: 0,
+      timeout: CALL_MS,
+    });
+    this.client = createPublicClient({ transport, cacheTime: 0, pollingInterval: place.pollMs });
+  }
+
+  /** Asks once, and until it was answered, whether this is the chain that was configured; throws `WrongChain`. */
+  check(): Promise<void> {
+    this.#checked ??= this.#check().catch((error: unknown) => {
+      this.#checked = null;
+      throw error;
+    });
+    return this.#checked;
+  }
+
+  async head(): Promise<Head> {
+    return { blockNumber: await this.answer(this.client.getBlockNumber()) };
+  }
+
+  /** How many transactions of an account are in the chain, as of a block, or now. */
+  nonceAt(address: Address, blockNumber: bigint | "latest"): Promise<number> {
+    const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
+    return this.answer(this.client.getTransactionCount({ address, ...at }));
+  }
+
+  /** How many transactions of an account have as many confirmations as the configuration asks for. */
+  async confirmedNonce(address: Address): Promise<number> {
+    const { confirmations } = this.#place;
+    if (confirmations === 1) return this.nonceAt(address, "latest");
+    const { blockNumber } = await this.head();
+    const deep = blockNumber - BigInt(confirmations - 1);
+    return deep < 0n ? 0 : this.nonceAt(address, deep);
+  }
+
+  /** The token balance of a wallet, in the token's units, as of a block, or now. */
+  balanceAt(wallet: Address, blockNumber: bigint | "latest"): Promise<bigint> {
+    const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
+    const read = { address: this.#place.token, abi: erc20Abi, functionName: "balanceOf" } as const;
+    return this.answer(this.client.readContract({ ...read, args: [wallet], ...at }));
+  }
+
+  async hasCode(address: Address): Promise<boolean> {
+    const code = await this.answer(this.client.getCode({ address }));
+    return code !== undefined && code !== "0x";
+  }
+
+  fees(): Promise<Fees> {
+    if (this.#place.fixedFees !== null) return Promise.resolve(this.#place.fixedFees);
+    const now = performance.now();
+    if (this.#fees !== null && now < this.#fees.until) return this.#fees.fees;
+    const fees = this.#readFees();
+    this.#fees = { fees, until: now + FEES_KEPT_MS };
+    fees.catch(() => {
+      this.#fees = null;
+    });
+    return fees;
+  }
+
+  /** What became of a transaction in the chain as it is now; null: it is not in it. */
+  async receipt(hash: Hash): Promise<Receipt | null> {
+    try {
+      const { blockNumber, status } = await within(CALL_MS, this.client.getTransactionReceipt({ hash }));
+      return { succeeded: status === "success", blockNumber };
+    } catch (error) {
+      if (error instanceof TransactionReceiptNotFoundError) return null;
+      throw unreachable(error);
+    }
+  }
+
+  /**
+   * Hands a signed transaction over. Whatever the chain says to it (it has it already, it is mined already, it can't
+   * pay for gas now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
+   */
+  async send(raw: Hex): Promise<string | null> {
+    try {
+      await within(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
+      return null;
+    } catch (error) {
+      return reasonOf(error);
+    }
+  }
+
+  /** Bounds a call that is made with `client` directly, and hides where it went. */
+  async answer<T>(call: Promise<T>): Promise<T> {
+    try {
+      return await within(CALL_MS, call);
+    } catch (error) {
+      throw unreachable(error);
+    }
+  }
+
+  async #readFees(): Promise<Fees> {
+    const [block, tip] = await Promise.all([
+      this.answer(this.client.getBlock()),
+      this.answer(this.client.estimateMaxPriorityFeePerGas()),
+    ]);
+    const base = block.baseFeePerGas ?? 0n;
+    return { maxFeePerGas: base * BASE_FEE_FACTOR + tip, maxPriorityFeePerGas: tip };
+  }
+
+  async #check(): Promise<void> {
+    const { chainId } = this.#place;
+    const found = await this.answer(this.client.getChainId());
+    if (found === chainId) return;
+    throw new WrongChain(`the chain at EVM_RPC_URL has the id ${String(found)}, not ${String(chainId)}`);
+  }
+}
+
+const unreachable = (error: unknown): ChainUnreachable =>
+  error instanceof ChainUnreachable ? error : new ChainUnreachable(`the chain did not answer: ${reasonOf(error)}`);
+
+/** The kind of an error and its first line. viem puts the URL on further lines, and in `cause`. */
+function reasonOf(error: unknown): string {
+  if (error instanceof BaseError) return `${error.name}: ${(error.shortMessage.split("\n")[0] ?? "").slice(0, 200)}`;
+  return error instanceof Error ? error.name : "unknown";
+}

@@ -1,0 +1,92 @@
+import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { ChainPlace } from "../../chain/config.ts";
+import { GAS, setLimitData } from "../../chain/contracts.ts";
+import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
+import { isTransaction } from "../../chain/outbox.ts";
+import { unitsOf } from "../../chain/units.ts";
+import type { AgentWallets, Wallet, WantedLimit } from "./wallets.ts";
+
+/** Limits of one wallet that go by while one is being set, at the most. */
+const ROUNDS_MAX = 20;
+
+/** The version of a limit that was raised for one payment: no policy's, so that it is set back. */
+const RAISED = 0;
+
+export interface LimitsDependencies {
+  readonly outbox: ChainOutbox;
+  readonly place: ChainPlace;
+  readonly wallets: AgentWallets;
+  /** Hands transactions that were recorded to the chain. */
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+}
+
+/**
+ * Mirrors policies into their wallets' limits on the chain. The limits of a wallet are numbered, and a number is recorded
+ * once, so they go on chain in one order whoever sets them; the last one is that of the newest policy.
+ */
+export class WalletLimits {
+  readonly #dependencies: LimitsDependencies;
+
+  constructor(dependencies: LimitsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Has an agent's policy mirrored; a wallet that was never used gets it when it is deployed. May be repeated. */
+  async mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void> {
+    const { wallets } = this.#dependencies;
+    const wallet = await wallets.of(agentId);
+    if (wallet === null) return;
+    // First this, then the look whether it is deployed: a deployment looks the other way round, so one sees the other.
+    await wallets.want(wallet, policy, policyVersion);
+    await this.converge(wallet);
+  }
+
+  /** Sets limits until the last one is the newest that is wanted. */
+  async converge(wallet: Wallet): Promise<void> {
+    const { broadcast, outbox, wallets } = this.#dependencies;
+    const deployed = (await outbox.find([deployPurpose(wallet)])).get(deployPurpose(wallet));
+    if (deployed === undefined || !isTransaction(deployed)) return;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const set = await outbox.under(limitPrefix(wallet));
+      const wanted = await wallets.wantedLimit(wallet);
+      const last = set.findLast(isTransaction);
+      if (last?.limitVersion === wanted.policyVersion) return;
+      const recorded = await outbox.record([this.#call(wallet, set.length + 1, wanted)]);
+      await broadcast(recorded.values());
+    }
+    throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+  }
+
+  /** The limit that a wallet is deployed with. */
+  async first(wallet: Wallet): Promise<Call> {
+    return this.#call(wallet, 1, await this.#dependencies.wallets.wantedLimit(wallet));
+  }
+
+  /** A limit under which so much more can be spent now, whatever the policy says by now; `converge` sets it back. */
+  async raised(wallet: Wallet, capCents: number): Promise<Call> {
+    const { outbox, wallets } = this.#dependencies;
+    const [set, wanted] = await Promise.all([
+      outbox.under(limitPrefix(wallet)),
+      wallets.wantedLimit(wallet),
+    ]);
+    const limit = { ...wanted, capCents: Math.max(capCents, wanted.capCents), policyVersion: RAISED };
+    return this.#call(wallet, set.length + 1, limit);
+  }
+
+  #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: WantedLimit): Call {
+    const { token, tokenDecimals } = this.#dependencies.place;
+    return {
+      kind: "call",
+      purpose: `${limitPrefix(wallet)}${String(number)}`,
+      wallet: wallet.address,
+      to: wallet.address,
+      data: setLimitData(token, unitsOf(capCents, tokenDecimals), periodSeconds),
+      gas: GAS.setLimit,
+      limitVersion: policyVersion,
+    };
+  }
+}
+
+const limitPrefix = ({ address }: Wallet): string => `limit/${address}/`;
+export const firstLimitPurpose = (wallet: Wallet): string => `${limitPrefix(wallet)}1`;
+export const deployPurpose = ({ address }: Wallet): string => `deploy/${address}`;
