@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
+import {ERC3009} from "@openzeppelin/contracts/token/ERC20/extensions/draft-ERC3009.sol";
+import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Permit.sol";
+
+/// @title Test money, worth nothing
+/// @notice UNAUDITED. Stands in for USDC where no real money is meant: 6 decimals, EIP-3009 authorizations (EIP-712 domain
+/// "Sandbox USD", version "1"), EIP-2612 permits. Its minter makes as much of it as it likes.
+contract SandboxUSD is ERC3009, ERC20Permit {
+    /// @notice The only one who may mint.
+    address public immutable minter;
+
+    error NotMinter(address caller);
+
+    constructor(address minter_) ERC20("Sandbox USD", "sUSD") ERC20Permit("Sandbox USD") {
+        minter = minter_;
+    }
+
+    function mint(address to, uint256 amount) external {
+        require(msg.sender == minter, NotMinter(msg.sender));
+        _mint(to, amount);
+    }
+
+    function decimals() public pure override returns (uint8) {
+        return 6;
+    }
+}
