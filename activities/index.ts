@@ -4,17 +4,24 @@ import { settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { createPaymentEffects, type EffectDependencies } from "./effects.ts";
 import { provisionOrganization } from "./organizations.ts";
-import type { AgentGateway } from "./ports.ts";
+import type { AgentGateway, LimitMirror } from "./ports.ts";
 import type { Activities } from "./types.ts";
 
 export interface ActivityDependencies extends EffectDependencies {
   readonly agents: AgentGateway;
   readonly db: Db;
+  readonly limits: LimitMirror;
 }
+
+/**
+ * How long one look after a payment waits for its end on the rail. Well below the activity's own bound; the workflow looks
+ * again.
+ */
+const SETTLE_MS = 8_000;
 
 /** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
-  const { agents, clock, db, projections, rails } = dependencies;
+  const { agents, clock, db, limits, projections, rails } = dependencies;
   const effects = createPaymentEffects(dependencies);
 
   async function confirm(
@@ -48,7 +55,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
     },
 
     async followPayment({ profile, payment }) {
-      const result = await rails[payment.request.rail].query(payment);
+      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS);
       if (result === null) return payment;
       const at = clock().getTime();
       const followed = settle(payment, result, at);
@@ -57,6 +64,8 @@ export function createActivities(dependencies: ActivityDependencies): Activities
       await confirm(profile, followed, { result, at });
       return followed;
     },
+
+    mirrorLimits: ({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion),
 
     provisionOrganization: (input) => provisionOrganization(db, input, clock()),
   };

@@ -1,5 +1,6 @@
 import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
+import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
 
 /** What a rail is like (decisions.md section 6). */
@@ -55,6 +56,11 @@ export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   tellApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
+}
+
+/** Keeps the limits of agents' wallets on the chain as their policies are. May be repeated. */
+export interface LimitMirror {
+  mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void>;
 }
 
 /** The way to an agent's actor. */

@@ -1,4 +1,5 @@
 import type { Payment } from "../src/domain/agent/payment.ts";
+import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
@@ -15,6 +16,8 @@ export interface Activities {
   executeApproved(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /** Asks the rail what has become of a payment; writes down and tells the actor what is new. */
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
+  /** Has the agent's policy mirrored into the limit of its wallet on the chain; nothing where it has none. */
+  mirrorLimits(input: { agentId: string; policy: BudgetPolicy; policyVersion: number }): Promise<void>;
   /** Creates the organization's default project and team, and marks it ready. */
   provisionOrganization(input: OrganizationInput): Promise<void>;
 }

@@ -3,6 +3,8 @@ import { createPaymentEffects } from "../activities/effects.ts";
 import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { unavailableRail } from "../activities/rails/unavailable.ts";
+import type { Wallets } from "../activities/rails/wallet/index.ts";
+import type { LimitMirror } from "../activities/ports.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
@@ -15,12 +17,16 @@ export interface Core {
   readonly mailboxes: AgentMailboxes;
   readonly effectDependencies: EffectDependencies;
   readonly effects: PaymentEffects;
+  /** Null where no chain is set up. */
+  readonly wallets: Wallets | null;
+  readonly limits: LimitMirror;
 }
 
 export interface CoreOptions {
   readonly connections: Connections;
   readonly logger: Logger;
   readonly clock: () => Date;
+  readonly wallets: Wallets | null;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
@@ -29,13 +35,13 @@ export interface CoreOptions {
 const CONFIRM_AFTER_MS = 5_000;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
-  const { clock, connections, logger, decorateEffects = (plain) => plain } = options;
+  const { clock, connections, logger, decorateEffects = (plain) => plain, wallets } = options;
   const { db, temporal } = connections;
   await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db)]);
   const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
   const projections = new MongoProjections(db);
   const effectDependencies = decorateEffects({
-    rails: { card: new CardSandbox(db, clock), wallet: unavailableRail },
+    rails: { card: new CardSandbox(db, clock), wallet: wallets?.rail ?? unavailableRail },
     projections,
     workflows: actors,
     clock,
@@ -46,5 +52,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     confirmAfterMs: CONFIRM_AFTER_MS,
     onError: (message, error) => logger.warn({ err: error }, message),
   });
-  return { actors, mailboxes, effectDependencies, effects: createPaymentEffects(effectDependencies) };
+  const effects = createPaymentEffects(effectDependencies);
+  const limits = wallets?.limits ?? { mirror: () => Promise.resolve() };
+  return { actors, mailboxes, effectDependencies, effects, wallets, limits };
 }

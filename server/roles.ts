@@ -7,6 +7,7 @@ import type { Counts } from "./limits/counts.ts";
 import { MemoryCounts } from "./limits/memory-counts.ts";
 import { MongoCounts } from "./limits/mongo-counts.ts";
 import type { Logger } from "./logger.ts";
+import { startWallets } from "./chain.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
@@ -30,6 +31,8 @@ export interface RoleOptions {
   readonly mcpUrl: string;
   readonly logger: Logger;
   readonly clock: () => Date;
+  /** For what only some set-ups need, such as a chain's settings. */
+  readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
@@ -55,10 +58,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const connections = await connect(addresses);
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
+  const { db } = connections;
+  const { evmRpcUrl: rpcUrl } = addresses;
+  const wallets = await startWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   const core = await createCore({
     connections,
     logger,
     clock,
+    wallets,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
   const worker = roles.worker ? await runWorker(options, connections, core) : null;
@@ -70,6 +77,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     async stop() {
       await service?.drain();
       await worker?.stop();
+      await wallets?.stop();
       await connections.close();
     },
   };

@@ -58,7 +58,12 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     namespace,
     taskQueue,
     workflowBundle: await bundleWorkflows(logger),
-    activities: createActivities({ ...core.effectDependencies, agents: core.mailboxes, db: connections.db }),
+    activities: createActivities({
+      ...core.effectDependencies,
+      agents: core.mailboxes,
+      db: connections.db,
+      limits: core.limits,
+    }),
     shutdownGraceTime: "5 seconds",
   });
   const run = worker.run();

@@ -31,10 +31,13 @@ export const submit = defineUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBM
 export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
 export const budgetQuery = defineQuery<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY);
 
+/** Among what is being swept: the wallet's limits. */
+const LIMITS = "limits";
+
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
-const { carryOutPayment, writeAgentSummary } = proxyActivities<Activities>({
+const { carryOutPayment, mirrorLimits, writeAgentSummary } = proxyActivities<Activities>({
   startToCloseTimeout: "20 seconds",
   // One that does not succeed by then makes room for the others, and is taken up again in its turn.
   scheduleToCloseTimeout: "2 minutes",
@@ -62,7 +65,7 @@ export async function agent(input: AgentInput): Promise<void> {
 class AgentActor {
   readonly state: AgentState;
   readonly #settings: AgentInput["settings"];
-  /** What is being swept in this run: transaction ids, and "" for the agent's own record. */
+  /** What is being swept in this run: transaction ids, "" for the agent's own record, and the wallet's limits. */
   readonly #sweeping = new Set<string>();
 
   constructor(input: AgentInput) {
@@ -122,11 +125,15 @@ class AgentActor {
   async seeEffectsThrough(): Promise<void> {
     const rollOver = () => this.#rollOverDue();
     while (!rollOver()) {
-      await condition(() => rollOver() || this.#nextDueAt() < Infinity);
+      await condition(() => rollOver() || this.#limitsUnmirrored() || this.#nextDueAt() < Infinity);
       if (rollOver()) return;
+      if (this.#limitsUnmirrored()) {
+        this.#sweep(LIMITS, () => this.#mirrorLimits());
+        continue;
+      }
       const dueAt = this.#nextDueAt();
       // What was due before and could not be swept yet does not wait for the timer of something newer.
-      const sooner = () => this.#nextDueAt() < dueAt;
+      const sooner = () => this.#limitsUnmirrored() || this.#nextDueAt() < dueAt;
       await condition(() => rollOver() || sooner(), Math.max(1, dueAt - Date.now()));
       if (!rollOver()) this.#sweepDue(Date.now());
     }
@@ -149,6 +156,13 @@ class AgentActor {
 
   #summaryUnswept(): boolean {
     return this.state.confirmedRevision < this.state.revision && !this.#sweeping.has("");
+  }
+
+  /** A changed policy is mirrored at once, and beside the payments: none of them waits for it. */
+  #limitsUnmirrored(): boolean {
+    const { mirroredPolicyVersion = 0, policyVersion } = this.state;
+    const mirrors = this.#settings.mirrorsLimits === true;
+    return mirrors && mirroredPolicyVersion < policyVersion && !this.#sweeping.has(LIMITS);
   }
 
   /** When the oldest unconfirmed change is due: one timer for the whole actor, whatever the load. */
@@ -187,6 +201,12 @@ class AgentActor {
     });
     const { transactionId, revision, outcome } = done;
     handle(this.state, { kind: "confirm", transactionId, revision, outcome }, Date.now());
+  }
+
+  async #mirrorLimits(): Promise<void> {
+    const { policy, policyVersion, profile } = this.state;
+    await mirrorLimits({ agentId: profile.agentId, policy, policyVersion });
+    handle(this.state, { kind: "confirm_limits", policyVersion }, Date.now());
   }
 
   async #writeSummary(): Promise<void> {

@@ -11,11 +11,11 @@ import {
 } from "viem";
 import {
   agentWalletAbi,
-  agentWalletBytecode,
+  agentWalletArtifact,
   agentWalletFactoryAbi,
-  agentWalletFactoryBytecode,
-  sandboxUsdAbi,
-  sandboxUsdBytecode,
+  agentWalletFactoryArtifact,
+  sandboxUSDAbi,
+  sandboxUSDArtifact,
 } from "../../contracts/artifacts/index.ts";
 
 export { agentWalletAbi };
@@ -45,11 +45,11 @@ function deployment(initCode: Hex): Deployment {
   return { address, to: CREATE2_DEPLOYER, data: concatHex([zeroHash, initCode]) };
 }
 
-export const factoryDeployment = (): Deployment => deployment(agentWalletFactoryBytecode);
+export const factoryDeployment = (): Deployment => deployment(agentWalletFactoryArtifact.bytecode);
 
 /** Test money, which the minter makes. */
 export const sandboxTokenDeployment = (minter: Address): Deployment =>
-  deployment(encodeDeployData({ abi: sandboxUsdAbi, bytecode: sandboxUsdBytecode, args: [minter] }));
+  deployment(encodeDeployData({ abi: sandboxUSDAbi, bytecode: sandboxUSDArtifact.bytecode, args: [minter] }));
 
 /** What an agent's wallet's address follows from. */
 export interface WalletOrigin {
@@ -64,7 +64,7 @@ const saltOf = (agentId: string): Hex => keccak256(toBytes(agentId));
 /** An agent's wallet's address, whether it is deployed or not. */
 export function walletAddress({ agentId, factory, owner, spender }: WalletOrigin): Address {
   const args = [owner, spender] as const;
-  const bytecode = encodeDeployData({ abi: agentWalletAbi, bytecode: agentWalletBytecode, args });
+  const bytecode = encodeDeployData({ abi: agentWalletAbi, bytecode: agentWalletArtifact.bytecode, args });
   return getCreate2Address({ from: factory, salt: saltOf(agentId), bytecode });
 }
 
@@ -101,4 +101,4 @@ export const setLimitData = (token: Address, cap: bigint, periodSeconds: number)
 export const detachData = (): Hex => encodeFunctionData({ abi: agentWalletAbi, functionName: "detach" });
 
 export const mintData = (to: Address, units: bigint): Hex =>
-  encodeFunctionData({ abi: sandboxUsdAbi, functionName: "mint", args: [to, units] });
+  encodeFunctionData({ abi: sandboxUSDAbi, functionName: "mint", args: [to, units] });

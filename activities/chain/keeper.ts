@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
-import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
+import type { ChainOutbox } from "./outbox.ts";
 import type { ChainRpc } from "./rpc.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
@@ -15,8 +15,10 @@ export interface KeeperDependencies {
   /** What is younger is on its way by whoever recorded it. */
   readonly resendAfterMs: number;
   readonly clock: () => Date;
-  /** Done before anything is sent again; on the local chain, which may be a fresh one: gas, and the time it was. */
-  readonly prepare: (first: RecordedTransaction) => Promise<void>;
+  /** Done at every look; on a test chain: what it needs besides. */
+  readonly everyLook: () => Promise<void>;
+  /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
+  readonly beforeResending: () => Promise<void>;
   /** Told of what an operator should know. */
   readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
@@ -47,8 +49,9 @@ export class Keeper {
 
   /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
   async round(): Promise<number> {
-    const { clock, from, onTrouble, outbox, prepare, resendAfterMs, rpc } = this.#dependencies;
+    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc } = this.#dependencies;
     await rpc.check();
+    await everyLook();
     const mined = await rpc.nonceAt(from, "latest");
     const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
     const [first] = missing;
@@ -56,7 +59,7 @@ export class Keeper {
     const late = clock().getTime() - resendAfterMs;
     if (first.createdAt.getTime() > late) return 0;
     if (first.nonce > mined) onTrouble("a nonce of the service's key is missing", { nonce: mined });
-    await prepare(first);
+    await beforeResending();
     const objections: string[] = [];
     for (const { raw } of missing) {
       const objection = await rpc.send(raw);

@@ -107,7 +107,7 @@ export class ChainOutbox {
   }
 
   static async ensureIndexes(db: Db): Promise<void> {
-    const numbered = { nonce: { $type: "number" } } as const;
+    const numbered = { nonce: { $gte: 0 } } as const;
     await db.collection(COLLECTIONS.chainTransactions).createIndexes([
       { key: { chain: 1, from: 1, nonce: 1 }, unique: true, partialFilterExpression: numbered },
       { key: { wallet: 1, nonce: 1 } },
@@ -207,7 +207,7 @@ export class ChainOutbox {
   /** One more than the highest that is recorded; before the first, what the chain says. */
   async #nextNonce(): Promise<number> {
     if (this.#next !== null) return this.#next;
-    const own = { chain: this.#chain, from: this.#from, nonce: { $type: "number" as const } };
+    const own = { chain: this.#chain, from: this.#from, nonce: { $gte: 0 } };
     const [last] = await this.#collection.find(own).sort({ nonce: -1 }).limit(1).toArray();
     const highest = last?.nonce ?? null;
     return highest === null ? this.#dependencies.rpc.nonceAt(this.#from, "latest") : highest + 1;

@@ -3,7 +3,7 @@ import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { BulkWriter } from "../bulk-writer.ts";
 import { COLLECTIONS } from "../documents.ts";
-import type { Clock, RailPort } from "../ports.ts";
+import type { Clock, Detachment, RailBalance, RailPort } from "../ports.ts";
 
 /** Merchants at which the sandbox processor behaves specially (decisions.md section 6). */
 export const SANDBOX_MERCHANTS = {
@@ -43,6 +43,7 @@ const reversalId = (transactionId: string): string => `reversal/${transactionId}
  * transaction id: its entry's id is made of it, and the journaled insert is the effect. A decline makes no entry.
  */
 export class CardSandbox implements RailPort {
+  readonly capabilities = { finality: "instant", reversible: true } as const;
   readonly #ledger: Collection<CardLedgerDocument>;
   readonly #writes: BulkWriter<CardLedgerDocument>;
   readonly #clock: Clock;
@@ -74,7 +75,29 @@ export class CardSandbox implements RailPort {
       await this.#reverse(entry, entry.reversesAt);
       return { status: "reversed" };
     }
-    return this.#outcome(entry);
+    const reversal = await this.#ledger.findOne({ _id: reversalId(transactionId) });
+    return reversal === null ? this.#outcome(entry) : { status: "reversed" };
+  }
+
+  /** The processor settles by itself; there is nothing to do but to ask. */
+  settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
+    return this.query(payment);
+  }
+
+  async reverse({ request }: Payment): Promise<RailOutcome> {
+    const entry = await this.#ledger.findOne({ _id: captureId(request.transactionId) });
+    if (entry === null) throw new Error(`${request.transactionId} was never captured`);
+    await this.#reverse(entry, this.#clock());
+    return { status: "reversed" };
+  }
+
+  balance(): Promise<RailBalance> {
+    return Promise.resolve({ kind: "none" });
+  }
+
+  /** The card is the organization's, and an agent has no right of its own on it. */
+  detach(): Promise<Detachment> {
+    return Promise.resolve("detached");
   }
 
   #capture(profile: AgentProfile, payment: Payment): CardLedgerDocument {

@@ -10,6 +10,7 @@ export type KeyPurpose =
   | "refresh-token"
   | "set-up-token"
   | "invite-token"
+  | "chain-spender"
   | "check-value";
 
 const SALT = "agent-spending-control/1";

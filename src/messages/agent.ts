@@ -22,9 +22,15 @@ export interface AgentSettings {
   readonly sweepAfterSeconds: number;
   /** Rolls over to a new run at this history length, or when the server suggests it. */
   readonly rollOverAfterEvents: number;
+  /** Whether a changed policy is mirrored into the agent's wallet. Actors from before there were wallets do not. */
+  readonly mirrorsLimits?: boolean;
 }
 
-export const AGENT_SETTINGS: AgentSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 4_000 };
+export const AGENT_SETTINGS: AgentSettings = {
+  sweepAfterSeconds: 10,
+  rollOverAfterEvents: 4_000,
+  mirrorsLimits: true,
+};
 
 /** The one update of an agent's actor: a batch of commands, decided one after another in one workflow task. */
 export const SUBMIT_UPDATE = "submit";

@@ -31,7 +31,12 @@ const heldRail = (rail: RailPort): RailPort => ({
     await pass("after-approved-rail", payment);
     return outcome;
   },
+  capabilities: rail.capabilities,
   query: (payment) => rail.query(payment),
+  settle: (profile, payment, withinMs) => rail.settle(profile, payment, withinMs),
+  reverse: (payment) => rail.reverse(payment),
+  balance: (profile) => rail.balance(profile),
+  detach: (profile) => rail.detach(profile),
 });
 
 function decorateEffects(plain: EffectDependencies): EffectDependencies {

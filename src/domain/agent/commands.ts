@@ -20,6 +20,8 @@ export type AgentCommand =
       readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
     }
   | { readonly kind: "confirm_summary"; readonly revision: number }
+  /** The agent's wallet has been told of the policy of this version. */
+  | { readonly kind: "confirm_limits"; readonly policyVersion: number }
   | { readonly kind: "approve"; readonly transactionId: string; readonly by: Resolver }
   | {
       readonly kind: "deny";

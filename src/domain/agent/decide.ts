@@ -30,6 +30,8 @@ export function decide(state: AgentState, command: AgentCommand, now: number): D
       return decideConfirm(state, command);
     case "confirm_summary":
       return one({ type: "summary_confirmed", revision: command.revision }, { kind: "confirmed" });
+    case "confirm_limits":
+      return one({ type: "limits_mirrored", policyVersion: command.policyVersion }, { kind: "confirmed" });
     case "approve":
       return decideHeld(state, command.transactionId, now, (payment) =>
         approve(state, payment, command, now),

@@ -11,6 +11,7 @@ export type AgentEvent =
   | { readonly type: "payment_changed"; readonly payment: Payment }
   | { readonly type: "payment_confirmed"; readonly transactionId: string; readonly revision: number }
   | { readonly type: "summary_confirmed"; readonly revision: number }
+  | { readonly type: "limits_mirrored"; readonly policyVersion: number }
   | { readonly type: "policy_changed"; readonly policy: BudgetPolicy }
   | { readonly type: "lifecycle_changed"; readonly lifecycle: AgentLifecycle };
 
@@ -29,6 +30,9 @@ export function evolve(state: AgentState, event: AgentEvent, now: number): void 
       return confirmPayment(state, event.transactionId, event.revision);
     case "summary_confirmed":
       state.confirmedRevision = Math.max(state.confirmedRevision, Math.min(event.revision, state.revision));
+      return;
+    case "limits_mirrored":
+      state.mirroredPolicyVersion = Math.max(state.mirroredPolicyVersion ?? 0, event.policyVersion);
       return;
     case "policy_changed":
       state.policy = event.policy;

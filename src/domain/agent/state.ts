@@ -53,6 +53,8 @@ export interface AgentState {
   revision: number;
   confirmedRevision: number;
   updatedAt: number;
+  /** The policy that the agent's wallet mirrors. Its first one it gets when it is deployed. */
+  mirroredPolicyVersion?: number;
 }
 
 /** Idempotency keys remembered by the actor itself; older ones are looked up in the projection (design.md). */
@@ -82,6 +84,7 @@ export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, n
     revision: 1,
     confirmedRevision: 1,
     updatedAt: now,
+    mirroredPolicyVersion: 1,
   };
 }
 

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from "node:events";
-import type { Projections, RailPort } from "../../../activities/ports.ts";
+import type { Detachment, Projections, RailBalance, RailPort } from "../../../activities/ports.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 
@@ -10,6 +10,7 @@ export const SETTLED: RailOutcome = { status: "settled", final: true };
 
 /** A rail in memory: counts its calls, and takes each transaction once however often it is sent. */
 export class MemoryRail implements RailPort {
+  readonly capabilities = { finality: "instant", reversible: true } as const;
   readonly sent: string[] = [];
   readonly queried: string[] = [];
   /** Cents taken, by transaction. */
@@ -32,6 +33,22 @@ export class MemoryRail implements RailPort {
   async query(payment: Payment): Promise<RailOutcome | null> {
     this.queried.push(payment.request.transactionId);
     return this.#answer(payment);
+  }
+
+  settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
+    return this.query(payment);
+  }
+
+  reverse(): Promise<"not_reversible"> {
+    return Promise.resolve("not_reversible");
+  }
+
+  balance(): Promise<RailBalance> {
+    return Promise.resolve({ kind: "none" });
+  }
+
+  detach(): Promise<Detachment> {
+    return Promise.resolve("detached");
   }
 
   /** Waits for the next call of any payment. */

@@ -1,0 +1,131 @@
+import { type Address, type Hex, numberToHex } from "viem";
+import { z } from "zod";
+import type { ChainPlace, Signer } from "./config.ts";
+import { type Deployment, factoryDeployment, GAS, mintData, sandboxTokenDeployment } from "./contracts.ts";
+import type { Finality } from "./finality.ts";
+import { type Call, type ChainOutbox, isTransaction, type Recorded, type RecordedTransaction } from "./outbox.ts";
+import type { ChainRpc } from "./rpc.ts";
+import { unitsOf } from "./units.ts";
+
+/** The chain id of a local test chain, and of nothing else. */
+export const SANDBOX_CHAIN_ID = 31_337;
+export const SANDBOX_TOKEN_DECIMALS = 6;
+
+/**
+ * The demo owner of every wallet on the local chain: the first account of the well-known test mnemonic ("test test … junk"),
+ * whose key everybody knows. So the tour needs no key, and whoever tries the service can withdraw.
+ */
+export const DEMO_OWNER: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+
+/** Fees on a local chain: above what its base fee can be, also where a fresh one has to mine all of it again. */
+export const SANDBOX_FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n } as const;
+
+/** A million ether, of no worth. */
+const GAS_MONEY = 10n ** 24n;
+const MINED_MS = 4_000;
+
+export interface SandboxDependencies {
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  readonly outbox: ChainOutbox;
+  readonly finality: Finality;
+  readonly signer: Signer;
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+}
+
+/** What only a local test chain has: gas for nothing, contracts that the service deploys itself, money that it mints. */
+export class ChainSandbox {
+  readonly #dependencies: SandboxDependencies;
+  #prepared: Promise<void> | null = null;
+
+  constructor(dependencies: SandboxDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Gives the service's key gas. The balance is set, not sent: nobody else's key is needed. */
+  async giveGas(): Promise<void> {
+    const { place, signer } = this.#dependencies;
+    await rpcCall(place.rpcUrl, "anvil_setBalance", [signer.address, numberToHex(GAS_MONEY)]);
+  }
+
+  /**
+   * Deploys the factory and the test token where they are missing, and waits until they are there. Done once; what a
+   * killed chain has lost is sent again like everything else.
+   */
+  prepare(): Promise<void> {
+    this.#prepared ??= this.#prepare().catch((error: unknown) => {
+      this.#prepared = null;
+      throw error;
+    });
+    return this.#prepared;
+  }
+
+  async #prepare(): Promise<void> {
+    const { broadcast, finality, outbox, rpc, signer } = this.#dependencies;
+    await rpc.check();
+    await this.giveGas();
+    const wanted = [
+      ["contract/factory", factoryDeployment()],
+      ["contract/token", sandboxTokenDeployment(signer.address)],
+    ] as const;
+    const found = await Promise.all(wanted.map(([, { address }]) => rpc.hasCode(address)));
+    const missing = wanted.filter((_deployment, at) => found[at] === false);
+    if (missing.length === 0) return;
+    const calls = missing.map(([purpose, deployment]) => callOf(purpose, deployment));
+    const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
+    await broadcast(sent);
+    await Promise.all(sent.map((transaction) => finality.wait(transaction, MINED_MS)));
+    const there = await Promise.all(missing.map(([, { address }]) => rpc.hasCode(address)));
+    if (!there.every(Boolean)) throw new Error("the contracts could not be deployed on the local chain");
+  }
+
+  /** Makes test money in a wallet. Answers the transaction once it is mined, null when that takes longer. */
+  async mint(id: string, wallet: Address, cents: number): Promise<RecordedTransaction | null> {
+    const { broadcast, finality, outbox, place } = this.#dependencies;
+    const purpose = `mint/${id}`;
+    const data = mintData(wallet, unitsOf(cents, place.tokenDecimals));
+    const call: Call = { kind: "call", purpose, wallet, to: place.token, data, gas: GAS.mint };
+    const recorded = (await outbox.record([call])).get(purpose);
+    if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
+    await broadcast([recorded]);
+    const receipt = await finality.wait(recorded, MINED_MS);
+    if (receipt?.succeeded === false) throw new Error("test money could not be minted");
+    return receipt === null ? null : recorded;
+  }
+}
+
+const callOf = (purpose: string, { data, to }: Deployment): Call => ({
+  kind: "call",
+  purpose,
+  wallet: null,
+  to,
+  data,
+  gas: GAS.deployContract,
+});
+
+const answer = z.object({ error: z.object({ message: z.string() }).optional() });
+const CALL_MS = 2_000;
+
+/** A call of the local chain's own, which the client library knows nothing of. */
+async function rpcCall(url: string, method: string, params: readonly Hex[]): Promise<void> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    signal: AbortSignal.timeout(CALL_MS),
+  });
+  const { error } = answer.parse(await response.json());
+  if (error !== undefined) throw new Error(`${method}: ${error.message}`);
+}
+
+/** The sandbox's place: its addresses follow from the service's key. */
+export const sandboxPlace = (rpcUrl: string, signer: Signer): ChainPlace => ({
+  rpcUrl,
+  chainId: SANDBOX_CHAIN_ID,
+  token: sandboxTokenDeployment(signer.address).address,
+  tokenDecimals: SANDBOX_TOKEN_DECIMALS,
+  factory: factoryDeployment().address,
+  confirmations: 1,
+  pollMs: 25,
+  fixedFees: SANDBOX_FEES,
+});

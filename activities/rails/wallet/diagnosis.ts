@@ -1,0 +1,75 @@
+import { type Address, BaseError, ContractFunctionRevertedError } from "viem";
+import type { ChainPlace, Signer } from "../../chain/config.ts";
+import { agentWalletAbi, spendArguments } from "../../chain/contracts.ts";
+import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
+import { centsOf, unitsOf } from "../../chain/units.ts";
+import { type Attempt, DETACHED, INSUFFICIENT_FUNDS, type RefusalReason } from "./attempts.ts";
+
+/** What is to be done about an attempt that its contract undid. */
+export type Remedy =
+  /** Whatever was in its way is gone. */
+  | { readonly kind: "again" }
+  /** The wallet's limit is below what the policy had allowed when it decided. */
+  | { readonly kind: "raise"; readonly spentCents: number }
+  | { readonly kind: "refuse"; readonly refusal: RefusalReason };
+
+const CEILING: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The wallet's owner allows the service no payment of this amount now.",
+};
+const REFUSED_BY_TOKEN: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The chain refused the transfer.",
+};
+
+export interface DiagnosisDependencies {
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  readonly signer: Signer;
+}
+
+/** Asks the chain, without an effect, what it would say to the same transfer now. Throws where it does not answer. */
+export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): Promise<Remedy> {
+  const { place, rpc } = deps;
+  const { amountCents, wallet } = attempt;
+  const error = await revertOf(deps, attempt);
+  if (error === null) return { kind: "again" };
+  if (error === "LimitExceeded") {
+    return { kind: "raise", spentCents: await spentCents(deps, wallet.address) };
+  }
+  if (error === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
+  if (error === "NotSpender") return { kind: "refuse", refusal: DETACHED };
+  const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), place.tokenDecimals);
+  return { kind: "refuse", refusal: held < amountCents ? INSUFFICIENT_FUNDS : REFUSED_BY_TOKEN };
+}
+
+/** The name of the contract's error; "" for one that is not ours, such as the token's; null when it would succeed. */
+async function revertOf({ place, rpc, signer }: DiagnosisDependencies, attempt: Attempt): Promise<string | null> {
+  const { amountCents, to, transactionId, wallet } = attempt;
+  const { token, tokenDecimals } = place;
+  const spend = { transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) };
+  const simulated = rpc.client
+    .simulateContract({
+      account: signer.address,
+      address: wallet.address,
+      abi: agentWalletAbi,
+      functionName: "spend",
+      args: spendArguments(spend),
+    })
+    .then(
+      () => null,
+      (error: unknown) => {
+        const reverted =
+          error instanceof BaseError ? error.walk((each) => each instanceof ContractFunctionRevertedError) : null;
+        if (reverted instanceof ContractFunctionRevertedError) return reverted.data?.errorName ?? "";
+        throw new ChainUnreachable("the chain could not be asked why it undid a transfer");
+      },
+    );
+  return rpc.answer(simulated);
+}
+
+async function spentCents({ place, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
+  const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
+  const [, , spent] = await rpc.answer(rpc.client.readContract({ ...read, args: [place.token] }));
+  return centsOf(spent, place.tokenDecimals);
+}

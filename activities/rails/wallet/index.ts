@@ -1,0 +1,90 @@
+import type { Db } from "mongodb";
+import type { ChainPlace, Signer } from "../../chain/config.ts";
+import { Finality } from "../../chain/finality.ts";
+import { Keeper } from "../../chain/keeper.ts";
+import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
+import { ChainRpc } from "../../chain/rpc.ts";
+import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
+import type { WalletRecord } from "../../documents.ts";
+import type { Clock } from "../../ports.ts";
+import { WalletLimits } from "./limits.ts";
+import { WalletRail } from "./wallet-rail.ts";
+import { AgentWallets, newWallet } from "./wallets.ts";
+
+/** How often the chain is looked at for what it lost, by how soon it is expected to answer. */
+const LOOKS_PER_POLL = 20;
+const LOOK_MAX_MS = 15_000;
+
+export interface WalletsOptions {
+  readonly db: Db;
+  readonly place: ChainPlace;
+  readonly signer: Signer;
+  /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
+  readonly sandbox: boolean;
+  readonly clock: Clock;
+  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Everything of the wallet rail that one process has. */
+export interface Wallets {
+  readonly rail: WalletRail;
+  readonly limits: WalletLimits;
+  /** Null where the chain is not a test chain. */
+  readonly sandbox: ChainSandbox | null;
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  /** The wallet that an agent will have for good; nothing is sent for it. */
+  newWallet(agentId: string, owner: string): WalletRecord;
+  /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
+  readonly defaultOwner: string | null;
+  /** Looks after the chain from now on. On a test chain, what it needs is there afterwards, unless the chain is silent. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Puts the wallet rail together. Nothing is asked of the chain yet. */
+export function createWallets(options: WalletsOptions): Wallets {
+  const { clock, db, onTrouble, place, signer } = options;
+  const rpc = new ChainRpc(place);
+  const outbox = new ChainOutbox({ db, place, rpc, signer, clock });
+  const finality = new Finality({ rpc, from: signer.address, pollMs: place.pollMs });
+  const wallets = new AgentWallets(db);
+  const broadcast = async (recorded: Iterable<Recorded>): Promise<void> => {
+    await Promise.all([...recorded].filter(isTransaction).map(({ raw }) => rpc.send(raw)));
+  };
+  const limits = new WalletLimits({ outbox, place, wallets, broadcast });
+  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality });
+  const sandbox = options.sandbox
+    ? new ChainSandbox({ place, rpc, outbox, finality, signer, broadcast })
+    : null;
+  const everyMs = Math.min(LOOK_MAX_MS, place.pollMs * LOOKS_PER_POLL);
+  const keeper = new Keeper({
+    rpc,
+    outbox,
+    from: signer.address,
+    everyMs,
+    resendAfterMs: everyMs * 2,
+    clock,
+    // The gas of a chain that was killed is gone with its blocks.
+    beforeResending: async () => sandbox?.giveGas(),
+    everyLook: async () => sandbox?.prepare(),
+    onTrouble,
+  });
+  return {
+    rail,
+    limits,
+    sandbox,
+    place,
+    rpc,
+    newWallet: (agentId, owner) => newWallet(place, signer.address, owner, agentId),
+    defaultOwner: sandbox === null ? null : DEMO_OWNER,
+    async start() {
+      await ChainOutbox.ensureIndexes(db);
+      await sandbox?.prepare().catch((error: unknown) => {
+        onTrouble("the local chain is not ready yet", { error: error instanceof Error ? error.message : "" });
+      });
+      keeper.start();
+    },
+    stop: () => keeper.stop(),
+  };
+}

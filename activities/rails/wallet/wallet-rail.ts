@@ -1,0 +1,190 @@
+import { getAddress } from "viem";
+import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../../../src/domain/agent/state.ts";
+import { agentWalletAbi, detachData, GAS } from "../../chain/contracts.ts";
+import type { Finality } from "../../chain/finality.ts";
+import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
+import { centsOf } from "../../chain/units.ts";
+import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
+import { type AttemptDependencies, type Attempt, Attempts, attemptsPrefix, DETACHED, refusalOf } from "./attempts.ts";
+import { diagnose } from "./diagnosis.ts";
+import { deployPurpose } from "./limits.ts";
+import type { AgentWallets, Wallet } from "./wallets.ts";
+
+/**
+ * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
+ * the payment.
+ */
+const CONFIRMED_SOON_MS = 1_000;
+const DETACHED_SOON_MS = 5_000;
+
+/** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
+const ATTEMPTS_MAX = 5;
+
+const NO_WALLET = { code: "RAIL_UNAVAILABLE", reason: "The agent has no wallet." } as const;
+const UNDONE_TOO_OFTEN = { code: "RAIL_UNAVAILABLE", reason: "The chain undid the transfer again and again." } as const;
+const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is on another chain." } as const;
+
+export interface WalletRailDependencies extends AttemptDependencies {
+  readonly wallets: AgentWallets;
+  readonly finality: Finality;
+}
+
+/**
+ * Pays from agents' wallets on a chain (decisions.md section 6). What becomes of a payment follows from what is recorded of
+ * it and from what is in the chain, and from nothing that a process remembers: any process may ask or go on at any time.
+ */
+export class WalletRail implements RailPort {
+  readonly capabilities = { finality: "eventual", reversible: false } as const;
+  readonly #dependencies: WalletRailDependencies;
+  readonly #attempts: Attempts;
+  readonly #chainCaip2: string;
+
+  constructor(dependencies: WalletRailDependencies) {
+    this.#dependencies = dependencies;
+    this.#attempts = new Attempts(dependencies);
+    this.#chainCaip2 = `eip155:${String(dependencies.place.chainId)}`;
+  }
+
+  async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const wallet = await this.#dependencies.wallets.of(profile.agentId);
+    if (wallet === null) return { status: "failed", ...NO_WALLET };
+    if (wallet.chainCaip2 !== this.#chainCaip2) return { status: "failed", ...OTHER_CHAIN };
+    const first = await this.#attempts.decide(attemptOf(wallet, payment, 1));
+    if (!isTransaction(first)) return { status: "failed", ...first.refusal };
+    const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
+    if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
+    if (receipt.succeeded) return this.#settled(first);
+    return (await this.settle(profile, payment, CONFIRMED_SOON_MS)) ?? { status: "pending" };
+  }
+
+  async query({ request }: Payment): Promise<RailOutcome | null> {
+    return this.#outcomeOf(await this.#dependencies.outbox.under(attemptsPrefix(request.transactionId)));
+  }
+
+  async settle(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome | null> {
+    const { finality, limits, outbox, wallets } = this.#dependencies;
+    const wallet = await wallets.of(profile.agentId);
+    if (wallet === null) return null;
+    const until = performance.now() + withinMs;
+    for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
+      const attempts = await outbox.under(attemptsPrefix(payment.request.transactionId));
+      // A raised limit is set back as soon as its payment is recorded, or by whoever comes next.
+      if (attempts.length > 1) await limits.converge(wallet);
+      const outcome = await this.#outcomeOf(attempts);
+      if (outcome === null || outcome.status !== "pending") return outcome;
+      const last = attempts.findLast(isTransaction);
+      if (last === undefined) return outcome;
+      const receipt = await finality.wait(last, Math.max(0, until - performance.now()));
+      if (receipt === null) return outcome;
+      if (!receipt.succeeded) await this.#again(attemptOf(wallet, payment, attempts.length + 1));
+    }
+    return { status: "pending" };
+  }
+
+  reverse(): Promise<"not_reversible"> {
+    return Promise.resolve("not_reversible");
+  }
+
+  async balance({ agentId }: AgentProfile): Promise<RailBalance> {
+    const { place, rpc, wallets } = this.#dependencies;
+    const wallet = await wallets.of(agentId);
+    if (wallet === null) return { kind: "none" };
+    try {
+      await rpc.check();
+      const units = await rpc.balanceAt(wallet.address, "latest");
+      return { kind: "cents", cents: centsOf(units, place.tokenDecimals) };
+    } catch {
+      return { kind: "unreadable" };
+    }
+  }
+
+  async detach({ agentId }: AgentProfile): Promise<Detachment> {
+    const { finality, outbox, wallets } = this.#dependencies;
+    const wallet = await wallets.of(agentId);
+    if (wallet === null) return "detached";
+    if (!(await this.#isDeployed(wallet))) return "detached";
+    const prefix = `detach/${wallet.address}/`;
+    const before = (await outbox.under(prefix)).filter(isTransaction);
+    const last = before.at(-1);
+    const lastIsMined = last !== undefined && (await finality.now([last]))[0] !== null;
+    // Mined, and the service is a spender: the owner has made it one again since.
+    if (lastIsMined && !(await this.#isSpender(wallet))) return "detached";
+    const next = last === undefined || lastIsMined ? before.length + 1 : before.length;
+    const sent = await this.#sendDetach(wallet, `${prefix}${String(next)}`);
+    if ((await finality.wait(sent, DETACHED_SOON_MS)) === null) return "pending";
+    return (await this.#isSpender(wallet)) ? "pending" : "detached";
+  }
+
+  async #sendDetach({ address }: Wallet, purpose: string): Promise<RecordedTransaction> {
+    const { broadcast, outbox } = this.#dependencies;
+    const call = { kind: "call", purpose, wallet: address, to: address, data: detachData(), gas: GAS.detach } as const;
+    const recorded = (await outbox.record([call])).get(purpose);
+    if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
+    await broadcast([recorded]);
+    return recorded;
+  }
+
+  /** A wallet that was never deployed is given up by the decision that the service never will. */
+  async #isDeployed(wallet: Wallet): Promise<boolean> {
+    const purpose = deployPurpose(wallet);
+    const never = { kind: "refusal", purpose, wallet: wallet.address, refusal: DETACHED } as const;
+    const decided = (await this.#dependencies.outbox.record([never])).get(purpose);
+    return decided !== undefined && isTransaction(decided);
+  }
+
+  async #isSpender({ address }: Wallet): Promise<boolean> {
+    const { rpc, signer } = this.#dependencies;
+    const read = { address, abi: agentWalletAbi, functionName: "spender" } as const;
+    return (await rpc.answer(rpc.client.readContract(read))) === signer.address;
+  }
+
+  /** Decides the attempt after one that was undone: as it was, under a raised limit, or never. */
+  async #again(attempt: Attempt): Promise<void> {
+    const { broadcast, limits, outbox, rpc, signer } = this.#dependencies;
+    const { amountCents, wallet } = attempt;
+    const remedy =
+      attempt.number > ATTEMPTS_MAX
+        ? ({ kind: "refuse", refusal: UNDONE_TOO_OFTEN } as const)
+        : await diagnose(this.#dependencies, attempt);
+    const spend = this.#attempts.spend(attempt);
+    if (remedy.kind === "refuse") await outbox.record([refusalOf(attempt, remedy.refusal)]);
+    if (remedy.kind === "again") await broadcast((await outbox.record([spend])).values());
+    if (remedy.kind !== "raise") return;
+    const mined = await rpc.nonceAt(signer.address, "latest");
+    const waiting = (await outbox.takenFrom([wallet.address], mined)).get(wallet.address) ?? 0;
+    const raised = await limits.raised(wallet, remedy.spentCents + waiting + amountCents);
+    await broadcast((await outbox.record([raised, spend])).values());
+  }
+
+  /** Pure but for the chain: the same records and the same blocks give the same outcome, whoever asks. */
+  async #outcomeOf(attempts: readonly Recorded[]): Promise<RailOutcome | null> {
+    const last = attempts.at(-1);
+    if (last === undefined) return null;
+    const sent = attempts.filter(isTransaction);
+    const receipts = await this.#dependencies.finality.now(sent);
+    const paid = sent.find((_transaction, at) => receipts[at]?.succeeded === true);
+    if (paid !== undefined) return this.#settled(paid);
+    const newest = sent.at(-1);
+    const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
+    const undone = receipts.every((receipt) => receipt?.succeeded === false);
+    if (!isTransaction(last) && undone) return { status: "failed", ...last.refusal, ...onChain };
+    return { status: "pending", ...onChain };
+  }
+
+  #settled(transaction: RecordedTransaction): RailOutcome {
+    return { status: "settled", final: true, onChain: this.#onChain(transaction) };
+  }
+
+  #onChain({ hash }: RecordedTransaction): OnChain {
+    return { txHash: hash, chainCaip2: this.#chainCaip2 };
+  }
+}
+
+const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attempt => ({
+  transactionId: request.transactionId,
+  number,
+  wallet,
+  to: getAddress(request.recipient),
+  amountCents: request.amountCents,
+});

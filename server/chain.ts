@@ -1,0 +1,89 @@
+import { createHmac } from "node:crypto";
+import type { Db } from "mongodb";
+import { type Address, getAddress, type Hex, isAddress, isHex, size, toHex } from "viem";
+import { z } from "zod";
+import type { ChainPlace, Signer } from "../activities/chain/config.ts";
+import { localSigner } from "../activities/chain/signer.ts";
+import { sandboxPlace } from "../activities/chain/sandbox.ts";
+import { createWallets, type Wallets } from "../activities/rails/wallet/index.ts";
+import { ConfigError } from "./config.ts";
+import type { Logger } from "./logger.ts";
+import type { MasterKey } from "./secrets/master-key.ts";
+
+const PRIVATE_KEY_BYTES = 32;
+const CONFIRMATIONS_DEFAULT = 12;
+const CONFIRMATIONS_MAX = 1_000;
+const REMOTE_POLL_MS = 1_000;
+
+const address = z.string().refine((text) => isAddress(text), "must be an address").transform((text): Address => getAddress(text));
+
+/** Where wallets are on a chain that is no sandbox (decisions.md section 6). */
+const production = z.object({
+  EVM_CHAIN_ID: z.coerce.number().int().min(1),
+  EVM_TOKEN_ADDRESS: address,
+  EVM_TOKEN_DECIMALS: z.coerce.number().int().min(2).max(36),
+  EVM_WALLET_FACTORY_ADDRESS: address,
+  EVM_SPENDER_KEY: z
+    .string()
+    .refine((text): text is Hex => isHex(text) && size(text) === PRIVATE_KEY_BYTES, "must be 32 bytes in hex, with 0x"),
+  EVM_CONFIRMATIONS: z.coerce.number().int().min(1).max(CONFIRMATIONS_MAX).default(CONFIRMATIONS_DEFAULT),
+});
+
+export interface ChainConfig {
+  readonly place: ChainPlace;
+  readonly signer: Signer;
+  readonly sandbox: boolean;
+}
+
+/**
+ * The chain that the environment describes. Without a token's address it is a sandbox: the service's key is derived from
+ * the master key, and only a local test chain is accepted. Throws ConfigError, which never repeats a value.
+ */
+export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: MasterKey, db: Db): ChainConfig {
+  if (env["EVM_TOKEN_ADDRESS"] === undefined) {
+    const signer = localSigner(sandboxKey(masterKey, db));
+    return { place: sandboxPlace(rpcUrl, signer), signer, sandbox: true };
+  }
+  const parsed = production.safeParse(env);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
+  }
+  const value = parsed.data;
+  const place = {
+    rpcUrl,
+    chainId: value.EVM_CHAIN_ID,
+    token: value.EVM_TOKEN_ADDRESS,
+    tokenDecimals: value.EVM_TOKEN_DECIMALS,
+    factory: value.EVM_WALLET_FACTORY_ADDRESS,
+    confirmations: value.EVM_CONFIRMATIONS,
+    pollMs: REMOTE_POLL_MS,
+    fixedFees: null,
+  };
+  return { place, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
+}
+
+/** One for each database: two services that share a chain must not share a key, since each counts its nonces itself. */
+const sandboxKey = (masterKey: MasterKey, db: Db): Hex =>
+  toHex(createHmac("sha256", masterKey.deriveKey("chain-spender")).update(db.databaseName).digest());
+
+export interface ChainOptions {
+  /** Null: the wallet rail is not set up. */
+  readonly rpcUrl: string | null;
+  readonly env: NodeJS.ProcessEnv;
+  readonly masterKey: MasterKey;
+  readonly db: Db;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+}
+
+/** The wallets of this process, looked after from now on; null without a chain. */
+export async function startWallets({ clock, db, env, logger, masterKey, rpcUrl }: ChainOptions): Promise<Wallets | null> {
+  if (rpcUrl === null) return null;
+  const { place, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
+  const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>
+    logger.warn({ chain: place.chainId, ...details }, message);
+  const wallets = createWallets({ db, place, signer, sandbox, clock, onTrouble });
+  await wallets.start();
+  return wallets;
+}
