@@ -81,7 +81,7 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
   const engines = await startEngines({
     dataDir,
     env: ownEngines(process.env),
-    ports: { mongodb: 0, temporal: 0, temporalUi: 0 },
+    ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
     onProgress: say,
     onUnexpectedExit: (engine, detail) => say(`${engine} ended: ${detail}`),
   });
@@ -100,8 +100,8 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
 
 /** Engines of the bench's own, whatever the environment names: nobody's real ones are put under load. */
 function ownEngines(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { MONGODB_URI: _uri, TEMPORAL_ADDRESS: _address, TEMPORAL_NAMESPACE: _namespace, ...own } = env;
-  return own;
+  const theirs = ["MONGODB_URI", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "EVM_RPC_URL"];
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !theirs.includes(name)));
 }
 
 async function connectTemporal({ temporal }: RunningEngines, undo: Undo): Promise<Client> {

@@ -97,6 +97,14 @@ const engineAddresses = z.object({
   TEMPORAL_NAMESPACE: z.string().min(1),
 });
 
+/** The chain of the wallet rail; null: it is not set up. */
+function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
+  const value = env["EVM_RPC_URL"] ?? "";
+  if (value === "") return null;
+  if (z.url({ protocol: /^https?$/ }).safeParse(value).success) return value;
+  throw new ConfigError("EVM_RPC_URL: Invalid URL");
+}
+
 /** `TEMPORAL_TASK_QUEUE`, for services that share a namespace. */
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
@@ -114,5 +122,6 @@ export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
     temporalAddress: TEMPORAL_ADDRESS,
     temporalNamespace: TEMPORAL_NAMESPACE,
     taskQueue: readTaskQueue(env),
+    evmRpcUrl: readEvmRpcUrl(env),
   };
 }

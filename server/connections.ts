@@ -10,6 +10,8 @@ export interface Addresses {
   readonly temporalNamespace: string;
   /** Services that share a namespace keep apart by it. */
   readonly taskQueue: string;
+  /** The chain's JSON-RPC endpoint; null: the wallet rail is not set up. */
+  readonly evmRpcUrl: string | null;
 }
 
 export interface Connections {

@@ -23,6 +23,8 @@ export interface EnginesInUse {
   readonly temporalUiUrl: string | null;
   /** Whether MongoDB is this machine's own, so that the master key may lie beside it. */
   readonly ownMongodb: boolean;
+  /** Whether the chain is this machine's own: one to play on, its money is worth nothing. */
+  readonly ownChain: boolean;
   /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
   announce(): Promise<void>;
   stop(): Promise<void>;
@@ -33,6 +35,7 @@ export const enginesThere = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   addresses: readAddresses(env),
   temporalUiUrl: null,
   ownMongodb: false,
+  ownChain: false,
   announce: () => Promise.resolve(),
   stop: () => Promise.resolve(),
 });
@@ -58,7 +61,7 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
   });
   const announce = async (): Promise<void> => {
     announced = true;
-    const { mongodb, temporal } = engines;
+    const { chain, mongodb, temporal } = engines;
     await writeRuntimeFile(config.dataDir, {
       pid: process.pid,
       startedAt,
@@ -71,6 +74,7 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
         uiUrl: temporal.uiUrl,
         pid: temporal.pid,
       },
+      chain: { rpcUrl: chain.rpcUrl, pid: chain.pid },
     });
   };
   return {
@@ -79,9 +83,11 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       temporalAddress: engines.temporal.address,
       temporalNamespace: engines.temporal.namespace,
       taskQueue: readTaskQueue(env),
+      evmRpcUrl: engines.chain.rpcUrl,
     },
     temporalUiUrl: engines.temporal.uiUrl,
     ownMongodb: engines.mongodb.pid !== null,
+    ownChain: engines.chain.embedded,
     announce,
     async stop() {
       announced = false;

@@ -144,6 +144,7 @@ function announce({ role, config, urls, engines, setUpLink }: Announcement): voi
     ["Temporal", engines.addresses.temporalAddress],
     ["Temporal UI", engines.temporalUiUrl],
     ["MongoDB", engines.ownMongodb ? engines.addresses.mongodbUri : "as configured"],
+    ["Local chain", engines.ownChain ? engines.addresses.evmRpcUrl : null],
     ["Data, logs", role === "start" ? config.dataDir : null],
   ] as const;
   say("\nAgent Spending Control is running.");

@@ -53,6 +53,7 @@ async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
     temporalAddress: running.temporal.address,
     temporalNamespace: running.temporal.namespace,
     taskQueue: readTaskQueue(env),
+    evmRpcUrl: running.chain.rpcUrl,
   };
 }
 

@@ -62,6 +62,7 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
 export interface EngineTraces {
   readonly mongodbFolder: string;
   readonly temporalDatabase: string;
+  readonly chainFolder: string;
 }
 
 function engineOf(commandLine: string, traces: EngineTraces): string | null {
@@ -69,6 +70,7 @@ function engineOf(commandLine: string, traces: EngineTraces): string | null {
   if (commandLine.startsWith("/bin/sh -c ")) return null;
   if (commandLine.includes(` --dbpath ${traces.mongodbFolder} --bind_ip ${LOOPBACK} `)) return "mongod";
   if (commandLine.includes(` --db-filename ${traces.temporalDatabase} --namespace `)) return "temporal";
+  if (commandLine.includes(` --state ${traces.chainFolder}/`)) return "anvil";
   return null;
 }
 

@@ -5,6 +5,7 @@ import type { TemporalDevConfig } from "./temporal-config.ts";
 
 export const LOOPBACK = "127.0.0.1";
 const MONGODB_PORT_DEFAULT = 27_017;
+const CHAIN_PORT_DEFAULT = 8_545;
 
 function listen(port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
@@ -99,6 +100,7 @@ export interface EnginePorts {
   readonly mongodb: number;
   readonly temporal: number;
   readonly temporalUi: number;
+  readonly chain: number;
 }
 
 /** The engines' ports as the environment and temporal-dev.yaml give them. Throws EngineError CONFIG. */
@@ -106,4 +108,5 @@ export const enginePorts = (env: NodeJS.ProcessEnv, config: TemporalDevConfig): 
   mongodb: portFrom(env, "MONGODB_PORT", MONGODB_PORT_DEFAULT),
   temporal: portFrom(env, "TEMPORAL_PORT", config.ports.frontend),
   temporalUi: portFrom(env, "TEMPORAL_UI_PORT", config.ports.ui),
+  chain: portFrom(env, "CHAIN_PORT", CHAIN_PORT_DEFAULT),
 });

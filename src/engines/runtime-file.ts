@@ -21,6 +21,7 @@ const runtimeFileSchema = z.strictObject({
     uiUrl: z.url().nullable(),
     pid: pidSchema.nullable(),
   }),
+  chain: z.strictObject({ rpcUrl: z.url(), pid: pidSchema.nullable() }),
 });
 
 /** Addresses and pids of what runs on a DATA_DIR (decisions.md section 10). Pids are null for what is not ours. */

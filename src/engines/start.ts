@@ -1,5 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
+import { ANVIL } from "./anvil-binary.ts";
+import { anvilSpec, chainFolder, chainUrl, LOCAL_CHAIN_ID } from "./anvil.ts";
 import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
 import { EngineError, reasonOf } from "./errors.ts";
 import { MONGOD } from "./mongod-binary.ts";
@@ -40,7 +42,15 @@ export interface RunningEngines {
     readonly uiUrl: string | null;
     readonly pid: number | null;
   };
-  /** Ends what was started, Temporal first, and lets go of the DATA_DIR. Safe to call twice. */
+  readonly chain: {
+    readonly rpcUrl: string;
+    /** Null for one that is not ours: which chain it is, only it can tell. */
+    readonly chainId: number | null;
+    readonly pid: number | null;
+    /** Ours: a chain to play on. */
+    readonly embedded: boolean;
+  };
+  /** Ends what was started, Temporal first, MongoDB last, and lets go of the DATA_DIR. Safe to call twice. */
   readonly stop: () => Promise<void>;
 }
 
@@ -60,11 +70,16 @@ const temporalPorts = ({ ports }: EngineOptions) => ({
   uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
 });
 
+const chainPorts = ({ ports }: EngineOptions) => ({
+  port: { port: ports.chain, variable: "CHAIN_PORT" },
+});
+
 /** Said before anything is fetched or started, not minutes later. */
 async function assertPortsFree(options: EngineOptions): Promise<void> {
   const wishes: Wishes = {
     ...(MONGOD.address(options.env) === null ? { mongodb: mongodbPorts(options).port } : {}),
     ...(TEMPORAL.address(options.env) === null ? temporalPorts(options) : {}),
+    ...(ANVIL.address(options.env) === null ? { chain: chainPorts(options).port } : {}),
   };
   await choosePorts(wishes);
 }
@@ -136,44 +151,67 @@ async function startTemporal(
   });
 }
 
-/** Runs both; if one fails, waits for the other and undoes it, so that a failed start leaves nothing running. */
-async function bothOrNone<A, B>(
-  first: Promise<Started<A>>,
-  second: Promise<Started<B>>,
-): Promise<[Started<A>, Started<B>]> {
-  const [one, two] = await Promise.allSettled([first, second]);
-  if (one.status === "fulfilled" && two.status === "fulfilled") return [one.value, two.value];
-  if (one.status === "fulfilled") await one.value.supervisor?.stop();
-  if (two.status === "fulfilled") await two.value.supervisor?.stop();
-  throw one.status === "rejected" ? one.reason : two.status === "rejected" ? two.reason : new Error();
+async function startChain(
+  startup: Startup,
+  from: Resolution<string>,
+): Promise<Started<{ readonly rpcUrl: string }>> {
+  if (from.kind === "address") return { rpcUrl: from.address, supervisor: null };
+  const dataDir = startup.held.path;
+  await mkdir(chainFolder(dataDir), { recursive: true, mode: 0o700 });
+  return untilPortsHold(async () => {
+    const { port } = await choosePorts(chainPorts(startup));
+    const logFile = logIn(startup, "anvil");
+    const spec = anvilSpec({ binary: from.path, dataDir, port, logFile, env: startup.env });
+    return { rpcUrl: chainUrl(port), supervisor: await supervise(startup, spec) };
+  });
+}
+
+type Starting<T> = Promise<Started<T>>;
+
+/** Runs all; if one fails, waits for the others and undoes them, so that a failed start leaves nothing running. */
+async function allOrNone<A, B, C>(
+  starting: readonly [Starting<A>, Starting<B>, Starting<C>],
+): Promise<[Started<A>, Started<B>, Started<C>]> {
+  const settled = await Promise.allSettled(starting);
+  if (settled.some(({ status }) => status === "rejected")) {
+    for (const one of settled) if (one.status === "fulfilled") await one.value.supervisor?.stop();
+  }
+  return Promise.all(starting);
 }
 
 function assertSupported({ env }: EngineOptions): void {
-  const addresses = [MONGOD.address(env), TEMPORAL.address(env)];
+  const addresses = [MONGOD.address(env), TEMPORAL.address(env), ANVIL.address(env)];
   if (process.platform !== "win32" || !addresses.includes(null)) return;
   throw new EngineError(
     "CONFIG",
-    "The embedded engines run on Linux and macOS: on Windows set MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.",
+    "The embedded engines run on Linux and macOS: on Windows set MONGODB_URI, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and EVM_RPC_URL.",
   );
 }
 
 async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<RunningEngines> {
   const startup: Startup = { ...options, held, config: await loadTemporalDevConfig() };
   const context = resolveContext(options.env, options.onProgress);
-  const database = temporalDatabase(held.path, startup.config);
-  await endOrphans(
-    { mongodbFolder: mongodbFolder(held.path), temporalDatabase: database },
-    options.onProgress,
-  );
+  const traces = {
+    mongodbFolder: mongodbFolder(held.path),
+    temporalDatabase: temporalDatabase(held.path, startup.config),
+    chainFolder: chainFolder(held.path),
+  };
+  await endOrphans(traces, options.onProgress);
   await assertPortsFree(options);
-  const resolutions = await Promise.all([resolveEngine(MONGOD, context), resolveEngine(TEMPORAL, context)]);
-  const [mongodb, temporal] = await bothOrNone(
+  const resolutions = await Promise.all([
+    resolveEngine(MONGOD, context),
+    resolveEngine(TEMPORAL, context),
+    resolveEngine(ANVIL, context),
+  ]);
+  const [mongodb, temporal, chain] = await allOrNone([
     startMongodb(startup, resolutions[0]),
     startTemporal(startup, resolutions[1]),
-  );
+    startChain(startup, resolutions[2]),
+  ]);
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     await temporal.supervisor?.stop();
+    await chain.supervisor?.stop();
     await mongodb.supervisor?.stop();
     await held.release();
   };
@@ -192,14 +230,22 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
         return temporal.supervisor?.pid ?? null;
       },
     },
+    chain: {
+      rpcUrl: chain.rpcUrl,
+      chainId: chain.supervisor === null ? null : LOCAL_CHAIN_ID,
+      get pid() {
+        return chain.supervisor?.pid ?? null;
+      },
+      embedded: chain.supervisor !== null,
+    },
     stop: () => (stopped ??= stop()),
   };
 }
 
 /**
- * Brings up mongod and the Temporal dev server of the embedded default, or takes those that the environment names
- * (decisions.md section 10). When it resolves, mongod is a primary that takes majority writes and transactions, and
- * the Temporal namespace answers with its search attributes. Both listen on 127.0.0.1 only, end with this process
+ * Brings up mongod, the Temporal dev server and the local chain of the embedded default, or takes those that the
+ * environment names (decisions.md section 10). When it resolves, mongod is a primary that takes majority writes and
+ * transactions, the Temporal namespace answers with its search attributes, and the chain with its id. All listen on 127.0.0.1 only, end with this process
  * even if it is killed, and are started again when they end by themselves. The DATA_DIR is held until `stop`.
  *
  * Throws EngineError with one line for the person: a port that is taken, a binary that is broken or cannot be had, a

@@ -18,6 +18,7 @@ const CONTENT: RuntimeFile = {
   mcpUrl: "http://127.0.0.1:8080",
   mongodb: { uri: "mongodb://127.0.0.1:27017/?replicaSet=rs0", pid: 7 },
   temporal: { address: "127.0.0.1:7233", namespace: "ns", uiUrl: null, pid: null },
+  chain: { rpcUrl: "http://127.0.0.1:8545", pid: 9 },
 };
 
 describe("runtime.json", () => {

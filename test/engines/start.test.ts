@@ -18,7 +18,7 @@ import { engineErrorOf, removeFolder, scratchFolder, timed, writeScript } from "
 const FETCH_TIMEOUT_MS = 1_800_000;
 /** A guardian's bound is 1.5 s; the rest is for a busy machine. */
 const ENGINES_GONE_MS = 4_000;
-const ANY_PORT = { mongodb: 0, temporal: 0, temporalUi: 0 };
+const ANY_PORT = { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 };
 
 async function insert(uri: string, value: string): Promise<void> {
   const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 10_000 });
@@ -164,7 +164,7 @@ describe("The embedded engines", () => {
 
   it("end when the service is killed with -9, and the next start goes on with the same data", async () => {
     const script = path.join(import.meta.dirname, "support", "hold-engines.ts");
-    const ports = { MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0" };
+    const ports = { MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", CHAIN_PORT: "0" };
     const service = spawn(process.execPath, ["--import", "tsx", script], {
       env: { ...env, ...ports, DATA_DIR: dataDir },
       stdio: ["ignore", "pipe", "inherit"],
@@ -206,6 +206,7 @@ describe("The embedded engines", () => {
         [{ ...ANY_PORT, mongodb: port }, "MONGODB_PORT"],
         [{ ...ANY_PORT, temporal: port }, "TEMPORAL_PORT"],
         [{ ...ANY_PORT, temporalUi: port }, "TEMPORAL_UI_PORT"],
+        [{ ...ANY_PORT, chain: port }, "CHAIN_PORT"],
       ] as const) {
         const error = await engineErrorOf(start({ ports }), "PORT_TAKEN");
         expect(error.message)
@@ -242,10 +243,17 @@ describe("The embedded engines", () => {
       MONGODB_URI: "mongodb://db.example",
       TEMPORAL_ADDRESS: "t.example:7233",
       TEMPORAL_NAMESPACE: "ns",
+      EVM_RPC_URL: "https://rpc.example/a-key",
     };
-    const { mongodb, temporal } = await start({ env: given });
+    const { chain, mongodb, temporal } = await start({ env: given });
     expect(mongodb).to.deep.include({ uri: "mongodb://db.example", pid: null });
     expect(temporal).to.deep.include({ address: "t.example:7233", namespace: "ns", uiUrl: null, pid: null });
+    expect(chain).to.deep.include({
+      rpcUrl: "https://rpc.example/a-key",
+      chainId: null,
+      pid: null,
+      embedded: false,
+    });
     expect(await enginesOnDataDir()).to.deep.equal([]);
   });
 });

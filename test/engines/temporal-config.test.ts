@@ -63,7 +63,12 @@ describe("temporal-dev.yaml", () => {
 
   it("gives the ports that the environment leaves open, and a malformed port is refused", async () => {
     const config = await loadTemporalDevConfig();
-    expect(enginePorts({}, config)).to.deep.equal({ mongodb: 27_017, temporal: 7_233, temporalUi: 8_233 });
+    expect(enginePorts({}, config)).to.deep.equal({
+      mongodb: 27_017,
+      temporal: 7_233,
+      temporalUi: 8_233,
+      chain: 8_545,
+    });
     expect(enginePorts({ MONGODB_PORT: "0", TEMPORAL_UI_PORT: "9" }, config)).to.include({
       mongodb: 0,
       temporalUi: 9,

@@ -31,7 +31,7 @@ const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
 const engines = await startEngines({
   dataDir,
   env: process.env,
-  ports: { mongodb: 0, temporal: 0, temporalUi: 0 },
+  ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
   onProgress: (line) => void process.stdout.write(`${line}\n`),
   onUnexpectedExit: (engine, detail) => void process.stderr.write(`${engine} ended: ${detail}\n`),
 });

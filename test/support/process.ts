@@ -17,7 +17,7 @@ const END_MS = 30_000;
 
 /** Settings of the run that tests itself, which must not reach the processes under test. */
 const NOT_INHERITED =
-  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|LOG_LEVEL|TRUSTED_PROXIES)$/;
+  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|EVM_RPC_URL|CHAIN_PORT|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|LOG_LEVEL|TRUSTED_PROXIES)$/;
 
 /** This run's environment without its own settings: what finds the engines' binaries stays. */
 export const cleanEnvironment = (): NodeJS.ProcessEnv =>
@@ -137,7 +137,13 @@ export class Child {
   }
 }
 
-export type EngineName = "mongod" | "temporal";
+export type EngineName = "mongod" | "temporal" | "anvil";
+
+const ENGINES = ["temporal", "anvil", "mongod"] as const satisfies readonly EngineName[];
+
+function pidIn({ chain, mongodb, temporal }: RuntimeFile, name: EngineName): number | null {
+  return { mongod: mongodb, temporal, anvil: chain }[name].pid;
+}
 
 export interface ServiceProcessOptions {
   /** What is run instead of `server/main.ts start`, from this repository's root. */
@@ -163,6 +169,7 @@ export class ServiceProcess {
       MONGODB_PORT: "0",
       TEMPORAL_PORT: "0",
       TEMPORAL_UI_PORT: "0",
+      CHAIN_PORT: "0",
       // The tests are their own proxy: each request says where it comes from.
       TRUSTED_PROXIES: "loopback",
       ...env,
@@ -206,8 +213,7 @@ export class ServiceProcess {
   }
 
   #engine(name: EngineName): number {
-    const { mongodb, temporal } = this.runtime;
-    const { pid } = name === "mongod" ? mongodb : temporal;
+    const pid = pidIn(this.runtime, name);
     if (pid === null) throw new Error(`${name} is not this service's own`);
     return pid;
   }
@@ -228,14 +234,14 @@ export class ServiceProcess {
     const dead = this.#engine(name);
     this.#runtime = await this.child.until(`${name} is back`, withinMs, async () => {
       const written = await readRuntimeFile(this.dataDir);
-      const pid = (name === "mongod" ? written?.mongodb : written?.temporal)?.pid ?? null;
+      const pid = written === null ? null : pidIn(written, name);
       return pid === null || pid === dead ? null : written;
     });
   }
 
   /** kill -9 of service and engines in one breath, as when the machine loses its power. */
   async killEverything(): Promise<void> {
-    const pids = [this.runtime.pid, this.#engine("temporal"), this.#engine("mongod")];
+    const pids = [this.runtime.pid, ...ENGINES.map((name) => this.#engine(name))];
     for (const pid of pids) signalProcess(pid, "SIGKILL");
     await this.child.exit(END_MS);
     for (const pid of pids) if (!(await waitForEnd(pid, END_MS))) throw new Error(`${pid} does not end`);

@@ -9,7 +9,7 @@ import { plant, scanRun } from "./secret-scan.ts";
 import { shardResult, type ShardResult } from "./shard-result.ts";
 
 /**
- * `npm test`: brings up one MongoDB and one Temporal for the whole run, hands their addresses to the tests in the
+ * `npm test`: brings up one MongoDB, one Temporal and one local chain for the whole run, hands their addresses to the tests in the
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
  *
  * The files run in two processes side by side: those that mostly start and kill processes of their own, and the rest.
@@ -27,7 +27,7 @@ const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
 const engines = await startEngines({
   dataDir,
   env: process.env,
-  ports: { mongodb: 0, temporal: 0, temporalUi: 0 },
+  ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
   onProgress: say,
   onUnexpectedExit: (engine, detail) => say(`the tests' ${engine} ended: ${detail}`),
 });
@@ -38,6 +38,7 @@ const planted = await plant(engines, logDir);
 const env = {
   ...process.env,
   TEST_LOG_DIR: logDir,
+  TEST_EVM_RPC_URL: engines.chain.rpcUrl,
   TEST_MONGODB_URI: engines.mongodb.uri,
   TEST_TEMPORAL_ADDRESS: engines.temporal.address,
   TEST_TEMPORAL_NAMESPACE: engines.temporal.namespace,

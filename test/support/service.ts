@@ -75,12 +75,14 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     temporalAddress: required("TEST_TEMPORAL_ADDRESS"),
     temporalNamespace: required("TEST_TEMPORAL_NAMESPACE"),
     taskQueue: id,
+    evmRpcUrl: required("TEST_EVM_RPC_URL"),
   };
   const env = {
     MONGODB_URI: addresses.mongodbUri,
     TEMPORAL_ADDRESS: addresses.temporalAddress,
     TEMPORAL_NAMESPACE: addresses.temporalNamespace,
     TEMPORAL_TASK_QUEUE: id,
+    EVM_RPC_URL: required("TEST_EVM_RPC_URL"),
     MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
     PORT: "0",
     TRUSTED_PROXIES: options.trustedProxies ?? "loopback",

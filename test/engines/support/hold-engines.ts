@@ -11,6 +11,8 @@ const engines = await startEngines({
   onProgress: () => undefined,
   onUnexpectedExit: () => undefined,
 });
-const { mongodb, temporal } = engines;
-process.stdout.write(`${JSON.stringify({ uri: mongodb.uri, pids: [mongodb.pid, temporal.pid] })}\n`);
+const { chain, mongodb, temporal } = engines;
+process.stdout.write(
+  `${JSON.stringify({ uri: mongodb.uri, pids: [mongodb.pid, temporal.pid, chain.pid] })}\n`,
+);
 setInterval(() => undefined, 60_000);
