@@ -15,7 +15,10 @@ const CONFIRMATIONS_DEFAULT = 12;
 const CONFIRMATIONS_MAX = 1_000;
 const REMOTE_POLL_MS = 1_000;
 
-const address = z.string().refine((text) => isAddress(text), "must be an address").transform((text): Address => getAddress(text));
+const address = z
+  .string()
+  .refine((text) => isAddress(text), "must be an address")
+  .transform((text): Address => getAddress(text));
 
 /** Where wallets are on a chain that is no sandbox (decisions.md section 6). */
 const production = z.object({
@@ -25,7 +28,10 @@ const production = z.object({
   EVM_WALLET_FACTORY_ADDRESS: address,
   EVM_SPENDER_KEY: z
     .string()
-    .refine((text): text is Hex => isHex(text) && size(text) === PRIVATE_KEY_BYTES, "must be 32 bytes in hex, with 0x"),
+    .refine(
+      (text): text is Hex => isHex(text) && size(text) === PRIVATE_KEY_BYTES,
+      "must be 32 bytes in hex, with 0x",
+    ),
   EVM_CONFIRMATIONS: z.coerce.number().int().min(1).max(CONFIRMATIONS_MAX).default(CONFIRMATIONS_DEFAULT),
 });
 
@@ -78,7 +84,14 @@ export interface ChainOptions {
 }
 
 /** The wallets of this process, looked after from now on; null without a chain. */
-export async function startWallets({ clock, db, env, logger, masterKey, rpcUrl }: ChainOptions): Promise<Wallets | null> {
+export async function startWallets({
+  clock,
+  db,
+  env,
+  logger,
+  masterKey,
+  rpcUrl,
+}: ChainOptions): Promise<Wallets | null> {
   if (rpcUrl === null) return null;
   const { place, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
   const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>

@@ -8,6 +8,7 @@ import type {
   TransactionDocument,
 } from "../activities/documents.ts";
 import { COLLECTIONS } from "../activities/documents.ts";
+import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
 import type { LogoDocument } from "./containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-keys/documents.ts";
 
@@ -32,6 +33,7 @@ export interface Collections {
   /** Projects and teams once more, for what they have in common. */
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
   readonly logos: Collection<LogoDocument>;
+  readonly cardLedger: Collection<CardLedgerDocument>;
 }
 
 export const collectionsOf = (db: Db): Collections => ({
@@ -46,6 +48,7 @@ export const collectionsOf = (db: Db): Collections => ({
   projects: db.collection(COLLECTIONS.projects),
   containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
   logos: db.collection("logos"),
+  cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),
 });
 
 /** Indexes of what only the server writes. Again is free. */

@@ -4,7 +4,7 @@ import { ensureProjectionIndexes, MongoProjections } from "../activities/project
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { unavailableRail } from "../activities/rails/unavailable.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
-import type { LimitMirror } from "../activities/ports.ts";
+import type { LimitMirror, Rails } from "../activities/ports.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
@@ -20,6 +20,7 @@ export interface Core {
   /** Null where no chain is set up. */
   readonly wallets: Wallets | null;
   readonly limits: LimitMirror;
+  readonly rails: Rails;
 }
 
 export interface CoreOptions {
@@ -54,5 +55,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const effects = createPaymentEffects(effectDependencies);
   const limits = wallets?.limits ?? { mirror: () => Promise.resolve() };
-  return { actors, mailboxes, effectDependencies, effects, wallets, limits };
+  const { rails } = effectDependencies;
+  return { actors, mailboxes, effectDependencies, effects, wallets, limits, rails };
 }

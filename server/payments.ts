@@ -1,5 +1,6 @@
 import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
+import type { Rails } from "../activities/ports.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/projections.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
@@ -9,6 +10,7 @@ import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
+import type { TemporalActors } from "./actors/temporal.ts";
 import type { AgentMailboxes } from "./actors/mailbox.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
 import type { Collections } from "./collections.ts";
@@ -38,9 +40,14 @@ export interface PaymentDependencies {
   readonly collections: Pick<Collections, "transactions" | "approvals">;
   readonly mailboxes: AgentMailboxes;
   readonly effects: PaymentEffects;
+  readonly rails: Rails;
+  readonly actors: Pick<TemporalActors, "settled">;
   readonly approvalWindowSeconds: number;
   readonly logger: Logger;
 }
+
+/** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
+const FINALITY_MS = 4_700;
 
 /** Look-ups for one payment whose key the actor may have forgotten; each new one is due to 2,000 newer payments. */
 const LOOK_UPS_MAX = 3;
@@ -60,8 +67,26 @@ export class Payments {
     this.#earlier = together((keys) => transactionsUnder(transactions, keys));
   }
 
-  /** Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). */
+  /**
+   * Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). Where the
+   * rail is final only later, waits for that, to a bound.
+   */
   async pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
+    const until = performance.now() + FINALITY_MS;
+    const paid = await this.#pay(profile, order);
+    return paid.ok ? ok(await this.#onceFinal(paid.value, until)) : paid;
+  }
+
+  async #onceFinal(paid: RecordedPayment, until: number): Promise<RecordedPayment> {
+    const { actors, rails } = this.#dependencies;
+    const { _id, approvalId, rail, status } = paid.transaction;
+    const isOnItsWay = status === "pending" && approvalId === null;
+    if (!isOnItsWay || rails[rail].capabilities.finality === "instant") return paid;
+    if (!(await actors.settled(_id, until - performance.now()))) return paid;
+    return { ...(await this.#recorded(_id)), replayed: paid.replayed };
+  }
+
+  async #pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
     const request = requestOf(order);
     const reply = await this.#decide(profile.agentId, request);
     switch (reply.kind) {

@@ -23,6 +23,9 @@ import { within } from "../activities/within.ts";
  */
 const ANSWER_MS = 3_500;
 
+/** The same where the answer waits up to 5 s for a payment to be final; decided and recorded it is long before. */
+const FINAL_ANSWER_MS = 6_000;
+
 /** A request's parts before they are parsed. */
 export interface RawInput {
   readonly params: unknown;
@@ -94,7 +97,8 @@ export class Pipeline {
       if (over !== null) return refused(over);
       const input = parseInput(operation, raw, principal);
       if (!input.ok) return input;
-      return await within(ANSWER_MS - elapsedMs, this.#answer(id, operation, input.value, principal));
+      const boundMs = operation.waitsForFinality === true ? FINAL_ANSWER_MS : ANSWER_MS;
+      return await within(boundMs - elapsedMs, this.#answer(id, operation, input.value, principal));
     } catch (error) {
       return refused(this.#refusalOf(id, raw.body, error));
     }

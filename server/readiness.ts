@@ -1,16 +1,18 @@
 import proto from "@temporalio/proto";
+import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { Connections } from "./connections.ts";
 
 const CHECK_MS = 2_000;
 
-/** The parts that are not usable now: the database, the engine, a worker that polls (decisions.md section 10). */
-export async function missingParts(connections: Connections): Promise<string[]> {
+/** The parts that are not usable now: the database, the engine, a worker that polls, the chain where one is set up (decisions.md section 10). */
+export async function missingParts(connections: Connections, wallets: Wallets | null): Promise<string[]> {
   const parts = await Promise.all([
     check("MongoDB", () => connections.db.command({ ping: 1 })),
     check("Temporal", () => pollers(connections)),
     check("a worker", async () => {
       if ((await pollers(connections)) === 0) throw new Error("nobody polls");
     }),
+    wallets === null ? null : check("the chain", () => wallets.rpc.head()),
   ]);
   return parts.filter((part) => part !== null);
 }

@@ -95,6 +95,7 @@ async function start(options: StartOptions): Promise<Running> {
     ...urls,
     logger,
     clock: () => new Date(),
+    env,
     ...overrides,
   }).catch(async (error: unknown) => {
     await engines.stop();

@@ -133,7 +133,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       logos,
       logger,
       metrics,
-      missing: () => missingParts(connections),
+      missing: () => missingParts(connections, core.wallets),
       draining: () => draining,
     }),
   );

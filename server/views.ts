@@ -7,6 +7,8 @@ import type {
   TeamDocument,
   TransactionDocument,
 } from "../activities/documents.ts";
+import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
+import type { listCardLedger } from "../src/contract/operations/sandbox.ts";
 import type { OrganizationKeyDocument } from "./organization-keys/documents.ts";
 import { AGENT_TOOLS } from "../src/contract/tool-names.ts";
 import type * as records from "../src/contract/records.ts";
@@ -18,6 +20,7 @@ type TransactionView = z.input<typeof records.transaction>;
 type ApprovalView = z.input<typeof records.approval>;
 type ProjectView = z.input<typeof records.project>;
 type TeamView = z.input<typeof records.team>;
+type CardLedgerEntryView = z.input<typeof listCardLedger.output>["entries"][number];
 type BudgetPolicyView = z.input<typeof records.budgetPolicy>;
 type OrganizationKeyView = z.input<
   typeof organizationKeyOperations.mintOrganizationKey.output
@@ -43,7 +46,7 @@ export function agentView(agent: AgentDocument): AgentView {
     reservedCents: agent.reservedCents,
     autoApprovalThresholdCents: agent.policy.autoApprovalThresholdCents,
     appearance: null,
-    wallet: null,
+    wallet: walletView(agent),
     key: key && {
       id: key.id,
       last4: key.last4,
@@ -58,6 +61,19 @@ export function agentView(agent: AgentDocument): AgentView {
     archivedAt: isoOrNull(agent.archivedAt),
   };
 }
+
+const walletView = ({ wallet }: AgentDocument): AgentView["wallet"] =>
+  // Agents from before there were wallets have no such field.
+  wallet ? { address: wallet.address, chainCaip2: wallet.chainCaip2 } : null;
+
+export const cardLedgerEntryView = (entry: CardLedgerDocument): CardLedgerEntryView => ({
+  id: entry._id,
+  transactionId: entry.transactionId,
+  merchant: entry.merchant,
+  amountCents: entry.amountCents,
+  status: entry.status,
+  createdAt: iso(entry.createdAt),
+});
 
 export function budgetPolicyView(view: BudgetView): BudgetPolicyView {
   const { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount } = view;

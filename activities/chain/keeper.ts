@@ -49,7 +49,8 @@ export class Keeper {
 
   /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
   async round(): Promise<number> {
-    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc } = this.#dependencies;
+    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc } =
+      this.#dependencies;
     await rpc.check();
     await everyLook();
     const mined = await rpc.nonceAt(from, "latest");

@@ -108,10 +108,12 @@ export class ChainOutbox {
 
   static async ensureIndexes(db: Db): Promise<void> {
     const numbered = { nonce: { $gte: 0 } } as const;
-    await db.collection(COLLECTIONS.chainTransactions).createIndexes([
-      { key: { chain: 1, from: 1, nonce: 1 }, unique: true, partialFilterExpression: numbered },
-      { key: { wallet: 1, nonce: 1 } },
-    ]);
+    await db
+      .collection(COLLECTIONS.chainTransactions)
+      .createIndexes([
+        { key: { chain: 1, from: 1, nonce: 1 }, unique: true, partialFilterExpression: numbered },
+        { key: { wallet: 1, nonce: 1 } },
+      ]);
   }
 
   /**
@@ -135,9 +137,7 @@ export class ChainOutbox {
   /** The decisions whose purposes begin so, such as a payment's attempts, in their order. */
   async under(prefix: string): Promise<readonly Recorded[]> {
     const from = this.#id(prefix);
-    const found = await this.#collection
-      .find({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } })
-      .toArray();
+    const found = await this.#collection.find({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } }).toArray();
     return found.map((document) => this.#recorded(document)).toSorted(byTrailingNumber);
   }
 
@@ -150,7 +150,12 @@ export class ChainOutbox {
 
   /** What transactions from a nonce on take out of each of these wallets, in cents. */
   async takenFrom(wallets: readonly string[], nonce: number): Promise<ReadonlyMap<string, number>> {
-    const match = { wallet: { $in: [...wallets] }, chain: this.#chain, from: this.#from, nonce: { $gte: nonce } };
+    const match = {
+      wallet: { $in: [...wallets] },
+      chain: this.#chain,
+      from: this.#from,
+      nonce: { $gte: nonce },
+    };
     const sums = await this.#collection
       .aggregate<{ _id: string; cents: number }>([
         { $match: match },
@@ -241,7 +246,8 @@ export const isTransaction = (recorded: Recorded): recorded is RecordedTransacti
   recorded.kind === "transaction";
 
 const trailingNumber = ({ purpose }: Recorded): number => Number(/\d+$/.exec(purpose)?.[0] ?? 0);
-const byTrailingNumber = (one: Recorded, other: Recorded): number => trailingNumber(one) - trailingNumber(other);
+const byTrailingNumber = (one: Recorded, other: Recorded): number =>
+  trailingNumber(one) - trailingNumber(other);
 
 const isDuplicate = (error: unknown): boolean =>
   (error instanceof MongoBulkWriteError || error instanceof MongoServerError) && error.code === DUPLICATE_KEY;

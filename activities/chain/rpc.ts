@@ -164,10 +164,13 @@ export class ChainRpc {
 }
 
 const unreachable = (error: unknown): ChainUnreachable =>
-  error instanceof ChainUnreachable ? error : new ChainUnreachable(`the chain did not answer: ${reasonOf(error)}`);
+  error instanceof ChainUnreachable
+    ? error
+    : new ChainUnreachable(`the chain did not answer: ${reasonOf(error)}`);
 
 /** The kind of an error and its first line. viem puts the URL on further lines, and in `cause`. */
 function reasonOf(error: unknown): string {
-  if (error instanceof BaseError) return `${error.name}: ${(error.shortMessage.split("\n")[0] ?? "").slice(0, 200)}`;
+  if (error instanceof BaseError)
+    return `${error.name}: ${(error.shortMessage.split("\n")[0] ?? "").slice(0, 200)}`;
   return error instanceof Error ? error.name : "unknown";
 }

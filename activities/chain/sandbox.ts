@@ -3,7 +3,13 @@ import { z } from "zod";
 import type { ChainPlace, Signer } from "./config.ts";
 import { type Deployment, factoryDeployment, GAS, mintData, sandboxTokenDeployment } from "./contracts.ts";
 import type { Finality } from "./finality.ts";
-import { type Call, type ChainOutbox, isTransaction, type Recorded, type RecordedTransaction } from "./outbox.ts";
+import {
+  type Call,
+  type ChainOutbox,
+  isTransaction,
+  type Recorded,
+  type RecordedTransaction,
+} from "./outbox.ts";
 import type { ChainRpc } from "./rpc.ts";
 import { unitsOf } from "./units.ts";
 

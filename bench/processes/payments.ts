@@ -27,6 +27,7 @@ await runRole(async (config): Promise<Role> => {
     mcpUrl: baseUrl,
     logger,
     clock: () => new Date(),
+    env,
   });
   return { port: http.port, stop: () => running.stop() };
 });

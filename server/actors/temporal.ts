@@ -134,6 +134,17 @@ export class TemporalActors implements PaymentWorkflows {
     }
   }
 
+  /** Waits so long for a payment's end on its rail, which a workflow follows; whether it came. */
+  async settled(transactionId: string, withinMs: number): Promise<boolean> {
+    const handle = this.#client.workflow.getHandle(settlementWorkflowId(transactionId));
+    try {
+      await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** The payment once its approval is carried out; null when that takes longer than the bound. */
   async approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
     type Approval = (input: ApprovalInput) => Promise<ApprovalResult | null>;

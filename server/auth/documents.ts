@@ -20,6 +20,8 @@ export interface OrganizationDocument {
   readonly defaultTeamId: string;
   readonly createdAt: Date;
   readonly readyAt: Date | null;
+  /** Who owns the wallets of agents that are created from now on, an address; missing: nobody has been named. */
+  readonly walletOwner?: string;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
   readonly membersRevision?: number;
 }

@@ -1,5 +1,10 @@
 import { randomBytes } from "node:crypto";
-import type { AgentDocument, AgentKeyRecord, TeamDocument } from "../../activities/documents.ts";
+import type {
+  AgentDocument,
+  AgentKeyRecord,
+  TeamDocument,
+  WalletRecord,
+} from "../../activities/documents.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { ok } from "../../src/domain/result.ts";
@@ -17,7 +22,13 @@ type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
  * an actor; the record, which makes the key good, is what commits the create.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
-  const { actors, clock, collections, creates, hashApiKey, mcpUrl } = dependencies;
+  const { actors, clock, collections, creates, hashApiKey, mcpUrl, wallets } = dependencies;
+
+  /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
+  function newWallet(id: string, { organization }: ManagementPrincipal): WalletRecord | null {
+    const owner = organization.walletOwner ?? wallets?.defaultOwner ?? null;
+    return wallets === null || owner === null ? null : wallets.newWallet(id, owner);
+  }
 
   function newAgent(id: string, body: CreateBody, team: TeamDocument, principal: ManagementPrincipal) {
     const apiKey = formatApiKey("agent", randomBytes);
@@ -42,6 +53,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       policyVersion: 1,
       spentCents: 0,
       reservedCents: 0,
+      wallet: newWallet(id, principal),
       key,
       ...creatorOf(principal),
       createdAt: now,

@@ -1,4 +1,6 @@
 import type { PaymentEffects } from "../../activities/effects.ts";
+import type { Rails } from "../../activities/ports.ts";
+import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { AgentMailboxes } from "../actors/mailbox.ts";
@@ -19,6 +21,9 @@ export interface HandlerDependencies {
   readonly actors: TemporalActors;
   readonly mailboxes: AgentMailboxes;
   readonly effects: PaymentEffects;
+  readonly rails: Rails;
+  /** Null where no chain is set up. */
+  readonly wallets: Wallets | null;
   readonly lists: Lists;
   readonly auth: AuthService;
   readonly organizationKeys: OrganizationKeys;

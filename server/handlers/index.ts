@@ -6,6 +6,7 @@ import { memberHandlers } from "./members.ts";
 import { organizationKeyHandlers } from "./organization-keys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { projectHandlers } from "./projects.ts";
+import { sandboxHandlers } from "./sandbox.ts";
 import { teamHandlers } from "./teams.ts";
 import { transactionHandlers } from "./transactions.ts";
 import type { Handlers } from "./types.ts";
@@ -21,4 +22,5 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...paymentHandlers(dependencies),
   ...approvalHandlers(dependencies),
   ...transactionHandlers(dependencies),
+  ...sandboxHandlers(dependencies),
 });

@@ -1,6 +1,7 @@
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { Denial } from "../../src/domain/agent/policy.ts";
-import { refusal } from "../../src/domain/errors.ts";
+import { withChecksum } from "../../src/domain/address.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
@@ -14,6 +15,8 @@ type PaymentHandlers = Pick<
   Handlers,
   | "createPayment"
   | "createCardPayment"
+  | "createWalletPayment"
+  | "getWallet"
   | "checkPayment"
   | "getPayment"
   | "listPayments"
@@ -36,6 +39,25 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     return ok({ body: paymentView(paid.value), ...(paid.value.replayed ? { status: 200 as const } : {}) });
   }
 
+  async function payFromWallet(agent: AgentDocument, order: PaymentOrder) {
+    const wrong = wrongRecipient(agent, order.recipient);
+    return wrong === null
+      ? pay(agent, { ...order, recipient: withChecksum(order.recipient) })
+      : refused(wrong);
+  }
+
+  /** Money sent there would not move, or be lost; the shape of an address is judged before. */
+  function wrongRecipient(agent: AgentDocument, recipient: string): Refusal | null {
+    const isSame = (address: string | undefined) => address?.toLowerCase() === recipient.toLowerCase();
+    const message = isSame(agent.wallet?.address)
+      ? "must not be the agent's own wallet"
+      : isSame(dependencies.wallets?.place.token)
+        ? "must not be the token itself"
+        : null;
+    if (message === null) return null;
+    return refusal("VALIDATION_FAILED", undefined, { issues: [{ path: "recipient", message }] });
+  }
+
   async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
     const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
     if (transaction === null) return null;
@@ -51,7 +73,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
 
   return {
     async createPayment({ body }, { principal }) {
-      if (body.rail === "wallet") return pay(principal.agent, body);
+      if (body.rail === "wallet") return payFromWallet(principal.agent, body);
       const { merchant, ...order } = body;
       return pay(principal.agent, { ...order, recipient: merchant });
     },
@@ -60,7 +82,25 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       return pay(principal.agent, { ...order, rail: "card", recipient: merchant });
     },
 
+    createWalletPayment({ body }, { principal }) {
+      return payFromWallet(principal.agent, { ...body, rail: "wallet" });
+    },
+
+    async getWallet(_input, { principal: { agent } }) {
+      const wallet = agent.wallet ?? null;
+      if (wallet === null) return refused(refusal("NOT_FOUND", "The agent has no wallet."));
+      const balance = await dependencies.rails.wallet.balance(profileOf(agent));
+      if (balance.kind !== "cents") {
+        const message = "The chain does not answer, so the balance can't be read.";
+        return refused(refusal("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1 }));
+      }
+      const { address, chainCaip2 } = wallet;
+      return ok({ body: { address, chainCaip2, balanceCents: balance.cents, currency: "USD" } });
+    },
+
     async checkPayment({ body }, { principal }) {
+      const wrong = body.recipient === undefined ? null : wrongRecipient(principal.agent, body.recipient);
+      if (wrong !== null) return refused(wrong);
       const budget = await budgetOf(principal.agent, body.amountCents);
       const { assessment } = budget;
       if (assessment === null) throw new Error("an assessment was asked for and none was given");

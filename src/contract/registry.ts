@@ -5,6 +5,7 @@ import * as members from "./operations/members.ts";
 import * as organizationKeys from "./operations/organization-keys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
+import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
 import { session } from "./records.ts";
@@ -23,6 +24,7 @@ export const operations = {
   ...payments,
   ...approvals,
   ...transactions,
+  ...sandbox,
 };
 
 export type Operations = typeof operations;

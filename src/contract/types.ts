@@ -122,9 +122,12 @@ export interface Operation<
     | "Organization keys"
     | "Payments"
     | "Projects"
+    | "Sandbox"
     | "Teams"
     | "Transactions";
   readonly access: A;
+  /** Whether the answer waits for a payment to be final, to a bound (decisions.md section 5). */
+  readonly waitsForFinality?: boolean;
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

@@ -9,6 +9,9 @@ export function isAddress(value: string): boolean {
   return digits === lower || digits === checksummed(lower);
 }
 
+/** An address as it is shown and compared: with its checksum, however it was given. */
+export const withChecksum = (address: string): string => `0x${checksummed(address.slice(2).toLowerCase())}`;
+
 function checksummed(lower: string): string {
   const hash = bytesToHex(keccak_256(utf8ToBytes(lower)));
   return Array.from(lower)

@@ -112,6 +112,10 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   pauseAgent: manage("agents:write"),
   resumeAgent: manage("agents:write"),
 
+  // Sandbox routes need no step-up.
+  fundAgentInSandbox: manage(null, admin),
+  listCardLedger: manage(null, admin),
+
   listTransactions: manage("agents:read"),
   listPendingApprovals: manage("agents:read"),
   listCompletedApprovals: manage("agents:read"),
@@ -126,6 +130,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
     ],
   },
   createCardPayment: agent("create_card_payment"),
+  createWalletPayment: agent("create_wallet_payment"),
+  getWallet: agent("get_wallet"),
   checkPayment: agent("check_payment"),
   getPayment: agent("get_payment"),
   listPayments: agent("list_payments"),

@@ -102,6 +102,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     mcpUrl: baseUrl,
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
+    env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
   });

@@ -19,8 +19,10 @@ export interface Attempt {
 }
 
 export const attemptsPrefix = (transactionId: string): string => `spend/${transactionId}/`;
-export const attemptPurpose = ({ number, transactionId }: Pick<Attempt, "number" | "transactionId">): string =>
-  `${attemptsPrefix(transactionId)}${String(number)}`;
+export const attemptPurpose = ({
+  number,
+  transactionId,
+}: Pick<Attempt, "number" | "transactionId">): string => `${attemptsPrefix(transactionId)}${String(number)}`;
 
 export type RefusalReason = RailFailure & { readonly code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" };
 
@@ -125,7 +127,9 @@ export class Attempts {
     const wallets = new Map(open.map(({ wallet }) => [wallet.address, wallet]));
     const [available, preparations] = await Promise.all([
       this.#available([...wallets.keys()]),
-      Promise.all([...wallets.values()].map(async (wallet) => [wallet, await this.preparation(wallet)] as const)),
+      Promise.all(
+        [...wallets.values()].map(async (wallet) => [wallet, await this.preparation(wallet)] as const),
+      ),
     ]);
     const recorded = await outbox.record(this.#entries(open, available, preparations));
     await broadcast(recorded.values());

@@ -44,7 +44,10 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
 }
 
 /** The name of the contract's error; "" for one that is not ours, such as the token's; null when it would succeed. */
-async function revertOf({ place, rpc, signer }: DiagnosisDependencies, attempt: Attempt): Promise<string | null> {
+async function revertOf(
+  { place, rpc, signer }: DiagnosisDependencies,
+  attempt: Attempt,
+): Promise<string | null> {
   const { amountCents, to, transactionId, wallet } = attempt;
   const { token, tokenDecimals } = place;
   const spend = { transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) };
@@ -60,7 +63,9 @@ async function revertOf({ place, rpc, signer }: DiagnosisDependencies, attempt: 
       () => null,
       (error: unknown) => {
         const reverted =
-          error instanceof BaseError ? error.walk((each) => each instanceof ContractFunctionRevertedError) : null;
+          error instanceof BaseError
+            ? error.walk((each) => each instanceof ContractFunctionRevertedError)
+            : null;
         if (reverted instanceof ContractFunctionRevertedError) return reverted.data?.errorName ?? "";
         throw new ChainUnreachable("the chain could not be asked why it undid a transfer");
       },

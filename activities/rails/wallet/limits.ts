@@ -65,10 +65,7 @@ export class WalletLimits {
   /** A limit under which so much more can be spent now, whatever the policy says by now; `converge` sets it back. */
   async raised(wallet: Wallet, capCents: number): Promise<Call> {
     const { outbox, wallets } = this.#dependencies;
-    const [set, wanted] = await Promise.all([
-      outbox.under(limitPrefix(wallet)),
-      wallets.wantedLimit(wallet),
-    ]);
+    const [set, wanted] = await Promise.all([outbox.under(limitPrefix(wallet)), wallets.wantedLimit(wallet)]);
     const limit = { ...wanted, capCents: Math.max(capCents, wanted.capCents), policyVersion: RAISED };
     return this.#call(wallet, set.length + 1, limit);
   }

@@ -6,7 +6,14 @@ import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
-import { type AttemptDependencies, type Attempt, Attempts, attemptsPrefix, DETACHED, refusalOf } from "./attempts.ts";
+import {
+  type AttemptDependencies,
+  type Attempt,
+  Attempts,
+  attemptsPrefix,
+  DETACHED,
+  refusalOf,
+} from "./attempts.ts";
 import { diagnose } from "./diagnosis.ts";
 import { deployPurpose } from "./limits.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
@@ -22,7 +29,10 @@ const DETACHED_SOON_MS = 5_000;
 const ATTEMPTS_MAX = 5;
 
 const NO_WALLET = { code: "RAIL_UNAVAILABLE", reason: "The agent has no wallet." } as const;
-const UNDONE_TOO_OFTEN = { code: "RAIL_UNAVAILABLE", reason: "The chain undid the transfer again and again." } as const;
+const UNDONE_TOO_OFTEN = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The chain undid the transfer again and again.",
+} as const;
 const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is on another chain." } as const;
 
 export interface WalletRailDependencies extends AttemptDependencies {
@@ -118,7 +128,14 @@ export class WalletRail implements RailPort {
 
   async #sendDetach({ address }: Wallet, purpose: string): Promise<RecordedTransaction> {
     const { broadcast, outbox } = this.#dependencies;
-    const call = { kind: "call", purpose, wallet: address, to: address, data: detachData(), gas: GAS.detach } as const;
+    const call = {
+      kind: "call",
+      purpose,
+      wallet: address,
+      to: address,
+      data: detachData(),
+      gas: GAS.detach,
+    } as const;
     const recorded = (await outbox.record([call])).get(purpose);
     if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
     await broadcast([recorded]);

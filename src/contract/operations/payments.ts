@@ -55,6 +55,7 @@ const wallet = {
 };
 
 const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
+const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
 
 const railOf = z.object({ rail: z.enum(["card", "wallet"]) });
 
@@ -70,14 +71,16 @@ export const createPayment = define({
   description:
     "Decides the payment by the agent's policy, reserves its amount and carries it out, or holds it for a person's " +
     "approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
-    "twice: a replay answers 200 with the same transaction as it is now. Decisions 5.",
+    "twice: a replay answers 200 with the same transaction as it is now. A wallet payment is `pending` until its chain has " +
+    "confirmed it; the answer waits up to 5 seconds for that. Decisions 5.",
   tag: "Payments",
   access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
   rate: "standard",
+  waitsForFinality: true,
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
   body: z.discriminatedUnion("rail", [
-    z.strictObject({ rail: z.literal("card"), ...card, ...shared, purpose, idempotencyKey }),
-    z.strictObject({ rail: z.literal("wallet"), ...wallet, ...shared, purpose, idempotencyKey }),
+    cardPayment.extend({ rail: z.literal("card") }),
+    walletPayment.extend({ rail: z.literal("wallet") }),
   ]),
   output: payment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
@@ -96,6 +99,41 @@ export const createCardPayment = define({
   body: cardPayment,
   output: payment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
+});
+
+export const createWalletPayment = define({
+  summary: "Pay from the wallet",
+  description:
+    "Sends stablecoin from the agent's wallet to an address on its chain, one dollar for one, within the agent's policy. " +
+    "status `approved`: paid, with onChainTxHash; `pending`: waits for a person's approval or for the chain, ask get_payment " +
+    "later; `denied` or `failed`: not paid, see denialCode and denialReason. A transfer on a chain can't be taken back. " +
+    "Repeat with the same idempotencyKey after any doubt: it never pays twice.",
+  tag: "Payments",
+  access: agentWith("create_wallet_payment"),
+  rate: "standard",
+  waitsForFinality: true,
+  tool: tool("create_wallet_payment", "Pay from the wallet", pays),
+  body: walletPayment,
+  output: payment,
+  errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
+});
+
+export const getWallet = define({
+  summary: "Read the wallet",
+  description:
+    "The agent's wallet: its address, its chain (CAIP-2) and what it holds there now. A balance that can't be read is " +
+    "SERVICE_UNAVAILABLE, never zero. Decisions 8.",
+  tag: "Payments",
+  access: agentWith("get_wallet"),
+  rate: "standard",
+  tool: tool("get_wallet", "Read the wallet"),
+  output: z.strictObject({
+    address: z.string(),
+    chainCaip2: z.string(),
+    balanceCents: cents,
+    currency: z.literal("USD"),
+  }),
+  errors: ["NOT_FOUND"],
 });
 
 export const checkPayment = define({

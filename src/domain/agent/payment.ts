@@ -107,7 +107,9 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
   if (payment.phase !== "sending" && payment.phase !== "following") return payment;
   switch (outcome.status) {
     case "pending":
-      return payment.phase === "sending" ? onRail(payment, { phase: "following", ...traceOf(outcome) }) : payment;
+      return payment.phase === "sending"
+        ? onRail(payment, { phase: "following", ...traceOf(outcome) })
+        : payment;
     case "settled":
       return settled(payment, outcome);
     case "failed":

@@ -46,6 +46,7 @@ export async function startServiceOn({
     mcpUrl: baseUrl,
     logger: logger ?? testLogger(`own-${randomUUID()}`),
     clock,
+    env,
     ...(counts === undefined ? {} : { counts }),
   });
   const { connections } = running;

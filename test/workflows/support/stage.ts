@@ -100,7 +100,12 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   // Never connected: only `provisionOrganization` uses it, and the scenes bring their own.
   const db = new MongoClient("mongodb://127.0.0.1:1").db();
   const activities: Activities = {
-    ...createActivities({ ...dependencies, agents: gateway(actors), db }),
+    ...createActivities({
+      ...dependencies,
+      agents: gateway(actors),
+      db,
+      limits: { mirror: () => Promise.resolve() },
+    }),
     ...options.activities,
   };
   const effects = createPaymentEffects(dependencies);
@@ -145,6 +150,7 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   expireApproval: (input) => cast().expireApproval(input),
   executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
+  mirrorLimits: (input) => cast().mirrorLimits(input),
   provisionOrganization: (input) => cast().provisionOrganization(input),
 });
 
