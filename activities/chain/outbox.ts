@@ -179,7 +179,7 @@ export class ChainOutbox {
       } catch (error) {
         this.#next = null;
         if (!isDuplicate(error)) throw error;
-        for (const [purpose, recorded] of await this.find(open.map(({ purpose }) => purpose))) {
+        for (const [purpose, recorded] of await this.find(open.map(purposeOf))) {
           decided.set(purpose, recorded);
         }
       }
@@ -239,6 +239,8 @@ export class ChainOutbox {
     return { kind: "transaction", purpose, nonce, hash, raw, limitVersion, amountCents, wallet, createdAt };
   }
 }
+
+const purposeOf = ({ purpose }: Entry): string => purpose;
 
 const isHex = (text: string | null): text is Hex => text !== null && /^0x[0-9a-f]*$/.test(text);
 

@@ -32,9 +32,11 @@ export interface ChainProxy {
 
 const LATE_MS = 400;
 
+const undisturbed = (): Mishap => "pass";
+
 /** A proxy between the service and its chain, which does to requests what networks and providers do. */
 export async function startChainProxy(target: string): Promise<ChainProxy> {
-  let choose: (body: string) => Mishap = () => "pass";
+  let choose: (body: string) => Mishap = undisturbed;
   const calls = new Map<string, number>();
   const server = createServer((request, response) => {
     void answer(request, response).catch(() => response.destroy());

@@ -45,6 +45,7 @@ export class Auditor {
         assert.equal(reply.kind, "confirmed");
         if (command.outcome !== null) this.#settle(command.transactionId, command.outcome.result);
         return;
+      case "confirm_limits":
       case "confirm_summary":
         assert.equal(reply.kind, "confirmed");
         return;
