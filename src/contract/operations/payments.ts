@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isAddress } from "../../domain/address.ts";
 import { agentWith } from "../access.ts";
 import { define } from "../define.ts";
 import {
@@ -10,6 +9,7 @@ import {
   text,
   timestamp,
   transactionId,
+  walletAddress,
 } from "../primitives.ts";
 import {
   budgetPolicy,
@@ -46,13 +46,7 @@ const shared = {
     .meta({ description: "Merchant category code." }),
 };
 const card = { merchant: text(1, 200) };
-const wallet = {
-  recipient: z
-    .string()
-    .regex(/^0x([0-9a-f]{40}|[0-9a-fA-F]{40})$/, "must be an address")
-    .refine(isAddress, "must be all lower case or carry its checksum")
-    .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address"),
-};
+const wallet = { recipient: walletAddress };
 
 const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
 const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
