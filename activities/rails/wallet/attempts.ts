@@ -30,6 +30,10 @@ export const INSUFFICIENT_FUNDS: RefusalReason = {
   code: "INSUFFICIENT_FUNDS",
   reason: "The wallet does not hold enough for this payment.",
 };
+export const NO_WALLET: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The agent has no wallet.",
+};
 export const DETACHED: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The service can no longer spend from this wallet.",

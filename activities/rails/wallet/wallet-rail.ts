@@ -12,6 +12,7 @@ import {
   Attempts,
   attemptsPrefix,
   DETACHED,
+  NO_WALLET,
   refusalOf,
 } from "./attempts.ts";
 import { diagnose } from "./diagnosis.ts";
@@ -28,7 +29,6 @@ const DETACHED_SOON_MS = 5_000;
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
-const NO_WALLET = { code: "RAIL_UNAVAILABLE", reason: "The agent has no wallet." } as const;
 const UNDONE_TOO_OFTEN = {
   code: "RAIL_UNAVAILABLE",
   reason: "The chain undid the transfer again and again.",
