@@ -23,7 +23,7 @@ import type { AgentWallets, Wallet } from "./wallets.ts";
  * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
  * the payment.
  */
-const CONFIRMED_SOON_MS = 1_000;
+const CONFIRMED_SOON_MS = 2_000;
 const DETACHED_SOON_MS = 5_000;
 
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
