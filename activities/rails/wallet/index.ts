@@ -51,7 +51,12 @@ export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onTrouble, place, signer } = options;
   const rpc = new ChainRpc(place);
   const outbox = new ChainOutbox({ db, place, rpc, signer, clock });
-  const finality = new Finality({ rpc, from: signer.address, pollMs: place.pollMs });
+  const finality = new Finality({
+    rpc,
+    from: signer.address,
+    pollMs: place.pollMs,
+    confirmations: place.confirmations,
+  });
   const wallets = new AgentWallets(db);
   const broadcast = async (recorded: Iterable<Recorded>): Promise<void> => {
     await Promise.all([...recorded].filter(isTransaction).map(({ raw }) => rpc.send(raw)));

@@ -2,7 +2,6 @@ import { getAddress } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { agentWalletAbi, detachData, GAS } from "../../chain/contracts.ts";
-import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
@@ -37,7 +36,6 @@ const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is o
 
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly wallets: AgentWallets;
-  readonly finality: Finality;
 }
 
 /**
