@@ -26,6 +26,10 @@ async function until(what: string, isThere: () => Promise<boolean> | boolean): P
   }
 }
 
+const clientOf = ({ chain }: RunningEngines): ChainClient => new ChainClient(chain.rpcUrl);
+const kill = ({ chain }: RunningEngines): boolean => process.kill(chain.pid ?? 0, "SIGKILL");
+const takeAll = (): Promise<null> => Promise.resolve(null);
+
 describe("The embedded local chain", () => {
   let scratch: string;
   let dataDir: string;
@@ -48,9 +52,7 @@ describe("The embedded local chain", () => {
     });
     return running;
   };
-  const clientOf = ({ chain }: RunningEngines): ChainClient => new ChainClient(chain.rpcUrl);
   const fileIn = (name: string): string => path.join(dataDir, "chain", name);
-  const kill = ({ chain }: RunningEngines): boolean => process.kill(chain.pid ?? 0, "SIGKILL");
   const restarts = (): number => events.filter((event) => event === "anvil restarted").length;
 
   before(async () => {
@@ -204,10 +206,9 @@ describe("The embedded local chain", () => {
     const hash = await client.paid();
     const [blockNumber, receipt] = [await client.blockNumber(), await client.receipt(hash)];
     await first.stop();
-    const examine = (): Promise<null> => Promise.resolve(null);
     const state = await newestState({
       folder: fileIn(""),
-      examine,
+      examine: takeAll,
       onProgress: () => undefined,
       blocksKept: 10,
     });
