@@ -96,8 +96,8 @@ export class ChainSnapshots {
   async #saveIfChanged(): Promise<void> {
     const { folder, rpcUrl } = this.#options;
     if ((await newestBlock(rpcUrl)) === this.#saved) return;
-    const { newest, zipped } = await this.#atOneMoment();
-    await saveState(folder, await unzip(zipped));
+    const { hex, newest } = await this.#atOneMoment();
+    await saveState(folder, await unzip(Buffer.from(hex.slice(2), "hex")));
     this.#saved = newest;
   }
 
@@ -134,7 +134,8 @@ export class ChainSnapshots {
 
 interface Dump {
   readonly newest: string;
-  readonly zipped: Buffer;
+  /** Of gzipped JSON, after 0x. */
+  readonly hex: string;
 }
 
 async function newestBlock(rpcUrl: string): Promise<string> {
@@ -145,5 +146,5 @@ async function dump(rpcUrl: string): Promise<Dump> {
   const newest = await newestBlock(rpcUrl);
   const hex = dumpSchema.parse(await callRpc(rpcUrl, "anvil_dumpState"));
   if ((await newestBlock(rpcUrl)) !== newest) throw new Error("a block was mined meanwhile");
-  return { newest, zipped: Buffer.from(hex.slice(2), "hex") };
+  return { newest, hex };
 }
