@@ -2,6 +2,9 @@ import { expect } from "chai";
 import { renderArtifacts, staleArtifacts } from "../../scripts/contracts/artifacts.ts";
 import { compile, readSources } from "../../scripts/contracts/compiler.ts";
 
+const importing = (name: string): string =>
+  `// SPDX-License-Identifier: MIT\npragma solidity 0.8.37; import "${name}"; contract Importing {}`;
+
 describe("the contracts' artifacts", function () {
   this.timeout(120_000);
 
@@ -25,13 +28,11 @@ describe("the contracts' artifacts", function () {
   });
 
   it("are not made of a file outside OpenZeppelin's contracts", () => {
-    const stolen = (name: string): string =>
-      `// SPDX-License-Identifier: MIT\npragma solidity 0.8.37; import "${name}"; contract Stolen {}`;
     for (const name of [
       "/etc/passwd",
       "solc/package.json",
       "@openzeppelin/contracts/../../solc/package.json",
     ])
-      expect(() => compile({ "contracts/Stolen.sol": stolen(name) }), name).to.throw("is not ours");
+      expect(() => compile({ "contracts/Importing.sol": importing(name) }), name).to.throw("is not ours");
   });
 });

@@ -1,10 +1,16 @@
 import { expect } from "chai";
-import { encodeDeployData, getContractAddress, keccak256, toHex, zeroAddress } from "viem";
-import { agentWalletArtifact } from "../../contracts/artifacts/index.ts";
+import { concat, encodeDeployData, getContractAddress, keccak256, toHex, zeroAddress, zeroHash } from "viem";
+import {
+  agentWalletArtifact,
+  agentWalletFactoryArtifact,
+  sandboxUSDArtifact,
+} from "../../contracts/artifacts/index.ts";
 import { done, factoryCall, refused, walletCall } from "./support/calls.ts";
 import { addressOf, balanceOf, mint, useScene, viewsOf } from "./support/scene.ts";
 
 const saltOf = (agentId: string) => keccak256(toHex(agentId));
+/** On every chain that matters, and on anvil from the start. */
+const CREATE2_PROXY = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
 const ID = saltOf("txn_1");
 
 describe("the factory of agents' wallets", () => {
@@ -68,6 +74,31 @@ describe("the factory of agents' wallets", () => {
     for (const args of variants.slice(1)) await done(chain, stranger, factoryCall(factory, "deploy", args));
     await done(chain, spender, factoryCall(factory, "deploy", [owner, spender, salt]));
     expect(await viewsOf(scene(), await addressOf(scene(), owner, spender, salt)).owner()).to.equal(owner);
+  });
+
+  it("factory and token lie where their init code says, deployed by the well-known proxy", async () => {
+    const { chain, minter } = scene();
+    const initCodes = [
+      agentWalletFactoryArtifact.bytecode,
+      encodeDeployData({ ...sandboxUSDArtifact, args: [minter] }),
+    ];
+    for (const bytecode of initCodes) {
+      const address = getContractAddress({
+        opcode: "CREATE2",
+        from: CREATE2_PROXY,
+        salt: zeroHash,
+        bytecode,
+      });
+      const data = concat([zeroHash, bytecode]);
+      const hash = await chain.client.sendTransaction({
+        account: minter,
+        to: CREATE2_PROXY,
+        data,
+        chain: null,
+      });
+      await chain.client.waitForTransactionReceipt({ hash });
+      expect(await chain.client.getCode({ address })).to.match(/^0x[0-9a-f]{100}/);
+    }
   });
 
   it("a wallet without an owner is refused, one without a spender is not", async () => {

@@ -17,6 +17,7 @@ import { Auditor } from "./auditor.ts";
 import { Book, type Order } from "./book.ts";
 
 const PERIOD_SECONDS = 10n;
+const ALIGNMENT_SECONDS = 150n;
 const FUNDS = 1_000n;
 const CAP = 100n;
 
@@ -43,8 +44,10 @@ export class World {
     return new World(chain, [await deployToken(chain, minter), await deployToken(chain, minter)]);
   }
 
-  async now(): Promise<bigint> {
-    return (await this.chain.client.getBlock()).timestamp;
+  /** A time to come at which windows of all periods begin: from there a simulation is the same each time. */
+  async start(): Promise<bigint> {
+    const { timestamp } = await this.chain.client.getBlock();
+    return timestamp - (timestamp % ALIGNMENT_SECONDS) + 2n * ALIGNMENT_SECONDS;
   }
 }
 
@@ -67,7 +70,7 @@ export class Simulation {
   static async run(world: World, actions: readonly Action[], bytecode?: Hex): Promise<void> {
     const { owner, spender } = world.people;
     const wallet = await deployWallet(world.chain, owner, spender, bytecode);
-    const simulation = new Simulation(world, wallet, await world.now());
+    const simulation = new Simulation(world, wallet, await world.start());
     await simulation.#mint(0, FUNDS);
     await simulation.#mint(1, FUNDS);
     for (const token of TOKENS)
@@ -106,8 +109,7 @@ export class Simulation {
   async #mint(token: Token, amount: bigint): Promise<void> {
     const address = this.#world.tokens[token];
     const call = tokenCall(address, "mint", [this.#wallet, amount]);
-    const { at } = await done(this.#world.chain, this.#world.people.minter, call);
-    this.#now = at;
+    await done(this.#world.chain, this.#world.people.minter, call, this.#now);
     this.#book.minted(address, amount);
   }
 
