@@ -44,6 +44,14 @@ export class ChainSandbox {
   }
 
   /**
+   * Empties the local chain's pool. anvil can hold transactions back for good that reached it in another order than that
+   * of their nonces, and takes them anew only then.
+   */
+  async emptyPool(): Promise<void> {
+    await rpcCall(this.#dependencies.place.rpcUrl, "anvil_dropAllTransactions", []);
+  }
+
+  /**
    * Deploys the factory and the test token where they are missing, and waits until they are there. Done once; what a
    * killed chain has lost is sent again like everything else.
    */
