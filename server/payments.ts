@@ -1,6 +1,7 @@
 import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
+import { within } from "../activities/within.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/projections.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
@@ -46,6 +47,12 @@ export interface PaymentDependencies {
   readonly logger: Logger;
 }
 
+/**
+ * How long deciding a payment and sending it may take; what takes longer goes on, and is answered 503. A rail that is final
+ * only later is given the time that its answer waits anyway.
+ */
+const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
+
 /** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
 const FINALITY_MS = 4_700;
 
@@ -73,7 +80,8 @@ export class Payments {
    */
   async pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
     const until = performance.now() + FINALITY_MS;
-    const paid = await this.#pay(profile, order);
+    const { finality } = this.#dependencies.rails[order.rail].capabilities;
+    const paid = await within(PAID_MS[finality], this.#pay(profile, order));
     return paid.ok ? ok(await this.#onceFinal(paid.value, until)) : paid;
   }
 
