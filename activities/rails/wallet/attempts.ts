@@ -85,18 +85,18 @@ export class Attempts {
     });
   }
 
-  /** A wallet's deployment and first limit, as far as they are not recorded; a refusal where it was detached unused. */
-  async preparation(wallet: Wallet): Promise<readonly Entry[] | RefusalReason> {
-    if (this.#ready.has(wallet.address)) return [];
+  /** A wallet's deployment and first limit: what is decided of them, and what is not recorded yet. */
+  async #missing(wallet: Wallet) {
+    const nothing = { known: new Map<string, Recorded>(), missing: [] };
+    if (this.#ready.has(wallet.address)) return nothing;
     const { limits, outbox } = this.#dependencies;
     const purposes = [deployPurpose(wallet), firstLimitPurpose(wallet)] as const;
-    const recorded = await outbox.find(purposes);
-    if (recorded.get(purposes[0])?.kind === "refusal") return DETACHED;
+    const known = await outbox.find(purposes);
+    if (isGivenUp(wallet, known)) return { known, missing: [] };
     const missing: Entry[] = [];
-    if (!recorded.has(purposes[0])) missing.push(deployment(wallet));
-    // Also when only the deployment is missing: what is there already keeps its place.
-    if (!recorded.has(purposes[1])) missing.push(await limits.first(wallet));
-    return missing;
+    if (!known.has(purposes[0])) missing.push(deployment(wallet));
+    if (!known.has(purposes[1])) missing.push(await limits.first(wallet));
+    return { known, missing };
   }
 
   /** Once for each wallet and process: its policy may have changed while it was being deployed. */
@@ -122,36 +122,44 @@ export class Attempts {
   async #decide(attempts: readonly Attempt[]): Promise<ReadonlyMap<string, Recorded>> {
     const { broadcast, outbox } = this.#dependencies;
     const before = await outbox.find(attempts.map(attemptPurpose));
-    const open = attempts.filter((attempt) => !before.has(attemptPurpose(attempt)));
-    if (open.length === 0) return before;
-    const wallets = new Map(open.map(({ wallet }) => [wallet.address, wallet]));
-    const [available, preparations] = await Promise.all([
-      this.#available([...wallets.keys()]),
-      Promise.all(
-        [...wallets.values()].map(async (wallet) => [wallet, await this.preparation(wallet)] as const),
-      ),
-    ]);
-    const recorded = await outbox.record(this.#entries(open, available, preparations));
-    await broadcast(recorded.values());
-    await Promise.all([...wallets.values()].map((wallet) => this.#prepared(wallet)));
+    // One that was asked for twice at once is one, and takes what it takes once.
+    const open = new Map(
+      attempts
+        .map((attempt) => [attemptPurpose(attempt), attempt] as const)
+        .filter(([purpose]) => !before.has(purpose)),
+    );
+    if (open.size === 0) return before;
+    const wallets = new Map([...open.values()].map(({ wallet }) => [wallet.address, wallet]));
+    const available = await this.#available([...wallets.keys()]);
+    const prepared = await this.#prepare([...wallets.values()]);
+    const recorded = await outbox.record(this.#entries([...open.values()], available, prepared));
+    await broadcast([...prepared.values(), ...recorded.values()]);
+    const usable = [...wallets.values()].filter((wallet) => !isGivenUp(wallet, prepared));
+    await Promise.all(usable.map((wallet) => this.#prepared(wallet)));
     return new Map([...before, ...recorded]);
+  }
+
+  /**
+   * Records what these wallets need before their first payment, and answers what was decided. Before the payments: a
+   * wallet may be given up at the same moment, and a call to where no contract is would succeed and pay nothing.
+   */
+  async #prepare(wallets: readonly Wallet[]): Promise<ReadonlyMap<string, Recorded>> {
+    const found = await Promise.all(wallets.map((wallet) => this.#missing(wallet)));
+    const { outbox } = this.#dependencies;
+    const recorded = await outbox.record(found.flatMap(({ missing }) => missing));
+    return new Map([...found.flatMap(({ known }) => [...known]), ...recorded]);
   }
 
   #entries(
     attempts: readonly Attempt[],
     available: Map<Address, number>,
-    preparations: readonly (readonly [Wallet, readonly Entry[] | RefusalReason])[],
+    prepared: ReadonlyMap<string, Recorded>,
   ): Entry[] {
     const entries: Entry[] = [];
-    const detached = new Set<Address>();
-    for (const [{ address }, preparation] of preparations) {
-      if ("code" in preparation) detached.add(address);
-      else entries.push(...preparation);
-    }
     for (const attempt of attempts) {
       const { amountCents, wallet } = attempt;
       const left = available.get(wallet.address) ?? 0;
-      if (detached.has(wallet.address)) entries.push(refusalOf(attempt, DETACHED));
+      if (isGivenUp(wallet, prepared)) entries.push(refusalOf(attempt, DETACHED));
       else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
       else {
         available.set(wallet.address, left - amountCents);
@@ -191,6 +199,10 @@ export class Attempts {
     return new Map(balances.map(left));
   }
 }
+
+/** Whether it was decided that the service never deploys this wallet. */
+const isGivenUp = (wallet: Wallet, decided: ReadonlyMap<string, Recorded>): boolean =>
+  decided.get(deployPurpose(wallet))?.kind === "refusal";
 
 function deployment(wallet: Wallet): Entry {
   return {

@@ -17,6 +17,10 @@ const CEILING: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The wallet's owner allows the service no payment of this amount now.",
 };
+const NOT_THERE: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The wallet is not on the chain.",
+};
 const REFUSED_BY_TOKEN: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The chain refused the transfer.",
@@ -33,6 +37,8 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   const { place, rpc } = deps;
   const { amountCents, wallet } = attempt;
   const error = await revertOf(deps, attempt);
+  // It would succeed where no contract is: then this wallet's deployment, which came before, has failed for good.
+  if (error === null && !(await rpc.hasCode(wallet.address))) return { kind: "refuse", refusal: NOT_THERE };
   if (error === null) return { kind: "again" };
   if (error === "LimitExceeded") {
     return { kind: "raise", spentCents: await spentCents(deps, wallet.address) };
