@@ -5,6 +5,8 @@ import type { ChainRpc } from "./rpc.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
+/** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
+const RESENDING_MAX_MS = 10_000;
 
 export interface KeeperDependencies {
   readonly rpc: ChainRpc;
@@ -61,15 +63,22 @@ export class Keeper {
     if (first.createdAt.getTime() > late) return 0;
     if (first.nonce > mined) onTrouble("a nonce of the service's key is missing", { nonce: mined });
     await beforeResending();
-    const objections: string[] = [];
+    const objections: (string | null)[] = [];
+    const until = performance.now() + RESENDING_MAX_MS;
     for (const { raw } of missing) {
-      const objection = await rpc.send(raw);
-      if (objection !== null) objections.push(objection);
+      if (this.#stopping.signal.aborted || performance.now() > until) break;
+      objections.push(await rpc.send(raw));
     }
     const { hash, nonce } = first;
-    const details = { hash, nonce, sent: missing.length, objections: [...new Set(objections)] };
+    const sent = objections.length;
+    const details = {
+      hash,
+      nonce,
+      sent,
+      objections: [...new Set(objections.filter((each) => each !== null))],
+    };
     onTrouble("transactions that the chain did not have were sent again", details);
-    return missing.length;
+    return sent;
   }
 
   async #run(): Promise<void> {

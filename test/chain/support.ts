@@ -1,7 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Collection } from "mongodb";
-import { createPublicClient, erc20Abi, getAddress, type Hash, http, type PublicClient, toHex } from "viem";
+import type { Collection, Db } from "mongodb";
+import {
+  createPublicClient,
+  erc20Abi,
+  getAddress,
+  type Hash,
+  http,
+  isHex,
+  type PublicClient,
+  toHex,
+} from "viem";
 import type { ChainPlace, Signer } from "../../activities/chain/config.ts";
 import { agentWalletAbi, paymentIdOf } from "../../activities/chain/contracts.ts";
 import { ChainOutbox, type ChainTransactionDocument } from "../../activities/chain/outbox.ts";
@@ -63,6 +72,8 @@ export interface Scene {
   readonly place: ChainPlace;
   readonly signer: Signer;
   readonly chain: PublicClient;
+  readonly db: Db;
+  readonly agents: Collection<AgentDocument>;
   readonly transactions: Collection<ChainTransactionDocument>;
   /** A further process, whose keeper does not run unless it is started. */
   open(options?: InstanceOptions): Instance;
@@ -152,6 +163,8 @@ export async function openScene(url = sharedChainUrl()): Promise<Scene> {
     place,
     signer,
     chain,
+    db,
+    agents,
     transactions,
     open,
     agent,
@@ -226,8 +239,11 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
 export const newPayments = (count: number, amountCents: number): readonly Payment[] =>
   Array.from({ length: count }, () => newPayment(amountCents));
 
-export const hashOf = (outcome: RailOutcome | null): string | null =>
-  outcome !== null && "onChain" in outcome ? (outcome.onChain?.txHash ?? null) : null;
+/** The hash under which an outcome is on the chain; null where it has none. */
+export function hashOf(outcome: RailOutcome | null): Hash | null {
+  const hash = outcome !== null && "onChain" in outcome ? outcome.onChain?.txHash : undefined;
+  return isHex(hash) ? hash : null;
+}
 
 /** Waits, as the settlement's workflow does, until nothing more becomes of a payment. */
 export async function ended(

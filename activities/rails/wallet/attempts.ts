@@ -183,7 +183,10 @@ export class Attempts {
     };
   }
 
-  /** What each wallet holds at one block, less what is recorded and not in that block. */
+  /**
+   * What each wallet holds at one block, with what is recorded and not in that block: transactions go in their order, so
+   * what was to be brought before is there before this payment, also while a chain that lost blocks is put together.
+   */
   async #available(wallets: readonly Address[]): Promise<Map<Address, number>> {
     const { outbox, place, rpc, signer } = this.#dependencies;
     await rpc.check();
@@ -193,9 +196,11 @@ export class Attempts {
       rpc.nonceAt(signer.address, blockNumber),
       Promise.all(wallets.map(balanceOf)),
     ]);
-    const taken = await outbox.takenFrom(wallets, mined);
-    const left = ([wallet, units]: readonly [Address, bigint]) =>
-      [wallet, centsOf(units, place.tokenDecimals) - (taken.get(wallet) ?? 0)] as const;
+    const moved = await outbox.movedBy(wallets, mined);
+    const left = ([wallet, units]: readonly [Address, bigint]) => {
+      const { broughtCents, takenCents } = moved.get(wallet) ?? { broughtCents: 0, takenCents: 0 };
+      return [wallet, centsOf(units, place.tokenDecimals) + broughtCents - takenCents] as const;
+    };
     return new Map(balances.map(left));
   }
 }

@@ -15,7 +15,7 @@ import {
   DETACHED,
   refusalOf,
 } from "./attempts.ts";
-import { diagnose } from "./diagnosis.ts";
+import { diagnose, spentCents } from "./diagnosis.ts";
 import { deployPurpose } from "./limits.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
@@ -107,6 +107,8 @@ export class WalletRail implements RailPort {
     const { place, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
+    // Nothing is at its address here, whatever it holds there.
+    if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
       const units = await rpc.balanceAt(wallet.address, "latest");
@@ -120,6 +122,7 @@ export class WalletRail implements RailPort {
     const { finality, outbox, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return "detached";
+    if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
     if (!(await this.#isDeployed(wallet))) return "detached";
     const prefix = `detach/${wallet.address}/`;
     const before = (await outbox.under(prefix)).filter(isTransaction);
@@ -165,7 +168,7 @@ export class WalletRail implements RailPort {
 
   /** Decides the attempt after one that was undone: as it was, under a raised limit, or never. */
   async #again(attempt: Attempt): Promise<void> {
-    const { broadcast, limits, outbox, rpc, signer } = this.#dependencies;
+    const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
     const remedy =
       attempt.number > ATTEMPTS_MAX
@@ -175,10 +178,16 @@ export class WalletRail implements RailPort {
     if (remedy.kind === "refuse") await outbox.record([refusalOf(attempt, remedy.refusal)]);
     if (remedy.kind === "again") await broadcast((await outbox.record([spend])).values());
     if (remedy.kind !== "raise") return;
+    const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
+    await broadcast((await limits.raiseFor(wallet, spend, needed)).values());
+  }
+
+  /** What was spent in the running period or may be by what is recorded; in this order it may be too much, never too little. */
+  async #chargedCents({ address }: Wallet): Promise<number> {
+    const { outbox, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
-    const waiting = (await outbox.takenFrom([wallet.address], mined)).get(wallet.address) ?? 0;
-    const raised = await limits.raised(wallet, remedy.spentCents + waiting + amountCents);
-    await broadcast((await outbox.record([raised, spend])).values());
+    const waiting = (await outbox.movedBy([address], mined)).get(address)?.takenCents ?? 0;
+    return waiting + (await spentCents(this.#dependencies, address));
   }
 
   /** Pure but for the chain: the same records and the same blocks give the same outcome, whoever asks. */
