@@ -7,6 +7,8 @@ import type { ChainRpc } from "./rpc.ts";
 const RESENT_PER_ROUND_MAX = 200;
 /** So often in a row the same nonce is missing after it was sent again before something is done about it. */
 const FUTILE_ROUNDS_MAX = 3;
+/** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
+const RESENDING_MAX_MS = 10_000;
 
 export interface KeeperDependencies {
   readonly rpc: ChainRpc;
@@ -74,15 +76,22 @@ export class Keeper {
       this.#futile = 0;
       await unwedge();
     }
-    const objections: string[] = [];
+    const objections: (string | null)[] = [];
+    const until = performance.now() + RESENDING_MAX_MS;
     for (const { raw } of missing) {
-      const objection = await rpc.send(raw);
-      if (objection !== null) objections.push(objection);
+      if (this.#stopping.signal.aborted || performance.now() > until) break;
+      objections.push(await rpc.send(raw));
     }
     const { hash, nonce } = first;
-    const details = { hash, nonce, sent: missing.length, objections: [...new Set(objections)] };
+    const sent = objections.length;
+    const details = {
+      hash,
+      nonce,
+      sent,
+      objections: [...new Set(objections.filter((each) => each !== null))],
+    };
     onTrouble("transactions that the chain did not have were sent again", details);
-    return missing.length;
+    return sent;
   }
 
   async #run(): Promise<void> {

@@ -68,7 +68,9 @@ export class ChainSandbox {
     await rpc.check();
     await this.giveGas();
     const wanted = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
-    const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS);
+    // Recorded even where they are there, by somebody else's doing: from our records alone a fresh chain must become
+    // what the killed one was.
+    const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS, "also what is there");
     if (missing.length > 0) throw new Error(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
@@ -77,7 +79,15 @@ export class ChainSandbox {
     const { broadcast, finality, outbox, place } = this.#dependencies;
     const purpose = `mint/${id}`;
     const data = mintData(wallet, unitsOf(cents, place.tokenDecimals));
-    const call: Call = { kind: "call", purpose, wallet, to: place.token, data, gas: GAS.mint };
+    const call: Call = {
+      kind: "call",
+      purpose,
+      wallet,
+      to: place.token,
+      data,
+      gas: GAS.mint,
+      amountCents: -cents,
+    };
     const recorded = (await outbox.record([call])).get(purpose);
     if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
     await broadcast([recorded]);
