@@ -26,6 +26,8 @@ const ROUTES = [
   "post /v1/approvals/:id/approve",
   "post /v1/approvals/:id/deny",
   "get /v1/transactions",
+  "post /v1/sandbox/agents/:id/fund",
+  "get /v1/sandbox/card/ledger",
   "post /v1/auth/sign-in",
   "post /v1/auth/sign-out",
   "post /v1/auth/refresh",

@@ -47,10 +47,11 @@ const shared = {
 };
 const card = { merchant: text(1, 200) };
 const wallet = {
+  // Each is said alone: an agent is told the one thing that it has to mend.
   recipient: z
     .string()
-    .regex(/^0x([0-9a-f]{40}|[0-9a-fA-F]{40})$/, "must be an address")
-    .refine(isAddress, "must be all lower case or carry its checksum")
+    .regex(/^0x[0-9a-fA-F]{40}$/, { error: "must be an address", abort: true })
+    .refine(isAddress, { error: "must be all lower case or carry its checksum", abort: true })
     .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address"),
 };
 
