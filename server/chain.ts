@@ -3,6 +3,7 @@ import type { Db } from "mongodb";
 import { type Address, getAddress, type Hex, isAddress, isHex, size, toHex } from "viem";
 import { z } from "zod";
 import type { ChainPlace, Signer } from "../activities/chain/config.ts";
+import { factoryDeployment } from "../activities/chain/contracts.ts";
 import { localSigner } from "../activities/chain/signer.ts";
 import { sandboxPlace } from "../activities/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../activities/rails/wallet/index.ts";
@@ -25,7 +26,8 @@ const production = z.object({
   EVM_CHAIN_ID: z.coerce.number().int().min(1),
   EVM_TOKEN_ADDRESS: address,
   EVM_TOKEN_DECIMALS: z.coerce.number().int().min(2).max(36),
-  EVM_WALLET_FACTORY_ADDRESS: address,
+  /** By default where `npm run admin -- deploy-wallet-factory` puts it, which is the same on every chain. */
+  EVM_WALLET_FACTORY_ADDRESS: address.optional(),
   EVM_SPENDER_KEY: z
     .string()
     .refine(
@@ -61,7 +63,7 @@ export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: Mas
     chainId: value.EVM_CHAIN_ID,
     token: value.EVM_TOKEN_ADDRESS,
     tokenDecimals: value.EVM_TOKEN_DECIMALS,
-    factory: value.EVM_WALLET_FACTORY_ADDRESS,
+    factory: value.EVM_WALLET_FACTORY_ADDRESS ?? factoryDeployment().address,
     confirmations: value.EVM_CONFIRMATIONS,
     pollMs: REMOTE_POLL_MS,
     fixedFees: null,
@@ -83,20 +85,11 @@ export interface ChainOptions {
   readonly logger: Logger;
 }
 
-/** The wallets of this process, looked after from now on; null without a chain. */
-export async function startWallets({
-  clock,
-  db,
-  env,
-  logger,
-  masterKey,
-  rpcUrl,
-}: ChainOptions): Promise<Wallets | null> {
+/** The wallets of this process; null without a chain. Nothing is asked of it yet. */
+export function openWallets({ clock, db, env, logger, masterKey, rpcUrl }: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
   const { place, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
   const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: place.chainId, ...details }, message);
-  const wallets = createWallets({ db, place, signer, sandbox, clock, onTrouble });
-  await wallets.start();
-  return wallets;
+  return createWallets({ db, place, signer, sandbox, clock, onTrouble });
 }

@@ -9,6 +9,7 @@ import type {
 } from "../activities/documents.ts";
 import { COLLECTIONS } from "../activities/documents.ts";
 import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
+import { authCollections, type OrganizationDocument } from "./auth/documents.ts";
 import type { LogoDocument } from "./containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-keys/documents.ts";
 
@@ -33,6 +34,7 @@ export interface Collections {
   /** Projects and teams once more, for what they have in common. */
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
   readonly logos: Collection<LogoDocument>;
+  readonly organizations: Collection<OrganizationDocument>;
   readonly cardLedger: Collection<CardLedgerDocument>;
 }
 
@@ -48,6 +50,7 @@ export const collectionsOf = (db: Db): Collections => ({
   projects: db.collection(COLLECTIONS.projects),
   containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
   logos: db.collection("logos"),
+  organizations: authCollections(db).organizations,
   cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),
 });
 

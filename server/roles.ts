@@ -7,7 +7,7 @@ import type { Counts } from "./limits/counts.ts";
 import { MemoryCounts } from "./limits/memory-counts.ts";
 import { MongoCounts } from "./limits/mongo-counts.ts";
 import type { Logger } from "./logger.ts";
-import { startWallets } from "./chain.ts";
+import { openWallets } from "./chain.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
@@ -60,7 +60,8 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { decorateEffects } = options;
   const { db } = connections;
   const { evmRpcUrl: rpcUrl } = addresses;
-  const wallets = await startWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
+  const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
+  await wallets?.start();
   const core = await createCore({
     connections,
     logger,

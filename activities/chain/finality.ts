@@ -13,6 +13,7 @@ export interface FinalityDependencies {
   readonly rpc: ChainRpc;
   readonly from: Address;
   readonly pollMs: number;
+  readonly confirmations: number;
 }
 
 /**
@@ -23,19 +24,31 @@ export class Finality {
   readonly #dependencies: FinalityDependencies;
   #waiting: Waiting[] = [];
   #polling = false;
+  #confirmed = 0;
 
   constructor(dependencies: FinalityDependencies) {
     this.#dependencies = dependencies;
   }
 
+  /** All transactions below this nonce were seen confirmed by this process; there may be more by now. */
+  get confirmedNonce(): number {
+    return this.#confirmed;
+  }
+
   /** How each of these stands now, in their order; null: it has not the confirmations that it needs. */
   async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
+    const { confirmations, from, rpc } = this.#dependencies;
     if (transactions.length === 0) return [];
-    const { from, rpc } = this.#dependencies;
-    const confirmed = await rpc.confirmedNonce(from);
-    return Promise.all(
+    // To be in the newest block is to have one confirmation: the receipt alone says so.
+    const confirmed = confirmations === 1 ? Infinity : await rpc.confirmedNonce(from);
+    const receipts = await Promise.all(
       transactions.map(({ hash, nonce }) => (nonce < confirmed ? rpc.receipt(hash) : Promise.resolve(null))),
     );
+    for (const [at, { nonce }] of transactions.entries()) {
+      // Those before it are in the chain as well.
+      if (receipts[at] !== null) this.#confirmed = Math.max(this.#confirmed, nonce + 1);
+    }
+    return receipts;
   }
 
   /** A transaction's receipt once it is confirmed; null when that takes longer, or the chain does not answer meanwhile. */

@@ -1,16 +1,9 @@
 import { type Address, type Hex, numberToHex } from "viem";
 import { z } from "zod";
 import type { ChainPlace, Signer } from "./config.ts";
-import { type Deployment, factoryDeployment, GAS, mintData, sandboxTokenDeployment } from "./contracts.ts";
-import type { Finality } from "./finality.ts";
-import {
-  type Call,
-  type ChainOutbox,
-  isTransaction,
-  type Recorded,
-  type RecordedTransaction,
-} from "./outbox.ts";
-import type { ChainRpc } from "./rpc.ts";
+import { factoryDeployment, GAS, mintData, sandboxTokenDeployment } from "./contracts.ts";
+import { type DeploymentDependencies, ensureDeployed } from "./deployments.ts";
+import { type Call, isTransaction, type RecordedTransaction } from "./outbox.ts";
 import { unitsOf } from "./units.ts";
 
 /** The chain id of a local test chain, and of nothing else. */
@@ -30,13 +23,9 @@ export const SANDBOX_FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerG
 const GAS_MONEY = 10n ** 24n;
 const MINED_MS = 4_000;
 
-export interface SandboxDependencies {
+export interface SandboxDependencies extends DeploymentDependencies {
   readonly place: ChainPlace;
-  readonly rpc: ChainRpc;
-  readonly outbox: ChainOutbox;
-  readonly finality: Finality;
   readonly signer: Signer;
-  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
 /** What only a local test chain has: gas for nothing, contracts that the service deploys itself, money that it mints. */
@@ -67,22 +56,12 @@ export class ChainSandbox {
   }
 
   async #prepare(): Promise<void> {
-    const { broadcast, finality, outbox, rpc, signer } = this.#dependencies;
+    const { rpc, signer } = this.#dependencies;
     await rpc.check();
     await this.giveGas();
-    const wanted = [
-      ["contract/factory", factoryDeployment()],
-      ["contract/token", sandboxTokenDeployment(signer.address)],
-    ] as const;
-    const found = await Promise.all(wanted.map(([, { address }]) => rpc.hasCode(address)));
-    const missing = wanted.filter((_deployment, at) => found[at] === false);
-    if (missing.length === 0) return;
-    const calls = missing.map(([purpose, deployment]) => callOf(purpose, deployment));
-    const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
-    await broadcast(sent);
-    await Promise.all(sent.map((transaction) => finality.wait(transaction, MINED_MS)));
-    const there = await Promise.all(missing.map(([, { address }]) => rpc.hasCode(address)));
-    if (!there.every(Boolean)) throw new Error("the contracts could not be deployed on the local chain");
+    const wanted = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
+    const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS);
+    if (missing.length > 0) throw new Error(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
   /** Makes test money in a wallet. Answers the transaction once it is mined, null when that takes longer. */
@@ -99,15 +78,6 @@ export class ChainSandbox {
     return receipt === null ? null : recorded;
   }
 }
-
-const callOf = (purpose: string, { data, to }: Deployment): Call => ({
-  kind: "call",
-  purpose,
-  wallet: null,
-  to,
-  data,
-  gas: GAS.deployContract,
-});
 
 const answer = z.object({ error: z.object({ message: z.string() }).optional() });
 const CALL_MS = 2_000;

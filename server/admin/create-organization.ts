@@ -1,17 +1,11 @@
-import { readLiveRuntimeFile } from "../../src/engines/runtime-file.ts";
 import { TemporalActors } from "../actors/temporal.ts";
 import {
   type CreatedOrganization,
   type CreateOrganizationInput,
   createOrganizationWithOwner,
 } from "../auth/create-organization.ts";
-import { readAddresses, readConfig, readTaskQueue } from "../config.ts";
-import { type Addresses, connect, type Connections } from "../connections.ts";
-
-/** Why an admin command did nothing, in a line for the operator. */
-export class AdminError extends Error {
-  override readonly name = "AdminError";
-}
+import type { Connections } from "../connections.ts";
+import { AdminError, connected } from "./connecting.ts";
 
 /** How long provisioning may take before the command gives up waiting for it. */
 const PROVISIONING_MS = 60_000;
@@ -24,8 +18,7 @@ export async function createOrganization(
   env: NodeJS.ProcessEnv,
   input: CreateOrganizationInput,
 ): Promise<CreatedOrganization> {
-  const connections = await connect(await addressesOf(env));
-  try {
+  return connected(env, async (connections) => {
     const created = await createOrganizationWithOwner(connections.db, input);
     if (!created.ok) {
       const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
@@ -33,28 +26,7 @@ export async function createOrganization(
     }
     await provision(connections, created.value);
     return created.value;
-  } finally {
-    await connections.close();
-  }
-}
-
-/** The service that runs on the DATA_DIR, or the engines that the environment names. */
-async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
-  if (env["MONGODB_URI"] !== undefined && env["TEMPORAL_ADDRESS"] !== undefined) return readAddresses(env);
-  const { dataDir } = readConfig(env, "127.0.0.1");
-  const running = await readLiveRuntimeFile(dataDir);
-  if (running === null) {
-    throw new AdminError(
-      `No service runs on ${dataDir}; start it with \`npm start\`, or set DATA_DIR to its folder.`,
-    );
-  }
-  return {
-    mongodbUri: running.mongodb.uri,
-    temporalAddress: running.temporal.address,
-    temporalNamespace: running.temporal.namespace,
-    taskQueue: readTaskQueue(env),
-    evmRpcUrl: running.chain.rpcUrl,
-  };
+  });
 }
 
 async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {

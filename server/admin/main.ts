@@ -1,9 +1,12 @@
 import { Command, InvalidArgumentError } from "commander";
 import { EngineError } from "../../src/engines/errors.ts";
 import { MasterKeyError } from "../secrets/master-key.ts";
+import { ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
 import { ConfigError } from "../config.ts";
 import { EngineUnreachable } from "../connections.ts";
-import { AdminError, createOrganization } from "./create-organization.ts";
+import { AdminError } from "./connecting.ts";
+import { createOrganization } from "./create-organization.ts";
+import { deployWalletFactory } from "./deploy-wallet-factory.ts";
 
 const positive = (value: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError("must be a positive number");
@@ -28,6 +31,15 @@ program
     process.stdout.write(`${JSON.stringify(created)}\n`);
   });
 
+program
+  .command("deploy-wallet-factory")
+  .description(
+    "Puts the contract that makes agents' wallets on the chain of EVM_RPC_URL, once for all organizations; prints its address as JSON.",
+  )
+  .action(async () => {
+    process.stdout.write(`${JSON.stringify(await deployWalletFactory(process.env))}\n`);
+  });
+
 interface CreateOrganizationOptions {
   readonly name: string;
   readonly ownerEmail: string;
@@ -41,9 +53,15 @@ try {
   await program.parseAsync();
   process.exit(0);
 } catch (error) {
-  const plain = [AdminError, ConfigError, EngineError, EngineUnreachable, MasterKeyError].some(
-    (known) => error instanceof known,
-  );
+  const plain = [
+    AdminError,
+    ChainUnreachable,
+    WrongChain,
+    ConfigError,
+    EngineError,
+    EngineUnreachable,
+    MasterKeyError,
+  ].some((known) => error instanceof known);
   const text =
     error instanceof Error ? (plain ? error.message : (error.stack ?? error.message)) : String(error);
   process.stderr.write(`error: ${text}\n`);

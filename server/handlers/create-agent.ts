@@ -25,12 +25,18 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   const { actors, clock, collections, creates, hashApiKey, mcpUrl, wallets } = dependencies;
 
   /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
-  function newWallet(id: string, { organization }: ManagementPrincipal): WalletRecord | null {
-    const owner = organization.walletOwner ?? wallets?.defaultOwner ?? null;
-    return wallets === null || owner === null ? null : wallets.newWallet(id, owner);
+  async function newWallet(
+    id: string,
+    { organizationId }: ManagementPrincipal,
+  ): Promise<WalletRecord | null> {
+    if (wallets === null) return null;
+    // Read anew: a wallet is its owner's for good, and callers' organizations may be some seconds old.
+    const organization = await collections.organizations.findOne({ _id: organizationId });
+    const owner = organization?.walletOwner ?? wallets.defaultOwner;
+    return owner === null ? null : wallets.newWallet(id, owner);
   }
 
-  function newAgent(id: string, body: CreateBody, team: TeamDocument, principal: ManagementPrincipal) {
+  async function newAgent(id: string, body: CreateBody, team: TeamDocument, principal: ManagementPrincipal) {
     const apiKey = formatApiKey("agent", randomBytes);
     const now = clock();
     const key: AgentKeyRecord = {
@@ -53,7 +59,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       policyVersion: 1,
       spentCents: 0,
       reservedCents: 0,
-      wallet: newWallet(id, principal),
+      wallet: await newWallet(id, principal),
       key,
       ...creatorOf(principal),
       createdAt: now,
@@ -73,7 +79,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       parent: { kind: "team", id: team._id, archivedAt: team.archivedAt },
       find: (id) => collections.agents.findOne({ _id: id }),
       async prepare(id) {
-        const made = newAgent(id, body, team, principal);
+        const made = await newAgent(id, body, team, principal);
         await actors.startAgent(profileOf(made.record), made.record.policy);
         return made;
       },

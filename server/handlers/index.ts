@@ -3,6 +3,7 @@ import { approvalHandlers } from "./approvals.ts";
 import { authHandlers } from "./auth.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { memberHandlers } from "./members.ts";
+import { organizationHandlers } from "./organization.ts";
 import { organizationKeyHandlers } from "./organization-keys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { projectHandlers } from "./projects.ts";
@@ -15,6 +16,7 @@ import type { Handlers } from "./types.ts";
 export const createHandlers = (dependencies: HandlerDependencies): Handlers => ({
   ...authHandlers(dependencies),
   ...memberHandlers(dependencies),
+  ...organizationHandlers(dependencies),
   ...organizationKeyHandlers(dependencies),
   ...projectHandlers(dependencies),
   ...teamHandlers(dependencies),

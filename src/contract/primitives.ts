@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isAddress } from "../domain/address.ts";
 import { MAX_CENTS } from "../domain/money.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 
@@ -98,3 +99,10 @@ export const choices = <const T extends readonly string[]>(values: T) =>
       .refine((chosen) => new Set(chosen).size === chosen.length, "must not name one twice")
       .meta({ maxItems: values.length, uniqueItems: true }),
   );
+
+/** An address on an EVM chain that money can go to. What is wrong with one is said alone: the one thing to mend. */
+export const walletAddress = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, { error: "must be an address", abort: true })
+  .refine(isAddress, { error: "must be all lower case or carry its checksum", abort: true })
+  .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address");

@@ -2,6 +2,7 @@ import * as agents from "./operations/agents.ts";
 import * as approvals from "./operations/approvals.ts";
 import * as auth from "./operations/auth.ts";
 import * as members from "./operations/members.ts";
+import * as organization from "./operations/organization.ts";
 import * as organizationKeys from "./operations/organization-keys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
@@ -17,6 +18,7 @@ const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...a
 export const operations = {
   ...auth,
   ...members,
+  ...organization,
   ...organizationKeys,
   ...projects,
   ...teams,

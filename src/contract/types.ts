@@ -119,6 +119,7 @@ export interface Operation<
     | "Approvals"
     | "Authentication"
     | "Members"
+    | "Organization"
     | "Organization keys"
     | "Payments"
     | "Projects"

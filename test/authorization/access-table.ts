@@ -65,6 +65,10 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   confirmTotp: manage(null),
   stepUp: manage(null),
 
+  getOrganization: manage(null),
+  // Whoever is named can withdraw everything.
+  updateOrganization: manage(null, { role: "owner", stepUp: true }),
+
   listMembers: manage(null),
   updateMember: {
     ...manage(null, adminSteppedUp),

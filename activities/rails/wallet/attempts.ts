@@ -2,6 +2,7 @@ import type { Address } from "viem";
 import type { RailFailure } from "../../../src/domain/agent/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
+import type { Finality } from "../../chain/finality.ts";
 import type { ChainOutbox, Entry, Recorded } from "../../chain/outbox.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
@@ -30,6 +31,10 @@ export const INSUFFICIENT_FUNDS: RefusalReason = {
   code: "INSUFFICIENT_FUNDS",
   reason: "The wallet does not hold enough for this payment.",
 };
+export const NO_WALLET: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The agent has no wallet.",
+};
 export const DETACHED: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The service can no longer spend from this wallet.",
@@ -48,6 +53,7 @@ export interface AttemptDependencies {
   readonly rpc: ChainRpc;
   readonly signer: Signer;
   readonly limits: WalletLimits;
+  readonly finality: Finality;
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
@@ -126,7 +132,7 @@ export class Attempts {
     if (open.length === 0) return before;
     const wallets = new Map(open.map(({ wallet }) => [wallet.address, wallet]));
     const [available, preparations] = await Promise.all([
-      this.#available([...wallets.keys()]),
+      this.#enoughFor(open),
       Promise.all(
         [...wallets.values()].map(async (wallet) => [wallet, await this.preparation(wallet)] as const),
       ),
@@ -175,17 +181,36 @@ export class Attempts {
     };
   }
 
-  /** What each wallet holds at one block, less what is recorded and not in that block. */
-  async #available(wallets: readonly Address[]): Promise<Map<Address, number>> {
-    const { outbox, place, rpc, signer } = this.#dependencies;
+  /**
+   * What each wallet can pay. A first look counts everything that was recorded since this process last saw the chain's
+   * nonce: never too little. Only where that is too much for some payment, what is in the chain by now is told apart.
+   */
+  async #enoughFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
+    const { finality, rpc, signer } = this.#dependencies;
     await rpc.check();
+    const wanted = new Map<Address, number>();
+    for (const { amountCents, wallet } of attempts) {
+      wanted.set(wallet.address, (wanted.get(wallet.address) ?? 0) + amountCents);
+    }
+    const wallets = [...wanted.keys()];
+    const least = await this.#available(wallets, finality.confirmedNonce, "latest");
+    if (wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0))) return least;
     const { blockNumber } = await rpc.head();
-    const balanceOf = async (wallet: Address) => [wallet, await rpc.balanceAt(wallet, blockNumber)] as const;
-    const [mined, balances] = await Promise.all([
-      rpc.nonceAt(signer.address, blockNumber),
+    return this.#available(wallets, await rpc.nonceAt(signer.address, blockNumber), blockNumber);
+  }
+
+  /** What each wallet holds at a block, less what is recorded from a nonce on. */
+  async #available(
+    wallets: readonly Address[],
+    nonce: number,
+    block: bigint | "latest",
+  ): Promise<Map<Address, number>> {
+    const { outbox, place, rpc } = this.#dependencies;
+    const balanceOf = async (wallet: Address) => [wallet, await rpc.balanceAt(wallet, block)] as const;
+    const [balances, taken] = await Promise.all([
       Promise.all(wallets.map(balanceOf)),
+      outbox.takenFrom(wallets, nonce),
     ]);
-    const taken = await outbox.takenFrom(wallets, mined);
     const left = ([wallet, units]: readonly [Address, bigint]) =>
       [wallet, centsOf(units, place.tokenDecimals) - (taken.get(wallet) ?? 0)] as const;
     return new Map(balances.map(left));

@@ -1,5 +1,7 @@
 import type { Db } from "mongodb";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
+import { factoryDeployment } from "../../chain/contracts.ts";
+import { ensureDeployed } from "../../chain/deployments.ts";
 import { Finality } from "../../chain/finality.ts";
 import { Keeper } from "../../chain/keeper.ts";
 import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
@@ -37,6 +39,8 @@ export interface Wallets {
   newWallet(agentId: string, owner: string): WalletRecord;
   /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
   readonly defaultOwner: string | null;
+  /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
+  deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isThere: boolean }>;
   /** Looks after the chain from now on. On a test chain, what it needs is there afterwards, unless the chain is silent. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -47,7 +51,12 @@ export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onTrouble, place, signer } = options;
   const rpc = new ChainRpc(place);
   const outbox = new ChainOutbox({ db, place, rpc, signer, clock });
-  const finality = new Finality({ rpc, from: signer.address, pollMs: place.pollMs });
+  const finality = new Finality({
+    rpc,
+    from: signer.address,
+    pollMs: place.pollMs,
+    confirmations: place.confirmations,
+  });
   const wallets = new AgentWallets(db);
   const broadcast = async (recorded: Iterable<Recorded>): Promise<void> => {
     await Promise.all([...recorded].filter(isTransaction).map(({ raw }) => rpc.send(raw)));
@@ -78,6 +87,13 @@ export function createWallets(options: WalletsOptions): Wallets {
     rpc,
     newWallet: (agentId, owner) => newWallet(place, signer.address, owner, agentId),
     defaultOwner: sandbox === null ? null : DEMO_OWNER,
+    async deployFactory(withinMs) {
+      await ChainOutbox.ensureIndexes(db);
+      await rpc.check();
+      const factory = factoryDeployment();
+      const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
+      return { address: factory.address, isThere: missing.length === 0 };
+    },
     async start() {
       await ChainOutbox.ensureIndexes(db);
       await sandbox?.prepare().catch((error: unknown) => {

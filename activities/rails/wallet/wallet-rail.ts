@@ -2,7 +2,6 @@ import { getAddress } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { agentWalletAbi, detachData, GAS } from "../../chain/contracts.ts";
-import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
@@ -12,6 +11,7 @@ import {
   Attempts,
   attemptsPrefix,
   DETACHED,
+  NO_WALLET,
   refusalOf,
 } from "./attempts.ts";
 import { diagnose } from "./diagnosis.ts";
@@ -22,13 +22,12 @@ import type { AgentWallets, Wallet } from "./wallets.ts";
  * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
  * the payment.
  */
-const CONFIRMED_SOON_MS = 1_000;
+const CONFIRMED_SOON_MS = 2_000;
 const DETACHED_SOON_MS = 5_000;
 
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
-const NO_WALLET = { code: "RAIL_UNAVAILABLE", reason: "The agent has no wallet." } as const;
 const UNDONE_TOO_OFTEN = {
   code: "RAIL_UNAVAILABLE",
   reason: "The chain undid the transfer again and again.",
@@ -37,7 +36,6 @@ const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is o
 
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly wallets: AgentWallets;
-  readonly finality: Finality;
 }
 
 /**

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isAddress } from "../../domain/address.ts";
 import { agentWith } from "../access.ts";
 import { define } from "../define.ts";
 import {
@@ -10,6 +9,7 @@ import {
   text,
   timestamp,
   transactionId,
+  walletAddress,
 } from "../primitives.ts";
 import {
   budgetPolicy,
@@ -46,14 +46,7 @@ const shared = {
     .meta({ description: "Merchant category code." }),
 };
 const card = { merchant: text(1, 200) };
-const wallet = {
-  // Each is said alone: an agent is told the one thing that it has to mend.
-  recipient: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{40}$/, { error: "must be an address", abort: true })
-    .refine(isAddress, { error: "must be all lower case or carry its checksum", abort: true })
-    .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address"),
-};
+const wallet = { recipient: walletAddress };
 
 const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
 const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });

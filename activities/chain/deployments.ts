@@ -1,0 +1,44 @@
+import { type Deployment, GAS } from "./contracts.ts";
+import type { Finality } from "./finality.ts";
+import { type Call, type ChainOutbox, isTransaction, type Recorded } from "./outbox.ts";
+import type { ChainRpc } from "./rpc.ts";
+
+export interface DeploymentDependencies {
+  readonly rpc: ChainRpc;
+  readonly outbox: ChainOutbox;
+  readonly finality: Finality;
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+}
+
+/**
+ * Deploys contracts of ours, by their names, where they are missing, and waits so long until they are there. Answers the
+ * names of those that are not there even so.
+ */
+export async function ensureDeployed(
+  { broadcast, finality, outbox, rpc }: DeploymentDependencies,
+  wanted: Readonly<Record<string, Deployment>>,
+  withinMs: number,
+): Promise<readonly string[]> {
+  const missing = await missingOf(rpc, wanted);
+  if (missing.length === 0) return [];
+  const calls = missing.map(([name, deployment]) => callOf(name, deployment));
+  const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
+  await broadcast(sent);
+  await Promise.all(sent.map((transaction) => finality.wait(transaction, withinMs)));
+  return (await missingOf(rpc, wanted)).map(([name]) => name);
+}
+
+async function missingOf(rpc: ChainRpc, wanted: Readonly<Record<string, Deployment>>) {
+  const named = Object.entries(wanted);
+  const isThere = await Promise.all(named.map(([, { address }]) => rpc.hasCode(address)));
+  return named.filter((_deployment, at) => isThere[at] === false);
+}
+
+const callOf = (name: string, { data, to }: Deployment): Call => ({
+  kind: "call",
+  purpose: `contract/${name}`,
+  wallet: null,
+  to,
+  data,
+  gas: GAS.deployContract,
+});

@@ -1,0 +1,31 @@
+import { openWallets } from "../chain.ts";
+import { readConfig } from "../config.ts";
+import { createLogger } from "../logger.ts";
+import { loadMasterKey } from "../secrets/load-master-key.ts";
+import { AdminError, connected } from "./connecting.ts";
+
+/** How long the chain may take to confirm it; the same command again goes on waiting. */
+const DEPLOYED_MS = 300_000;
+
+const now = (): Date => new Date();
+
+/**
+ * `deploy-wallet-factory`: puts the contract that makes agents' wallets on the chain of `EVM_RPC_URL`, by the service's key
+ * and through its record of transactions, so that it may run beside the service. Where it is there already, by whomever,
+ * nothing is sent: its address is the same on every chain.
+ */
+export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly factory: string }> =>
+  connected(env, async ({ addresses, db }) => {
+    const { dataDir, logLevel, masterKey: fromEnvironment } = readConfig(env, "127.0.0.1");
+    const isEmbedded = env["MONGODB_URI"] === undefined;
+    const masterKey = await loadMasterKey({ fromEnvironment, embeddedDataDir: isEmbedded ? dataDir : null });
+    const logger = createLogger({ level: logLevel, file: null });
+    const wallets = openWallets({ rpcUrl: addresses.evmRpcUrl, env, masterKey, db, clock: now, logger });
+    if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
+    const { address, isThere } = await wallets.deployFactory(DEPLOYED_MS);
+    if (isThere) return { factory: address };
+    const seconds = DEPLOYED_MS / 1_000;
+    throw new AdminError(
+      `The factory is not on the chain after ${seconds} s; does the service's key have gas? The same command again goes on waiting.`,
+    );
+  });

@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { person } from "../access.ts";
+import { define } from "../define.ts";
+import { walletAddress } from "../primitives.ts";
+import { organization } from "../records.ts";
+
+const settings = z.strictObject({
+  organization: organization.extend({
+    walletOwner: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "The address that owns the wallets of agents created from now on; null: nobody, and new agents have no wallet (on the " +
+          "sandbox's chain: the demo owner, whose key everybody knows).",
+      }),
+  }),
+});
+
+export const getOrganization = define({
+  summary: "Read the organization",
+  description: "The caller's organization with its settings.",
+  tag: "Organization",
+  access: person(),
+  rate: "standard",
+  http: { method: "get", path: "/v1/organization", successStatus: 200 },
+  output: settings,
+  errors: [],
+});
+
+export const updateOrganization = define({
+  summary: "Name the owner of the agents' wallets",
+  description:
+    "The address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
+    "remove the service. It holds for agents that are created from now on; of an existing wallet its owner passes the ownership " +
+    "on, on chain. Decisions 6.",
+  tag: "Organization",
+  access: person({ role: "owner", stepUp: true }),
+  rate: "standard",
+  http: { method: "patch", path: "/v1/organization", successStatus: 200 },
+  body: z.strictObject({ walletOwner: walletAddress.nullable() }),
+  output: settings,
+  errors: [],
+});
