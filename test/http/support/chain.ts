@@ -139,12 +139,19 @@ export const finalPayment = (world: World, agent: TestAgent, id: string, ms?: nu
     ms,
   );
 
+/** An actor that nobody speaks to writes its record 10 s after its last change. */
+const RECORDED_MS = 25_000;
+
 /** What an agent's record says, once what was confirmed of its payments has reached it. */
 export const recordOnce = (world: World, agent: TestAgent, spentCents: number, reservedCents: number) =>
-  until(`the record says ${spentCents} spent, ${reservedCents} reserved`, async () => {
-    const record = (await world.api.ok("getAgent", 200, { token: world.token, id: agent.id })).agent;
-    return record.spentCents === spentCents && record.reservedCents === reservedCents ? record : null;
-  });
+  until(
+    `the record says ${spentCents} spent, ${reservedCents} reserved`,
+    async () => {
+      const record = (await world.api.ok("getAgent", 200, { token: world.token, id: agent.id })).agent;
+      return record.spentCents === spentCents && record.reservedCents === reservedCents ? record : null;
+    },
+    RECORDED_MS,
+  );
 
 const byId = (one: { readonly id: Hex }, other: { readonly id: Hex }) => one.id.localeCompare(other.id);
 

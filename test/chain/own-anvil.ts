@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ANVIL } from "../../src/engines/anvil-binary.ts";
+import { callRpc } from "../../src/engines/anvil-rpc.ts";
+import { chainUrl, LOCAL_CHAIN_ID } from "../../src/engines/anvil.ts";
+import { choosePorts, LOOPBACK } from "../../src/engines/ports.ts";
+import { resolveContext, resolveEngine } from "../../src/engines/resolver.ts";
+
+/** A local chain that only one test file uses: what is done to it harms nobody else. */
+export interface OwnAnvil {
+  readonly url: string;
+  call(method: string, params?: readonly unknown[]): Promise<unknown>;
+  /** Ends it at once; all of its blocks are lost. */
+  kill(): Promise<void>;
+  /** Starts a fresh, empty chain on the same port. */
+  revive(): Promise<void>;
+}
+
+const STARTED_MS = 15_000;
+const LOOK_MS = 20;
+
+export async function startOwnAnvil(): Promise<OwnAnvil> {
+  const found = await resolveEngine(
+    ANVIL,
+    resolveContext({ ...process.env, EVM_RPC_URL: "" }, () => undefined),
+  );
+  if (found.kind !== "binary") throw new Error("a chain of one's own needs the program");
+  const { chain: port } = await choosePorts({ chain: { port: 0, variable: "none" } });
+  const url = chainUrl(port);
+  let child: ChildProcess | null = null;
+
+  async function revive(): Promise<void> {
+    if (found.kind !== "binary") return;
+    const place = ["--host", LOOPBACK, "--port", String(port), "--chain-id", String(LOCAL_CHAIN_ID)];
+    child = spawn(found.path, [...place, "--quiet"], { stdio: "ignore" });
+    const until = performance.now() + STARTED_MS;
+    for (;;) {
+      // anvil tells nobody that it listens, so it is asked.
+      const answer = await callRpc(url, "eth_chainId").catch(() => null);
+      if (answer !== null) return;
+      if (performance.now() > until) throw new Error("the chain did not start");
+      await sleep(LOOK_MS);
+    }
+  }
+
+  async function kill(): Promise<void> {
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  await revive();
+  return { url, call: (method, params = []) => callRpc(url, method, params), kill, revive };
+}
