@@ -1,6 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { getAddress } from "viem";
 import { z } from "zod";
+import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import {
@@ -16,7 +18,7 @@ import {
 } from "./support/chain.ts";
 import { elevate, newWorld, type World } from "./support/world.ts";
 
-const { createWalletPayment, getDenialFeedback, getWallet } = operations;
+const { checkPayment, createWalletPayment, getDenialFeedback, getWallet } = operations;
 
 describe("wallet payments", () => {
   let world: World;
@@ -130,7 +132,46 @@ describe("wallet payments", () => {
     expect(await chain.isDeployed(agent)).to.equal(false);
   });
 
-  it("a raised budget can be spent, and a lowered one cannot, at once", async () => {
+  it("check_payment says what policy says of a wallet payment; what the wallet holds it does not ask", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 500, budgetCents: 1_000 });
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    const recipient = freshRecipient();
+    for (const [amountCents, decision] of [
+      [500, "approved"],
+      [501, "held"],
+      [1_001, "denied"],
+    ] as const) {
+      const args = { rail: "wallet", recipient, amountCents };
+      expect((await mcp.ok(checkPayment.output, "check_payment", args)).decision).to.equal(decision);
+    }
+    await mcp.close();
+  });
+
+  it("a wallet of another chain is never read or funded on this one: its balance is unknown, its payments fail", async () => {
+    const agent = await world.agent();
+    await world.service.db
+      .collection<AgentDocument>(COLLECTIONS.agents)
+      .updateOne({ _id: agent.id }, { $set: { "wallet.chainCaip2": "eip155:1" } });
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    await mcp.refused("get_wallet", "SERVICE_UNAVAILABLE");
+    await mcp.close();
+    const funding = { token: world.token, id: agent.id, body: { amountCents: 100 } };
+    await world.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", funding);
+    const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    expect(transaction).to.deep.include({ status: "failed", denialCode: "RAIL_UNAVAILABLE" });
+    await recordOnce(world, agent, 0, 0);
+  });
+
+  it("an idempotency key of a card payment is not good for a wallet payment", async () => {
+    const agent = await fundedAgent(world, 100);
+    const idempotencyKey = randomUUID();
+    await agent.pay({ idempotencyKey });
+    const body = walletPayment(freshRecipient(), { idempotencyKey });
+    await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", { token: agent.key, body });
+    expect(await chain.isDeployed(agent)).to.equal(false);
+  });
+
+  it("a raised budget can be spent at once, to the cent", async () => {
     const agent = await fundedAgent(world, 2_000, { budgetCents: 100 });
     const to = freshRecipient();
     const pay = async (amountCents: number) =>

@@ -98,6 +98,8 @@ export class WalletRail implements RailPort {
     const { place, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
+    // The same address on this chain holds something else, or nothing: never what the wallet holds.
+    if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
       const units = await rpc.balanceAt(wallet.address, "latest");
@@ -111,6 +113,7 @@ export class WalletRail implements RailPort {
     const { finality, outbox, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return "detached";
+    if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
     if (!(await this.#isDeployed(wallet))) return "detached";
     const prefix = `detach/${wallet.address}/`;
     const before = (await outbox.under(prefix)).filter(isTransaction);
