@@ -43,6 +43,8 @@ const ROUTES = [
   "post /v1/invites",
   "delete /v1/invites/:id",
   "post /v1/invites/accept",
+  "get /v1/organization",
+  "patch /v1/organization",
   "post /v1/organization-keys",
   "get /v1/organization-keys",
   "post /v1/organization-keys/:id/rotate",

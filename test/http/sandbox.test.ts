@@ -1,16 +1,8 @@
 import { expect } from "chai";
+import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { ChainView, freshRecipient, fund, payFromWallet, walletPayment } from "./support/chain.ts";
-import {
-  cardPayment,
-  demote,
-  elevate,
-  newWorld,
-  organizationKey,
-  times,
-  until,
-  type World,
-} from "./support/world.ts";
+import { demote, elevate, newWorld, organizationKey, times, until, type World } from "./support/world.ts";
 
 const NO_AGENT = "00000000-0000-4000-8000-000000000000";
 
@@ -167,7 +159,8 @@ describe("a service without a chain", () => {
     const body = { amountCents: 100 };
     await world.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", { token: world.token, id, body });
     expect((await fetch(`${service.baseUrl}/readyz`)).status).to.equal(200);
-    const other = { token: agent.key, body: cardPayment() };
-    await world.api.ok("createPayment", 201, other);
+    const mcp = await McpCaller.connect(service.baseUrl, agent.key);
+    await mcp.refused("get_wallet", "NOT_FOUND");
+    await mcp.close();
   });
 });

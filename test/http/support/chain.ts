@@ -33,6 +33,10 @@ const spentAbi = parseAbi([
   "event Spent(bytes32 indexed id, address indexed token, address indexed to, uint256 amount)",
 ]);
 
+const limitAbi = parseAbi([
+  "function limitOf(address token) view returns (uint256 cap, uint64 periodSeconds, uint256 spentInPeriod, uint256 available)",
+]);
+
 /** A transfer out of a wallet, as the chain has it. */
 export interface Spent {
   readonly hash: Hash;
@@ -75,6 +79,14 @@ export class ChainView {
     const units = await this.client.readContract(read);
     expect(units % UNITS_OF_CENT).to.equal(0n);
     return Number(units / UNITS_OF_CENT);
+  }
+
+  /** What the wallet lets the service spend over its whole life, or its period. */
+  async limitCents(agent: TestAgent): Promise<number> {
+    const [address, token] = await Promise.all([this.walletAddress(agent), this.token(agent)]);
+    const read = { address, abi: limitAbi, functionName: "limitOf", args: [token] } as const;
+    const [cap] = await this.client.readContract(read);
+    return Number(cap / UNITS_OF_CENT);
   }
 
   async isDeployed(agent: TestAgent): Promise<boolean> {
