@@ -105,7 +105,7 @@ export class WalletRail implements RailPort {
     const { place, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
-    // Nothing is at its address here, whatever it holds there.
+    // The same address on this chain holds something else, or nothing: never what the wallet holds.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
