@@ -19,7 +19,6 @@ import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
 import type { Logger } from "./logger.ts";
 import { together } from "./together.ts";
-import { within } from "../activities/within.ts";
 
 /** What a client asks to be paid, parsed. */
 export interface PaymentOrder {
