@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { GAS, mintData } from "../../activities/chain/contracts.ts";
+import { isTransaction } from "../../activities/chain/outbox.ts";
+import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { eventually, type Instance, newId, openScene, type Scene } from "./support.ts";
+
+const BATCH = 20;
+const BATCHES_MAX = 150;
+
+describe("anvil's pool, which can hold transactions back for good", () => {
+  let anvil: OwnAnvil;
+  let scene: Scene;
+  let instance: Instance;
+  before(async () => {
+    anvil = await startOwnAnvil();
+    scene = await openScene(anvil.url);
+    instance = scene.open();
+  });
+  after(async () => {
+    await scene.close();
+    await anvil.kill();
+  });
+
+  const mined = () => scene.chain.getTransactionCount({ address: scene.signer.address, blockTag: "latest" });
+
+  /** Several processes that send at once: what they recorded arrives in any order. */
+  async function sendShuffled(wallet: `0x${string}`): Promise<void> {
+    const calls = Array.from({ length: BATCH }, () => ({
+      kind: "call" as const,
+      purpose: `mint/${newId("test")}`,
+      wallet,
+      to: scene.place.token,
+      data: mintData(wallet, 1n),
+      gas: GAS.mint,
+    }));
+    const recorded = [...(await instance.outbox.record(calls)).values()].filter(isTransaction);
+    const shuffled = recorded.toSorted((one, other) => (one.hash < other.hash ? -1 : 1));
+    await Promise.all(shuffled.map(({ raw }) => anvil.call("eth_sendRawTransaction", [raw])));
+  }
+
+  it("is emptied by the keeper, and everything recorded is mined, in its order", async function () {
+    const { wallet } = await scene.agent();
+    let isStuck = false;
+    for (let batch = 0; batch < BATCHES_MAX && !isStuck; batch += 1) {
+      await sendShuffled(wallet);
+      // What is mined at all is mined before the next answer; a batch that is not by then stays.
+      isStuck = (await mined()) < (await scene.nonces()).length && batch > 0;
+    }
+    if (!isStuck) return this.skip();
+    await instance.wallets.start();
+    await eventually(
+      "the chain has all of it",
+      async () => (await mined()) === (await scene.nonces()).length,
+    );
+    await instance.wallets.stop();
+    expect(await scene.nonces()).to.deep.equal(Array.from({ length: await mined() }, (_nonce, at) => at));
+  });
+});
