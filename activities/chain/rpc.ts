@@ -11,6 +11,7 @@ import {
 } from "viem";
 import { within } from "../within.ts";
 import type { ChainPlace, Fees } from "./config.ts";
+import { fetchWholeBatches } from "./whole-batches.ts";
 
 /** One call to the chain; what takes longer is no answer. */
 const CALL_MS = 2_000;
@@ -57,6 +58,7 @@ export class ChainRpc {
     this.#place = place;
     const transport = http(place.rpcUrl, {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
+      fetchFn: fetchWholeBatches,
       retryCount: 0,
       timeout: CALL_MS,
     });
