@@ -32,10 +32,15 @@ export class Finality {
   async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
     if (transactions.length === 0) return [];
     const { from, rpc } = this.#dependencies;
-    const confirmed = await rpc.confirmedNonce(from);
-    return Promise.all(
-      transactions.map(({ hash, nonce }) => (nonce < confirmed ? rpc.receipt(hash) : Promise.resolve(null))),
-    );
+    const confirmed = await rpc.confirmed(from);
+    const receiptOf = async ({ hash, nonce }: RecordedTransaction): Promise<Receipt | null> => {
+      if (nonce >= confirmed.nonce) return null;
+      const receipt = await rpc.receipt(hash);
+      // A reorganization between the two questions may have put it into a newer block.
+      const isDeep = confirmed.through === null || (receipt?.blockNumber ?? 0n) <= confirmed.through;
+      return isDeep ? receipt : null;
+    };
+    return Promise.all(transactions.map(receiptOf));
   }
 
   /** A transaction's receipt once it is confirmed; null when that takes longer, or the chain does not answer meanwhile. */
