@@ -2,7 +2,16 @@ import type { CpuMs } from "./cpu.ts";
 
 /** What is compared with what. */
 
-export const SYSTEMS = ["bare", "payments", "plain", "bare-read", "key-read", "session-read"] as const;
+export const SYSTEMS = [
+  "bare",
+  "payments",
+  "plain",
+  "bare-read",
+  "key-read",
+  "session-read",
+  "transfers",
+  "wallet",
+] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
 export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
@@ -12,9 +21,20 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "bare-read": "bare read",
   "key-read": "read by a key",
   "session-read": "read by a session",
+  transfers: "bare transfers",
+  wallet: "wallet payments",
 };
 
-export const CASES = ["one", "spread-16", "spread-50", "hot", "read-1", "read-50"] as const;
+export const CASES = [
+  "one",
+  "spread-16",
+  "spread-50",
+  "hot",
+  "read-1",
+  "read-50",
+  "wallet-1",
+  "wallet-16",
+] as const;
 export type CaseName = (typeof CASES)[number];
 
 export interface Case {
@@ -30,6 +50,8 @@ export interface Case {
 
 const PAYING: readonly SystemName[] = ["bare", "payments", "plain"];
 const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"];
+
+const ON_CHAIN: readonly SystemName[] = ["transfers", "wallet"];
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
@@ -81,6 +103,22 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "a read, 50 connections",
     connections: 50,
     systems: READING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "wallet-1": {
+    name: "wallet-1",
+    title: "on chain, 1 in flight",
+    connections: 1,
+    systems: ON_CHAIN,
+    agents: "spread",
+    lengths: 1,
+  },
+  "wallet-16": {
+    name: "wallet-16",
+    title: "on chain, 16 in flight",
+    connections: 16,
+    systems: ON_CHAIN,
     agents: "spread",
     lengths: 1,
   },

@@ -81,7 +81,7 @@ function histories(series: readonly Series[]): string[] {
 
 /** Processor time per request: what is scarce when all of it runs on one machine. */
 function cpuTable(series: readonly Series[]): string[] {
-  const names = ["service", "temporal", "mongod", "generator"];
+  const names = ["service", "temporal", "mongod", "anvil", "generator"];
   const rows = series.map((each) => {
     const perRequest = names.map((name) =>
       of(each, ({ cpuMs, requests }) => (cpuMs[name] ?? Number.NaN) / requests),

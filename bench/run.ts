@@ -9,9 +9,10 @@ import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
 import { startBare } from "./systems/bare.ts";
-import { startPayments } from "./systems/payments.ts";
+import { startPayments, startWalletPayments } from "./systems/payments.ts";
 import { startPlain } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
+import { startTransfers } from "./systems/transfers.ts";
 import type { Site, System } from "./systems/system.ts";
 import { judge } from "./targets.ts";
 
@@ -21,6 +22,8 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   bare: startBare,
   payments: startPayments,
   plain: startPlain,
+  transfers: startTransfers,
+  wallet: startWalletPayments,
   "bare-read": startBareRead,
   "key-read": startKeyRead,
   "session-read": startSessionRead,
@@ -91,8 +94,9 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
     mongodbUri: engines.mongodb.uri,
     temporalAddress: engines.temporal.address,
     temporalNamespace: engines.temporal.namespace,
+    evmRpcUrl: engines.chain.rpcUrl,
     temporal,
-    pids: () => ({ temporal: engines.temporal.pid, mongod: engines.mongodb.pid }),
+    pids: () => ({ temporal: engines.temporal.pid, mongod: engines.mongodb.pid, anvil: engines.chain.pid }),
     dataDir,
     profileDir: options.profileDir,
   };

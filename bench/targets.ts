@@ -25,10 +25,14 @@ class Results {
     return this.#series.find((each) => each.case === name && each.system === system) ?? null;
   }
 
-  /** Payments to bare updates: each round's own ratio, and of these the median, so that slow drift cancels out. */
-  ratio(name: CaseName, figure: (measured: Measurement) => number): number | null {
-    const payments = this.of(name, "payments")?.rounds;
-    const bare = this.of(name, "bare")?.rounds;
+  /** Payments to what is bare: each round's own ratio, and of these the median, so that slow drift cancels out. */
+  ratio(
+    name: CaseName,
+    figure: (measured: Measurement) => number,
+    [ours, theirs]: readonly [SystemName, SystemName] = ["payments", "bare"],
+  ): number | null {
+    const payments = this.of(name, ours)?.rounds;
+    const bare = this.of(name, theirs)?.rounds;
     if (payments === undefined || bare === undefined) return null;
     return median(
       payments.map((measured, round) => {
@@ -121,5 +125,12 @@ export function judge(series: readonly Series[]): Target[] {
       target(`history events per payment, ${name}`, results.eventsPerPayment(name), "<=", 10, ""),
     ),
     ...costOfAuthentication(results),
+    target(
+      "rate of wallet payments at 16 in flight, to bare transfers",
+      results.ratio("wallet-16", perSecond, ["wallet", "transfers"]),
+      ">=",
+      0.5,
+      "x",
+    ),
   ];
 }

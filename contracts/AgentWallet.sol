@@ -26,7 +26,7 @@ contract AgentWallet is Ownable2Step {
     struct Limit {
         /// 0: the wallet's whole life.
         uint64 periodSeconds;
-        /// The timestamp at which the window that was last counted in is over; 0 before the first.
+        /// The timestamp at which the window that was last begun is over; 0 before the first.
         uint64 windowEnd;
         /// Tells a ceiling of 0 from none. The spender's limit needs no such thing: unset, nothing can be spent.
         bool isSet;
@@ -185,8 +185,10 @@ contract AgentWallet is Ownable2Step {
     }
 
     function _set(Limit storage limit, address token, uint256 cap, uint64 periodSeconds) private {
+        uint256 total = totalSpent[token];
+        _roll(limit, total);
         if (periodSeconds != 0) {
-            if (_isOver(limit)) limit.spentBefore = totalSpent[token];
+            if (_isOver(limit)) limit.spentBefore = total;
             limit.windowEnd = _endOfWindow(periodSeconds);
         }
         limit.periodSeconds = periodSeconds;
@@ -194,7 +196,7 @@ contract AgentWallet is Ownable2Step {
         limit.cap = cap;
     }
 
-    /// @dev Begins the running window if the one that was last counted in is over.
+    /// @dev Begins the running window if the one that was last begun is over.
     function _roll(Limit storage limit, uint256 total) private {
         if (limit.periodSeconds == 0 || !_isOver(limit)) return;
         limit.spentBefore = total;

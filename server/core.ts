@@ -2,7 +2,8 @@ import type { EffectDependencies, PaymentEffects } from "../activities/effects.t
 import { createPaymentEffects } from "../activities/effects.ts";
 import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
-import { unavailableRail } from "../activities/rails/unavailable.ts";
+import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
+import { AgentWallets } from "../activities/rails/wallet/wallets.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { LimitMirror, Rails } from "../activities/ports.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
@@ -42,7 +43,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
   const projections = new MongoProjections(db);
   const effectDependencies = decorateEffects({
-    rails: { card: new CardSandbox(db, clock), wallet: wallets?.rail ?? unavailableRail },
+    rails: {
+      card: new CardSandbox(db, clock),
+      wallet: wallets?.rail ?? walletRailWithoutChain(new AgentWallets(db)),
+    },
     projections,
     workflows: actors,
     clock,

@@ -1,6 +1,7 @@
 import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
+import { within } from "../activities/within.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/projections.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
@@ -8,6 +9,7 @@ import { decidedPayment } from "../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { refusal } from "../src/domain/errors.ts";
+import type { CarriedOut } from "../src/messages/agent.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
@@ -46,8 +48,17 @@ export interface PaymentDependencies {
   readonly logger: Logger;
 }
 
+/**
+ * How long deciding a payment and sending it may take; what takes longer goes on, and is answered 503. A rail that is final
+ * only later is given the time that its answer waits anyway.
+ */
+const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
+
 /** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
 const FINALITY_MS = 4_700;
+
+/** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
+const CARRIED_OUT_MS = 4_000;
 
 /** Look-ups for one payment whose key the actor may have forgotten; each new one is due to 2,000 newer payments. */
 const LOOK_UPS_MAX = 3;
@@ -72,9 +83,11 @@ export class Payments {
    * rail is final only later, waits for that, to a bound.
    */
   async pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
-    const until = performance.now() + FINALITY_MS;
-    const paid = await this.#pay(profile, order);
-    return paid.ok ? ok(await this.#onceFinal(paid.value, until)) : paid;
+    const began = performance.now();
+    const { finality } = this.#dependencies.rails[order.rail].capabilities;
+    const paying = this.#pay(profile, order, began + CARRIED_OUT_MS);
+    const paid = await within(PAID_MS[finality], paying);
+    return paid.ok ? ok(await this.#onceFinal(paid.value, began + FINALITY_MS)) : paid;
   }
 
   async #onceFinal(paid: RecordedPayment, until: number): Promise<RecordedPayment> {
@@ -86,15 +99,15 @@ export class Payments {
     return { ...(await this.#recorded(_id)), replayed: paid.replayed };
   }
 
-  async #pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
+  async #pay(profile: AgentProfile, order: PaymentOrder, until: number): Promise<Result<RecordedPayment>> {
     const request = requestOf(order);
     const reply = await this.#decide(profile.agentId, request);
     switch (reply.kind) {
       case "decided":
-        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), false));
+        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), until));
       case "replayed":
         if (!reply.samePayload) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
-        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, true);
+        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, until);
         return ok(await this.#recorded(reply.transactionId));
       case "too_many_open": {
         const message = "Too many payments of this agent are under way or on hold.";
@@ -110,7 +123,7 @@ export class Payments {
    * confirmed to the actor.
    */
   async carryOutResolution(profile: AgentProfile, payment: Payment): Promise<RecordedPayment> {
-    return this.#carryOut(profile, payment, false);
+    return this.#carryOut(profile, payment, performance.now() + CARRIED_OUT_MS);
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
@@ -138,30 +151,35 @@ export class Payments {
     return { kind: "replayed", transactionId: earlier._id, samePayload, payment: null };
   }
 
-  async #carryOut(profile: AgentProfile, payment: Payment, replayed: boolean): Promise<RecordedPayment> {
-    const { mailboxes } = this.#dependencies;
-    const done = await this.#effectsOf(profile, payment);
-    if (done === null) return recorded(profile, payment, replayed);
-    const { transactionId, revision, outcome } = done;
-    mailboxes.confirmLater(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
-    return recorded(profile, done.payment, replayed);
+  async #carryOut(profile: AgentProfile, payment: Payment, until: number): Promise<RecordedPayment> {
+    const done = await this.#effectsOf(profile, payment, until);
+    return recorded(profile, done?.payment ?? payment);
   }
 
   /**
-   * The effects, or null when one of them could not be had: then the payment is written down as it was decided, and
-   * the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only a payment
+   * The effects, or null when one of them could not be had in time: then the payment is written down as it was decided,
+   * and the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only a payment
    * that was to be held is not answered before its approval waits; a replay of its key is safe.
    */
-  async #effectsOf(profile: AgentProfile, payment: Payment) {
+  async #effectsOf(profile: AgentProfile, payment: Payment, until: number): Promise<CarriedOut | null> {
     const { effects, logger } = this.#dependencies;
     try {
-      return await effects.carryOut(profile, payment, "server");
+      return await within(until - performance.now(), this.#confirmed(profile, payment));
     } catch (error) {
       logger.warn({ err: error, transactionId: payment.request.transactionId }, "effects left to the actor");
       await effects.record(profile, payment);
       if (payment.phase === "held") throw error;
       return null;
     }
+  }
+
+  /** The effects, told to the actor as soon as they are done, also when nobody waits for them any more. */
+  async #confirmed(profile: AgentProfile, payment: Payment): Promise<CarriedOut> {
+    const { effects, mailboxes } = this.#dependencies;
+    const done = await effects.carryOut(profile, payment, "server");
+    const { transactionId, revision, outcome } = done;
+    mailboxes.confirmLater(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
+    return done;
   }
 
   /** A replayed payment as its record has it: the record may be ahead of the actor's copy, never behind it. */
@@ -193,10 +211,10 @@ async function transactionsUnder(
   return keys.map((key) => byName.get(nameOf(key)) ?? null);
 }
 
-const recorded = (profile: AgentProfile, payment: Payment, replayed: boolean): RecordedPayment => ({
+const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => ({
   transaction: transactionDocument(profile, payment),
   approval: approvalDocument(profile, payment),
-  replayed,
+  replayed: false,
 });
 
 function requestOf(order: PaymentOrder): PaymentRequest {

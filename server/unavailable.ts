@@ -1,5 +1,6 @@
 import { MongoError } from "mongodb";
 import { ActorUnavailable } from "./actors/mailbox.ts";
+import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
 import { NotInTime } from "../activities/within.ts";
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
@@ -17,9 +18,11 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
 ]);
 
-/** Whether it says that MongoDB or Temporal could not be reached, or not in time: 503, and worth a replay. */
+/** Whether it says that MongoDB, Temporal or the chain could not be reached, or not in time: 503, and worth a replay. */
 export const isUnavailable = (error: unknown): boolean =>
   error instanceof ActorUnavailable ||
   error instanceof MongoError ||
   error instanceof NotInTime ||
+  error instanceof ChainUnreachable ||
+  error instanceof WrongChain ||
   (error instanceof Error && "code" in error && SOCKET_CODES.has(error.code));

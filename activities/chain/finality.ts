@@ -9,10 +9,13 @@ interface Waiting {
   readonly resolve: (receipt: Receipt | null) => void;
 }
 
+const NEWEST = { nonce: Infinity, through: null } as const;
+
 export interface FinalityDependencies {
   readonly rpc: ChainRpc;
   readonly from: Address;
   readonly pollMs: number;
+  readonly confirmations: number;
 }
 
 /**
@@ -23,16 +26,23 @@ export class Finality {
   readonly #dependencies: FinalityDependencies;
   #waiting: Waiting[] = [];
   #polling = false;
+  #confirmed = 0;
 
   constructor(dependencies: FinalityDependencies) {
     this.#dependencies = dependencies;
   }
 
+  /** All transactions below this nonce were seen confirmed by this process; there may be more by now. */
+  get confirmedNonce(): number {
+    return this.#confirmed;
+  }
+
   /** How each of these stands now, in their order; null: it has not the confirmations that it needs. */
   async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
+    const { confirmations, from, rpc } = this.#dependencies;
     if (transactions.length === 0) return [];
-    const { from, rpc } = this.#dependencies;
-    const confirmed = await rpc.confirmed(from);
+    // To be in the newest block is to have one confirmation: the receipt alone says so.
+    const confirmed = confirmations === 1 ? NEWEST : await rpc.confirmed(from);
     const receiptOf = async ({ hash, nonce }: RecordedTransaction): Promise<Receipt | null> => {
       if (nonce >= confirmed.nonce) return null;
       const receipt = await rpc.receipt(hash);
@@ -40,7 +50,12 @@ export class Finality {
       const isDeep = confirmed.through === null || (receipt?.blockNumber ?? 0n) <= confirmed.through;
       return isDeep ? receipt : null;
     };
-    return Promise.all(transactions.map(receiptOf));
+    const receipts = await Promise.all(transactions.map(receiptOf));
+    for (const [at, { nonce }] of transactions.entries()) {
+      // Those before it are in the chain as well.
+      if (receipts[at] !== null) this.#confirmed = Math.max(this.#confirmed, nonce + 1);
+    }
+    return receipts;
   }
 
   /** A transaction's receipt once it is confirmed; null when that takes longer, or the chain does not answer meanwhile. */

@@ -4,6 +4,7 @@ import type { ChainPlace, Signer } from "./config.ts";
 import { factoryDeployment, GAS, mintData, sandboxTokenDeployment } from "./contracts.ts";
 import { type DeploymentDependencies, ensureDeployed } from "./deployments.ts";
 import { type Call, isTransaction, type RecordedTransaction } from "./outbox.ts";
+import { ChainUnreachable } from "./rpc.ts";
 import { unitsOf } from "./units.ts";
 
 /** The chain id of a local test chain, and of nothing else. */
@@ -44,6 +45,14 @@ export class ChainSandbox {
   }
 
   /**
+   * Empties the local chain's pool. anvil can hold transactions back for good that reached it in another order than that
+   * of their nonces, and takes them anew only then.
+   */
+  async emptyPool(): Promise<void> {
+    await rpcCall(this.#dependencies.place.rpcUrl, "anvil_dropAllTransactions", []);
+  }
+
+  /**
    * Deploys the factory and the test token where they are missing, and waits until they are there. Done once; what a
    * killed chain has lost is sent again like everything else.
    */
@@ -63,12 +72,14 @@ export class ChainSandbox {
     // Recorded even where they are there, by somebody else's doing: from our records alone a fresh chain must become
     // what the killed one was.
     const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS, "also what is there");
-    if (missing.length > 0) throw new Error(`not on the local chain yet: ${missing.join(", ")}`);
+    if (missing.length > 0) throw new ChainUnreachable(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
   /** Makes test money in a wallet. Answers the transaction once it is mined, null when that takes longer. */
   async mint(id: string, wallet: Address, cents: number): Promise<RecordedTransaction | null> {
     const { broadcast, finality, outbox, place } = this.#dependencies;
+    // Minted before the token is there, the money would be lost: a call to an empty address succeeds.
+    await this.prepare();
     const purpose = `mint/${id}`;
     const data = mintData(wallet, unitsOf(cents, place.tokenDecimals));
     const call: Call = {
@@ -94,14 +105,19 @@ const CALL_MS = 2_000;
 
 /** A call of the local chain's own, which the client library knows nothing of. */
 async function rpcCall(url: string, method: string, params: readonly Hex[]): Promise<void> {
+  const said = await answerTo(url, method, params).catch(() => null);
+  if (said === null) throw new ChainUnreachable(`the chain did not answer ${method}`);
+  if (said.error !== undefined) throw new ChainUnreachable(`${method}: ${said.error.message.slice(0, 200)}`);
+}
+
+async function answerTo(url: string, method: string, params: readonly Hex[]) {
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
     signal: AbortSignal.timeout(CALL_MS),
   });
-  const { error } = answer.parse(await response.json());
-  if (error !== undefined) throw new Error(`${method}: ${error.message}`);
+  return answer.parse(await response.json());
 }
 
 /** The sandbox's place: its addresses follow from the service's key. */

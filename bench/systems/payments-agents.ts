@@ -36,7 +36,12 @@ export async function postTo(
 }
 
 /** Agents that may pay as much as they like without a person, made over REST by the owner. */
-export async function createAgents({ port, owner, teamId, count }: CreateAgents): Promise<PayingAgent[]> {
+export async function createAgents({
+  port,
+  owner,
+  teamId,
+  count,
+}: CreateAgents): Promise<{ readonly agents: readonly PayingAgent[]; readonly token: string }> {
   const { token } = session.parse(await postTo(port, "/v1/auth/sign-in", owner, null));
   const agents: PayingAgent[] = [];
   for (let number = 1; number <= count; number += 1) {
@@ -49,5 +54,5 @@ export async function createAgents({ port, owner, teamId, count }: CreateAgents)
     const { agent, apiKey } = created.parse(await postTo(port, "/v1/agents", body, token));
     agents.push({ id: agent.id, apiKey });
   }
-  return agents;
+  return { agents, token };
 }

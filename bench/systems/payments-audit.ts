@@ -9,14 +9,21 @@ interface AgentTotals {
   readonly amountCents: number;
 }
 
+export interface Books {
+  /** Payments that were answered with success. */
+  readonly answered: number;
+  /** What the rail's own books say, by name. */
+  readonly booked: Readonly<Record<string, number>>;
+}
+
 /**
- * Compares the books: what was answered, the transactions on record, the processor's ledger, and what each actor says
- * it has spent. Answers what disagrees.
+ * Compares the books: what was answered, the transactions on record, the rail's own, and what each actor says it has
+ * spent. Answers what disagrees.
  */
 export async function auditPayments(
   db: Db,
   states: readonly AgentStateView[],
-  answered: number,
+  { answered, booked }: Books,
 ): Promise<string[]> {
   const transactions = db.collection(COLLECTIONS.transactions);
   const approved = await transactions
@@ -25,19 +32,23 @@ export async function auditPayments(
       { $group: { _id: "$agentId", count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } } },
     ])
     .toArray();
-  const inLedger = await ledgerEntriesOfApproved(db);
   const counts = {
     answered,
     transactions: await transactions.countDocuments(),
     approved: approved.reduce((sum, { count }) => sum + count, 0),
-    "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments(),
-    "ledger entries of approved transactions": inLedger,
+    ...booked,
     "spent by the actors": states.reduce((sum, { usage }) => sum + usage.spentCents, 0) / ORDER.amountCents,
   };
   const agree = Object.values(counts).every((count) => count === answered);
   const listed = Object.entries(counts).map(([name, count]) => `${String(count)} ${name}`);
   return [...(agree ? [] : [`payments: ${listed.join(", ")}`]), ...disagreeingAgents(states, approved)];
 }
+
+/** The card processor's ledger. */
+export const bookedByProcessor = async (db: Db) => ({
+  "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments(),
+  "ledger entries of approved transactions": await ledgerEntriesOfApproved(db),
+});
 
 async function ledgerEntriesOfApproved(db: Db): Promise<number> {
   const [joined] = await db

@@ -8,6 +8,7 @@ export interface Site {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
   readonly temporalNamespace: string;
+  readonly evmRpcUrl: string;
   readonly temporal: Client;
   /** The engines' processes, by name. */
   readonly pids: () => Readonly<Record<string, number | null>>;
@@ -42,6 +43,14 @@ export const ORDER = {
   purpose: "A payment of the bench",
 } as const;
 
+/** The same from the wallet, to somebody on the local chain. */
+export const TRANSFER = {
+  rail: "wallet",
+  amountCents: ORDER.amountCents,
+  recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+  purpose: ORDER.purpose,
+} as const;
+
 /** More than any run spends. */
 export const BUDGET_CENTS = 100_000_000_000;
 
@@ -61,6 +70,7 @@ export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv 
   MONGODB_URI: databaseOf(site.mongodbUri, name),
   TEMPORAL_ADDRESS: site.temporalAddress,
   TEMPORAL_NAMESPACE: site.temporalNamespace,
+  EVM_RPC_URL: site.evmRpcUrl,
   TEMPORAL_TASK_QUEUE: name.replaceAll("_", "-"),
   MASTER_KEY: "a-master-key-for-the-bench-long-enough-to-be-one",
   PORT: "0",

@@ -65,6 +65,17 @@ export class AgentClient {
     return schema.parse(result.structuredContent);
   }
 
+  /** Sends from the agent's wallet, with a fresh idempotency key. */
+  send<T extends z.ZodType>(
+    schema: T,
+    amountCents: number,
+    recipient: string,
+    purpose: string,
+  ): Promise<z.output<T>> {
+    const idempotencyKey = randomUUID();
+    return this.use(schema, "create_wallet_payment", { amountCents, recipient, purpose, idempotencyKey });
+  }
+
   pay<T extends z.ZodType>(
     schema: T,
     amountCents: number,

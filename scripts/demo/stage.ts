@@ -53,7 +53,7 @@ export class Stage {
    * can show an expiry without waiting for a day. Answers its address.
    */
   async impatientServer(windowSeconds: number): Promise<string> {
-    const { mongodb, temporal } = this.runtime;
+    const { chain, mongodb, temporal } = this.runtime;
     const masterKey =
       this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
     const child = spawn(process.execPath, ["--import", "tsx", "server/main.ts", "server"], {
@@ -68,6 +68,7 @@ export class Stage {
         MONGODB_URI: mongodb.uri,
         TEMPORAL_ADDRESS: temporal.address,
         TEMPORAL_NAMESPACE: temporal.namespace,
+        EVM_RPC_URL: chain.rpcUrl,
         APPROVAL_WINDOW_SECONDS: String(windowSeconds),
       },
     });

@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { agent, approval, listOf, payment, transaction } from "../../src/contract/records.ts";
 import { operations } from "../../src/contract/registry.ts";
+import { spentOnChain } from "./chain.ts";
 import { AgentClient, Owner } from "./clients.ts";
 import { dollars, expectStep, type Stage, tell } from "./stage.ts";
 
@@ -13,6 +14,13 @@ const IMPATIENT_WINDOW_SECONDS = 3;
 const EXPIRY_WAIT_MS = 20_000;
 /** Not so often that the story meets a free plan's 60 requests a minute over MCP. */
 const EXPIRY_POLL_MS = 1_000;
+
+const WALLET_CENTS = 10_000;
+const SENT_CENTS = 2_500;
+/** The local chain's test dollar has 6 decimals. */
+const UNITS_PER_CENT = 10_000;
+/** Somebody on the local chain. */
+const SUPPLIER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 const organization = z.object({ organizationId: z.string(), teamId: z.string() });
 const session = z.object({ token: z.string() });
@@ -32,6 +40,7 @@ export async function playStory(stage: Stage): Promise<void> {
     await payHeldAndApproved(mcp, owner),
     await payHeldAndDenied(mcp, owner),
     await payLeftAlone(stage, mcp, bot.apiKey),
+    await payFromWallet(stage, mcp, owner, bot.agent.id),
     await payOverBudget(mcp),
   ];
   await mcp.close();
@@ -142,9 +151,30 @@ async function payLeftAlone(stage: Stage, mcp: AgentClient, apiKey: string) {
   return { id: made.id, status: "expired" };
 }
 
+async function payFromWallet(stage: Stage, mcp: AgentClient, owner: Owner, agentId: string) {
+  const { output: walletOf } = operations.getWallet;
+  const wallet = await mcp.use(walletOf, "get_wallet");
+  const { output: funded } = operations.fundAgentInSandbox;
+  const path = `/v1/sandbox/agents/${agentId}/fund`;
+  const { balanceCents } = await owner.call(funded, "POST", path, { amountCents: WALLET_CENTS });
+  expectStep("the funded wallet's balance", balanceCents, wallet.balanceCents + WALLET_CENTS);
+  tell("owner", `put ${dollars(WALLET_CENTS)} of test money into the agent's wallet ${wallet.address}`);
+
+  const { transaction: sent } = await mcp.send(payment, SENT_CENTS, SUPPLIER, "Data, by the row");
+  expectStep("a wallet payment", [sent.status, sent.chainCaip2], ["approved", wallet.chainCaip2]);
+  const hash = sent.onChainTxHash ?? "";
+  tell("agent", `sent ${dollars(SENT_CENTS)} from its wallet: ${sent.status}, transaction ${hash}`);
+
+  const spent = await spentOnChain(stage.runtime.chain.rpcUrl, hash);
+  const expected = [wallet.address, SUPPLIER, String(SENT_CENTS * UNITS_PER_CENT)];
+  expectStep("what the chain says", [spent.wallet, spent.to, String(spent.amount)], expected);
+  tell("chain", `block ${spent.blockNumber}: ${wallet.address} spent ${dollars(SENT_CENTS)}, to ${SUPPLIER}`);
+  return { id: sent.id, status: "approved" };
+}
+
 async function payOverBudget(mcp: AgentClient) {
   const { transaction: denied } = await mcp.pay(payment, 15_000, "Big Spender", "More than is left");
-  const left = BUDGET_CENTS - 1_200 - 9_000;
+  const left = BUDGET_CENTS - 1_200 - 9_000 - SENT_CENTS;
   expectStep(
     "a payment over the budget",
     [denied.status, denied.denialCode, denied.denialDetails?.remaining],
@@ -153,6 +183,9 @@ async function payOverBudget(mcp: AgentClient) {
   tell("agent", `tried ${dollars(15_000)}: denied, ${dollars(left)} is left`);
   return { id: denied.id, status: "denied" };
 }
+
+const short = (merchant: string): string =>
+  merchant.startsWith("0x") ? `${merchant.slice(0, 8)}…${merchant.slice(-4)}` : merchant;
 
 async function readTransactions(
   owner: Owner,
@@ -165,6 +198,9 @@ async function readTransactions(
   tell("owner", "lists the transactions, newest first:");
   for (const { amountCents, createdAt, denialCode, merchant, status } of listed.transactions) {
     const why = denialCode === null ? "" : ` (${denialCode})`;
-    tell("", `  ${createdAt}  ${dollars(amountCents).padStart(11)}  ${merchant.padEnd(18)} ${status}${why}`);
+    tell(
+      "",
+      `  ${createdAt}  ${dollars(amountCents).padStart(11)}  ${short(merchant).padEnd(18)} ${status}${why}`,
+    );
   }
 }

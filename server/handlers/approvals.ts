@@ -18,7 +18,7 @@ type ApprovalHandlers = Pick<
   "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
 >;
 
-/** How long approving waits for the payment's end before it answers `executing`; well within the pipeline's bound. */
+/** When approving answers `executing`, counted from the call, if the payment has no end by then; within the pipeline's bound. */
 const FINALITY_WAIT_MS = 3_000;
 
 interface ListQuery {
@@ -63,6 +63,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     principal: SessionPrincipal,
     commandFor: (transactionId: string) => AgentCommand,
   ): Promise<Result<ApprovalDocument>> {
+    const until = performance.now() + FINALITY_WAIT_MS;
     const approval = await find(id, principal);
     if (approval === null) return refused(refusal("NOT_FOUND"));
     if (approval.state === "completed") return refused(tooLate(approval));
@@ -72,7 +73,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const { changed, payment } = reply;
     if (changed || payment.status === "expired") await payments.carryOutResolution(profile, payment);
     if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
-    if (payment.phase === "sending") await actors.approvalResult(id, FINALITY_WAIT_MS);
+    if (payment.phase === "sending") await actors.approvalResult(id, until - performance.now());
     const resolved = await find(id, principal);
     return resolved === null ? refused(refusal("NOT_FOUND")) : ok(resolved);
   }

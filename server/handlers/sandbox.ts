@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { getAddress } from "viem";
+import { caip2Of } from "../../activities/chain/config.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { cardLedgerEntryView } from "../views.ts";
@@ -17,6 +18,8 @@ export function sandboxHandlers(
       const wallet = agent.wallet ?? null;
       const sandbox = wallets?.sandbox ?? null;
       if (wallets === null || sandbox === null || wallet === null) return refused(refusal("NOT_FOUND"));
+      // A wallet from before, on a chain that is no sandbox, would not see the money.
+      if (wallet.chainCaip2 !== caip2Of(wallets.place.chainId)) return refused(refusal("NOT_FOUND"));
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const minted = await sandbox.mint(randomUUID(), getAddress(wallet.address), amountCents);
       const balance = await wallets.rail.balance(profileOf(agent));

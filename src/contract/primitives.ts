@@ -100,9 +100,9 @@ export const choices = <const T extends readonly string[]>(values: T) =>
       .meta({ maxItems: values.length, uniqueItems: true }),
   );
 
-/** An address on an EVM chain that money can go to. */
+/** An address on an EVM chain that money can go to. What is wrong with one is said alone: the one thing to mend. */
 export const walletAddress = z
   .string()
-  .regex(/^0x([0-9a-f]{40}|[0-9a-fA-F]{40})$/, "must be an address")
-  .refine(isAddress, "must be all lower case or carry its checksum")
+  .regex(/^0x[0-9a-fA-F]{40}$/, { error: "must be an address", abort: true })
+  .refine(isAddress, { error: "must be all lower case or carry its checksum", abort: true })
   .refine((address) => !/^0x0{40}$/.test(address), "must not be the zero address");

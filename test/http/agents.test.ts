@@ -32,13 +32,14 @@ describe("agents over HTTP", () => {
       autoApprovalThresholdCents: 0,
       version: 1,
       appearance: null,
-      wallet: null,
       archivedAt: null,
       createdBy: {
         type: "user",
         id: userId,
       },
     });
+    expect(agent.wallet?.chainCaip2).to.equal("eip155:31337");
+    expect(agent.wallet?.address).to.match(/^0x[0-9a-fA-F]{40}$/);
     expect(agent.key).to.deep.include({ status: "active", lastUsedAt: null, last4: apiKey?.slice(-4) });
     expect(apiKey).to.match(/^sk_svc_live_[0-9A-Za-z]{46}$/);
     expect(mcpConfigBlock?.mcpServers["agent-spending-control"]).to.deep.equal({

@@ -4,6 +4,7 @@ import { type OperationId, operationList, operations } from "../../src/contract/
 import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { expectBooksAgree } from "./support/books.ts";
+import { freshRecipient } from "./support/chain.ts";
 import { pixel } from "./support/images.ts";
 import {
   cardPayment,
@@ -72,6 +73,8 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
+  fundAgentInSandbox: () => ({ amountCents: 1 }),
+  updateOrganization: () => ({ walletOwner: freshRecipient() }),
 };
 
 describe("hostile values", () => {
@@ -138,7 +141,7 @@ describe("hostile values", () => {
 
   it("operators in a query are 400, in a path 404", async () => {
     const lists = operationList.filter(([, operation]) => "limit" in operation.query.shape);
-    expect(lists).to.have.lengthOf(10);
+    expect(lists).to.have.lengthOf(11);
     for (const [id, operation] of lists) {
       for (const name of Object.keys(operation.query.shape)) {
         for (const query of [`${name}[$gt]=`, `${name}[]=a`, `${name}.$gt=a`]) {

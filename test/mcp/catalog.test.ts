@@ -6,17 +6,20 @@ import { operationList } from "../../src/contract/registry.ts";
 import { newWorld, type TestAgent, type World } from "../http/support/world.ts";
 import { McpCaller } from "./support.ts";
 
-/** Tools of this capability; the wallet rail brings the others. */
+/** Tools of this capability; what is still to come is not listed. */
 const BAND = [
   "get_budget",
   "check_payment",
   "create_card_payment",
+  "create_wallet_payment",
   "get_payment",
   "list_payments",
   "cancel_payment",
   "get_denial_feedback",
+  "get_wallet",
 ];
-const WRITES = ["create_card_payment", "cancel_payment"];
+const PAYS = ["create_card_payment", "create_wallet_payment"];
+const WRITES = [...PAYS, "cancel_payment"];
 
 const input = z.strictObject({
   type: z.literal("object"),
@@ -70,7 +73,7 @@ describe("the catalogue of MCP tools", () => {
       expect(tool.title).to.equal(hints.title);
       expect(hints.readOnlyHint, tool.name).to.equal(!WRITES.includes(tool.name));
       expect(hints.destructiveHint).to.equal(WRITES.includes(tool.name));
-      expect(hints.openWorldHint).to.equal(tool.name === "create_card_payment");
+      expect(hints.openWorldHint).to.equal(PAYS.includes(tool.name));
       expect(hints.idempotentHint).to.equal(tool.name !== "cancel_payment");
     }
   });
@@ -94,14 +97,17 @@ describe("the catalogue of MCP tools", () => {
       }),
     );
     const pay = ["amountCents", "currency", "idempotencyKey", "merchant", "merchantCategory", "purpose"];
+    const send = ["amountCents", "currency", "idempotencyKey", "merchantCategory", "purpose", "recipient"];
     expect(shapes).to.deep.equal({
       get_budget: [[], []],
       check_payment: [[...pay, "rail", "recipient"].toSorted(), ["amountCents", "rail"]],
       create_card_payment: [pay, ["amountCents", "idempotencyKey", "merchant", "purpose"]],
+      create_wallet_payment: [send, ["amountCents", "idempotencyKey", "purpose", "recipient"]],
       get_payment: [["transactionId"], ["transactionId"]],
       list_payments: [["cursor", "limit"], []],
       cancel_payment: [["transactionId"], ["transactionId"]],
       get_denial_feedback: [["transactionId"], []],
+      get_wallet: [[], []],
     });
   });
 
@@ -132,10 +138,15 @@ describe("the catalogue of MCP tools", () => {
     const caller = await McpCaller.connect(world.service.baseUrl, scoped.key);
     try {
       const { tools: shown } = await caller.client.listTools();
-      expect(shown.map(({ name }) => name).toSorted()).to.deep.equal(["get_budget", "get_payment"]);
+      expect(shown.map(({ name }) => name).toSorted()).to.deep.equal([
+        "get_budget",
+        "get_payment",
+        "get_wallet",
+      ]);
       for (const name of [
         "check_payment",
         "create_card_payment",
+        "create_wallet_payment",
         "list_payments",
         "cancel_payment",
       ] as const) {

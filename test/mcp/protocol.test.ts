@@ -38,7 +38,7 @@ describe("MCP as a protocol", () => {
   const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
 
   it("an unknown tool is JSON-RPC error -32602, not a tool error", async () => {
-    for (const name of ["delete_policy", "get_wallet", "__proto__", "constructor", ""]) {
+    for (const name of ["delete_policy", "get_wallets", "__proto__", "constructor", ""]) {
       const error: unknown = await mcp.client
         .callTool({ name, arguments: {} })
         .catch((thrown: unknown) => thrown);

@@ -45,6 +45,8 @@ export interface TestServiceOptions {
   readonly counts?: Counts;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
   readonly publicUrl?: string;
+  /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
+  readonly evmRpcUrl?: string | null;
 }
 
 /** So much that only tests of the limits themselves are ever limited. */
@@ -70,19 +72,20 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const id = `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
+  const { evmRpcUrl = required("TEST_EVM_RPC_URL") } = options;
   const addresses: Addresses = {
     mongodbUri: uri.toString(),
     temporalAddress: required("TEST_TEMPORAL_ADDRESS"),
     temporalNamespace: required("TEST_TEMPORAL_NAMESPACE"),
     taskQueue: id,
-    evmRpcUrl: required("TEST_EVM_RPC_URL"),
+    evmRpcUrl,
   };
   const env = {
     MONGODB_URI: addresses.mongodbUri,
     TEMPORAL_ADDRESS: addresses.temporalAddress,
     TEMPORAL_NAMESPACE: addresses.temporalNamespace,
     TEMPORAL_TASK_QUEUE: id,
-    EVM_RPC_URL: required("TEST_EVM_RPC_URL"),
+    ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
     MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
     PORT: "0",
     TRUSTED_PROXIES: options.trustedProxies ?? "loopback",

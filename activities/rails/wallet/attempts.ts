@@ -2,7 +2,8 @@ import type { Address } from "viem";
 import type { RailFailure } from "../../../src/domain/agent/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
-import type { ChainOutbox, Entry, Recorded } from "../../chain/outbox.ts";
+import type { Finality } from "../../chain/finality.ts";
+import type { ChainOutbox, Entry, Moved, Recorded } from "../../chain/outbox.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
@@ -30,6 +31,10 @@ export const INSUFFICIENT_FUNDS: RefusalReason = {
   code: "INSUFFICIENT_FUNDS",
   reason: "The wallet does not hold enough for this payment.",
 };
+export const NO_WALLET: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The agent has no wallet.",
+};
 export const DETACHED: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The service can no longer spend from this wallet.",
@@ -48,6 +53,7 @@ export interface AttemptDependencies {
   readonly rpc: ChainRpc;
   readonly signer: Signer;
   readonly limits: WalletLimits;
+  readonly finality: Finality;
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
@@ -130,7 +136,7 @@ export class Attempts {
     );
     if (open.size === 0) return before;
     const wallets = new Map([...open.values()].map(({ wallet }) => [wallet.address, wallet]));
-    const available = await this.#available([...wallets.keys()]);
+    const available = await this.#enoughFor([...open.values()]);
     const prepared = await this.#prepare([...wallets.values()]);
     const recorded = await outbox.record(this.#entries([...open.values()], available, prepared));
     await broadcast([...prepared.values(), ...recorded.values()]);
@@ -184,25 +190,53 @@ export class Attempts {
   }
 
   /**
-   * What each wallet holds at one block, with what is recorded and not in that block: transactions go in their order, so
-   * what was to be brought before is there before this payment, also while a chain that lost blocks is put together.
+   * What each wallet can pay. A first look takes off everything that was recorded since this process last saw the chain's
+   * nonce, and adds nothing: never too much. Only where that is too little for some payment, what is in the chain by now
+   * is told apart, at one block: transactions go in their order, so what was to be brought before is there before this
+   * payment, also while a chain that lost blocks is put together.
    */
-  async #available(wallets: readonly Address[]): Promise<Map<Address, number>> {
-    const { outbox, place, rpc, signer } = this.#dependencies;
+  async #enoughFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
+    const { finality, outbox, rpc, signer } = this.#dependencies;
     await rpc.check();
-    const { blockNumber } = await rpc.head();
-    const balanceOf = async (wallet: Address) => [wallet, await rpc.balanceAt(wallet, blockNumber)] as const;
-    const [mined, balances] = await Promise.all([
-      rpc.nonceAt(signer.address, blockNumber),
-      Promise.all(wallets.map(balanceOf)),
+    const wanted = new Map<Address, number>();
+    for (const { amountCents, wallet } of attempts) {
+      wanted.set(wallet.address, (wanted.get(wallet.address) ?? 0) + amountCents);
+    }
+    const wallets = [...wanted.keys()];
+    const [held, moved] = await Promise.all([
+      this.#held(wallets, "latest"),
+      outbox.movedBy(wallets, finality.confirmedNonce),
     ]);
-    const moved = await outbox.movedBy(wallets, mined);
-    const left = ([wallet, units]: readonly [Address, bigint]) => {
-      const { broughtCents, takenCents } = moved.get(wallet) ?? { broughtCents: 0, takenCents: 0 };
-      return [wallet, centsOf(units, place.tokenDecimals) + broughtCents - takenCents] as const;
-    };
-    return new Map(balances.map(left));
+    const least = sum(held, moved, ({ takenCents }) => -takenCents);
+    if (wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0))) return least;
+
+    const { blockNumber } = await rpc.head();
+    const mined = await rpc.nonceAt(signer.address, blockNumber);
+    const [heldThen, movedSince] = await Promise.all([
+      this.#held(wallets, blockNumber),
+      outbox.movedBy(wallets, mined),
+    ]);
+    return sum(heldThen, movedSince, ({ broughtCents, takenCents }) => broughtCents - takenCents);
   }
+
+  async #held(wallets: readonly Address[], block: bigint | "latest"): Promise<Map<Address, number>> {
+    const { place, rpc } = this.#dependencies;
+    const centsOfWallet = async (wallet: Address) =>
+      [wallet, centsOf(await rpc.balanceAt(wallet, block), place.tokenDecimals)] as const;
+    return new Map(await Promise.all(wallets.map(centsOfWallet)));
+  }
+}
+
+function sum(
+  held: ReadonlyMap<Address, number>,
+  moved: ReadonlyMap<string, Moved>,
+  changeOf: (moved: Moved) => number,
+): Map<Address, number> {
+  const after = ([wallet, cents]: readonly [Address, number]) => {
+    const change = moved.get(wallet);
+    return [wallet, cents + (change === undefined ? 0 : changeOf(change))] as const;
+  };
+  return new Map([...held].map(after));
 }
 
 /** Whether it was decided that the service never deploys this wallet. */

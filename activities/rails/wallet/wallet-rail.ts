@@ -2,7 +2,6 @@ import { getAddress } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { agentWalletAbi, detachData, GAS, tellsOfPayment } from "../../chain/contracts.ts";
-import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
 import type { Receipt } from "../../chain/rpc.ts";
 import { centsOf } from "../../chain/units.ts";
@@ -13,6 +12,7 @@ import {
   Attempts,
   attemptsPrefix,
   DETACHED,
+  NO_WALLET,
   refusalOf,
 } from "./attempts.ts";
 import { diagnose, spentCents } from "./diagnosis.ts";
@@ -23,13 +23,12 @@ import type { AgentWallets, Wallet } from "./wallets.ts";
  * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
  * the payment.
  */
-const CONFIRMED_SOON_MS = 1_000;
+const CONFIRMED_SOON_MS = 2_000;
 const DETACHED_SOON_MS = 5_000;
 
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
-const NO_WALLET = { code: "RAIL_UNAVAILABLE", reason: "The agent has no wallet." } as const;
 const UNDONE_TOO_OFTEN = {
   code: "RAIL_UNAVAILABLE",
   reason: "The chain undid the transfer again and again.",
@@ -38,7 +37,6 @@ const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is o
 
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly wallets: AgentWallets;
-  readonly finality: Finality;
 }
 
 /**
@@ -107,7 +105,7 @@ export class WalletRail implements RailPort {
     const { place, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
-    // Nothing is at its address here, whatever it holds there.
+    // The same address on this chain holds something else, or nothing: never what the wallet holds.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();

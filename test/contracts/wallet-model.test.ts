@@ -1,0 +1,27 @@
+import * as fc from "fast-check";
+import { seed } from "../domain/support/seed.ts";
+import { actions } from "./model/actions.ts";
+import { Simulation, World } from "./model/simulation.ts";
+import { type Chain, startChain } from "./support/chain.ts";
+
+const RUNS = 30;
+/** On a machine that is busy with other things, fewer runs than that must do. */
+const RUNS_MS_MAX = 60_000;
+
+describe("an agent's wallet against a book of its payments", () => {
+  let chain: Chain | undefined;
+  let world: World;
+  before(async () => {
+    chain = await startChain();
+    world = await World.create(chain);
+  });
+  after(() => chain?.stop());
+
+  it(`whoever calls what, in whatever order and at whatever time: no period passes a cap, no id is spent twice, each key does what is its own, the balances add up (TEST_SEED=${seed})`, async function () {
+    this.timeout(120_000);
+    await fc.assert(
+      fc.asyncProperty(actions, (steps) => Simulation.run(world, steps)),
+      { seed, numRuns: RUNS, interruptAfterTimeLimit: RUNS_MS_MAX },
+    );
+  });
+});
