@@ -9,6 +9,8 @@ interface Waiting {
   readonly resolve: (receipt: Receipt | null) => void;
 }
 
+const NEWEST = { nonce: Infinity, through: null } as const;
+
 export interface FinalityDependencies {
   readonly rpc: ChainRpc;
   readonly from: Address;
@@ -40,10 +42,15 @@ export class Finality {
     const { confirmations, from, rpc } = this.#dependencies;
     if (transactions.length === 0) return [];
     // To be in the newest block is to have one confirmation: the receipt alone says so.
-    const confirmed = confirmations === 1 ? Infinity : await rpc.confirmedNonce(from);
-    const receipts = await Promise.all(
-      transactions.map(({ hash, nonce }) => (nonce < confirmed ? rpc.receipt(hash) : Promise.resolve(null))),
-    );
+    const confirmed = confirmations === 1 ? NEWEST : await rpc.confirmed(from);
+    const receiptOf = async ({ hash, nonce }: RecordedTransaction): Promise<Receipt | null> => {
+      if (nonce >= confirmed.nonce) return null;
+      const receipt = await rpc.receipt(hash);
+      // A reorganization between the two questions may have put it into a newer block.
+      const isDeep = confirmed.through === null || (receipt?.blockNumber ?? 0n) <= confirmed.through;
+      return isDeep ? receipt : null;
+    };
+    const receipts = await Promise.all(transactions.map(receiptOf));
     for (const [at, { nonce }] of transactions.entries()) {
       // Those before it are in the chain as well.
       if (receipts[at] !== null) this.#confirmed = Math.max(this.#confirmed, nonce + 1);

@@ -11,6 +11,7 @@ import {
 } from "viem";
 import { within } from "../within.ts";
 import type { ChainPlace, Fees } from "./config.ts";
+import { fetchWholeBatches } from "./whole-batches.ts";
 
 /** One call to the chain; what takes longer is no answer. */
 const CALL_MS = 2_000;
@@ -57,6 +58,7 @@ export class ChainRpc {
     this.#place = place;
     const transport = http(place.rpcUrl, {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
+      fetchFn: fetchWholeBatches,
       retryCount: 0,
       timeout: CALL_MS,
     });
@@ -82,13 +84,16 @@ export class ChainRpc {
     return this.answer(this.client.getTransactionCount({ address, ...at }));
   }
 
-  /** How many transactions of an account have as many confirmations as the configuration asks for. */
-  async confirmedNonce(address: Address): Promise<number> {
+  /**
+   * How many transactions of an account have as many confirmations as the configuration asks for, and up to which block
+   * they count; null: the newest.
+   */
+  async confirmed(address: Address): Promise<{ readonly nonce: number; readonly through: bigint | null }> {
     const { confirmations } = this.#place;
-    if (confirmations === 1) return this.nonceAt(address, "latest");
+    if (confirmations === 1) return { nonce: await this.nonceAt(address, "latest"), through: null };
     const { blockNumber } = await this.head();
-    const deep = blockNumber - BigInt(confirmations - 1);
-    return deep < 0n ? 0 : this.nonceAt(address, deep);
+    const through = blockNumber - BigInt(confirmations - 1);
+    return { nonce: through < 0n ? 0 : await this.nonceAt(address, through), through };
   }
 
   /** The token balance of a wallet, in the token's units, as of a block, or now. */

@@ -49,6 +49,8 @@ export interface InstanceOptions {
   readonly rpcUrl?: string;
   readonly confirmations?: number;
   readonly clock?: () => Date;
+  /** Another way to the scene's database. */
+  readonly db?: Db;
 }
 
 /** What one process of a service would have. */
@@ -102,14 +104,15 @@ export async function openScene(url = sharedChainUrl()): Promise<Scene> {
   const agents = db.collection<AgentDocument>(COLLECTIONS.agents);
   const opened: Instance[] = [];
 
-  function open({ clock = () => new Date(), confirmations = 1, rpcUrl = url }: InstanceOptions = {}) {
+  function open(options: InstanceOptions = {}): Instance {
+    const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
     const at = { ...place, rpcUrl, confirmations };
     const troubles: string[] = [];
     const onTrouble = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);
-    const wallets = createWallets({ db, place: at, signer, sandbox: true, clock, onTrouble });
-    const outbox = new ChainOutbox({ db, place: at, rpc: new ChainRpc(at), signer, clock });
-    const instance = { wallets, outbox, troubles };
+    const common = { db: options.db ?? db, place: at, signer, clock };
+    const wallets = createWallets({ ...common, sandbox: true, onTrouble });
+    const instance = { wallets, outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }), troubles };
     opened.push(instance);
     return instance;
   }
