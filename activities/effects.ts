@@ -11,8 +11,8 @@ export interface EffectDependencies {
   readonly clock: Clock;
 }
 
-/** Calls to a rail, with the same transaction id, before it counts as not answering. */
-const RAIL_CALLS_MAX = 2;
+/** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
+const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
 export interface PaymentEffects {
   /**
@@ -35,7 +35,7 @@ export function createPaymentEffects(dependencies: EffectDependencies): PaymentE
       try {
         return await rail.send(profile, payment);
       } catch (error) {
-        if (call >= RAIL_CALLS_MAX) throw error;
+        if (call >= RAIL_CALLS_MAX[rail.capabilities.finality]) throw error;
       }
     }
   }

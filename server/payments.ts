@@ -1,6 +1,7 @@
 import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
+import { within } from "../activities/within.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/projections.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
@@ -18,7 +19,6 @@ import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
 import type { Logger } from "./logger.ts";
 import { together } from "./together.ts";
-import { within } from "../activities/within.ts";
 
 /** What a client asks to be paid, parsed. */
 export interface PaymentOrder {
@@ -47,6 +47,12 @@ export interface PaymentDependencies {
   readonly approvalWindowSeconds: number;
   readonly logger: Logger;
 }
+
+/**
+ * How long deciding a payment and sending it may take; what takes longer goes on, and is answered 503. A rail that is final
+ * only later is given the time that its answer waits anyway.
+ */
+const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
 
 /** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
 const FINALITY_MS = 4_700;
@@ -78,7 +84,9 @@ export class Payments {
    */
   async pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
     const began = performance.now();
-    const paid = await this.#pay(profile, order, began + CARRIED_OUT_MS);
+    const { finality } = this.#dependencies.rails[order.rail].capabilities;
+    const paying = this.#pay(profile, order, began + CARRIED_OUT_MS);
+    const paid = await within(PAID_MS[finality], paying);
     return paid.ok ? ok(await this.#onceFinal(paid.value, began + FINALITY_MS)) : paid;
   }
 

@@ -2,6 +2,7 @@ import {
   type Address,
   concatHex,
   encodeDeployData,
+  encodeEventTopics,
   encodeFunctionData,
   getCreate2Address,
   type Hex,
@@ -90,6 +91,20 @@ export const spendArguments = ({ to, token, transactionId, units }: Spend) =>
 
 export const spendData = (spend: Spend): Hex =>
   encodeFunctionData({ abi: agentWalletAbi, functionName: "spend", args: spendArguments(spend) });
+
+/** Whether a wallet says in these logs that it has made the payment. */
+export function tellsOfPayment(
+  logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[],
+  wallet: string,
+  transactionId: string,
+): boolean {
+  const id = paymentIdOf(transactionId);
+  const [event] = encodeEventTopics({ abi: agentWalletAbi, eventName: "Spent" });
+  return logs.some(
+    ({ address, topics }) =>
+      address.toLowerCase() === wallet.toLowerCase() && topics[0] === event && topics[1] === id,
+  );
+}
 
 export const setLimitData = (token: Address, cap: bigint, periodSeconds: number): Hex =>
   encodeFunctionData({

@@ -18,10 +18,12 @@ export async function ensureDeployed(
   { broadcast, finality, outbox, rpc }: DeploymentDependencies,
   wanted: Readonly<Record<string, Deployment>>,
   withinMs: number,
+  which: "what is missing" | "also what is there" = "what is missing",
 ): Promise<readonly string[]> {
-  const missing = await missingOf(rpc, wanted);
-  if (missing.length === 0) return [];
-  const calls = missing.map(([name, deployment]) => callOf(name, deployment));
+  const isAll = which === "also what is there";
+  const deployed = isAll ? Object.entries(wanted) : await missingOf(rpc, wanted);
+  if (deployed.length === 0) return [];
+  const calls = deployed.map(([name, deployment]) => callOf(name, deployment));
   const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
   await broadcast(sent);
   await Promise.all(sent.map((transaction) => finality.wait(transaction, withinMs)));

@@ -5,6 +5,10 @@ import type { ChainRpc } from "./rpc.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
+/** So often in a row the same nonce is missing after it was sent again before something is done about it. */
+const FUTILE_ROUNDS_MAX = 3;
+/** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
+const RESENDING_MAX_MS = 10_000;
 
 export interface KeeperDependencies {
   readonly rpc: ChainRpc;
@@ -19,6 +23,8 @@ export interface KeeperDependencies {
   readonly everyLook: () => Promise<void>;
   /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
   readonly beforeResending: () => Promise<void>;
+  /** Done when sending again has moved nothing some times in a row. */
+  readonly unwedge: () => Promise<void>;
   /** Told of what an operator should know. */
   readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
@@ -32,6 +38,9 @@ export interface KeeperDependencies {
 export class Keeper {
   readonly #dependencies: KeeperDependencies;
   readonly #stopping = new AbortController();
+  /** The nonce that was missing when something was sent again last, and how often in a row it was the same one. */
+  #missing = -1;
+  #futile = 0;
   #running: Promise<void> = Promise.resolve();
 
   constructor(dependencies: KeeperDependencies) {
@@ -49,7 +58,7 @@ export class Keeper {
 
   /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
   async round(): Promise<number> {
-    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc } =
+    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc, unwedge } =
       this.#dependencies;
     await rpc.check();
     await everyLook();
@@ -60,16 +69,29 @@ export class Keeper {
     const late = clock().getTime() - resendAfterMs;
     if (first.createdAt.getTime() > late) return 0;
     if (first.nonce > mined) onTrouble("a nonce of the service's key is missing", { nonce: mined });
+    this.#futile = this.#missing === mined ? this.#futile + 1 : 0;
+    this.#missing = mined;
     await beforeResending();
-    const objections: string[] = [];
+    if (this.#futile >= FUTILE_ROUNDS_MAX) {
+      this.#futile = 0;
+      await unwedge();
+    }
+    const objections: (string | null)[] = [];
+    const until = performance.now() + RESENDING_MAX_MS;
     for (const { raw } of missing) {
-      const objection = await rpc.send(raw);
-      if (objection !== null) objections.push(objection);
+      if (this.#stopping.signal.aborted || performance.now() > until) break;
+      objections.push(await rpc.send(raw));
     }
     const { hash, nonce } = first;
-    const details = { hash, nonce, sent: missing.length, objections: [...new Set(objections)] };
+    const sent = objections.length;
+    const details = {
+      hash,
+      nonce,
+      sent,
+      objections: [...new Set(objections.filter((each) => each !== null))],
+    };
     onTrouble("transactions that the chain did not have were sent again", details);
-    return missing.length;
+    return sent;
   }
 
   async #run(): Promise<void> {

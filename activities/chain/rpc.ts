@@ -40,7 +40,9 @@ export interface Head {
 }
 
 export interface Receipt {
+  /** It was not undone; which does not mean that there was a contract which did anything. */
   readonly succeeded: boolean;
+  readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[];
   readonly blockNumber: bigint;
 }
 
@@ -116,8 +118,11 @@ export class ChainRpc {
   /** What became of a transaction in the chain as it is now; null: it is not in it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
-      const { blockNumber, status } = await within(CALL_MS, this.client.getTransactionReceipt({ hash }));
-      return { succeeded: status === "success", blockNumber };
+      const found = await within(CALL_MS, this.client.getTransactionReceipt({ hash }));
+      // Somebody between who has mixed up answers must not make one payment's end another's.
+      if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
+      const { blockNumber, logs, status } = found;
+      return { succeeded: status === "success", blockNumber, logs };
     } catch (error) {
       if (error instanceof TransactionReceiptNotFoundError) return null;
       throw unreachable(error);

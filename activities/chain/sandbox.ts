@@ -45,6 +45,14 @@ export class ChainSandbox {
   }
 
   /**
+   * Empties the local chain's pool. anvil can hold transactions back for good that reached it in another order than that
+   * of their nonces, and takes them anew only then.
+   */
+  async emptyPool(): Promise<void> {
+    await rpcCall(this.#dependencies.place.rpcUrl, "anvil_dropAllTransactions", []);
+  }
+
+  /**
    * Deploys the factory and the test token where they are missing, and waits until they are there. Done once; what a
    * killed chain has lost is sent again like everything else.
    */
@@ -61,7 +69,9 @@ export class ChainSandbox {
     await rpc.check();
     await this.giveGas();
     const wanted = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
-    const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS);
+    // Recorded even where they are there, by somebody else's doing: from our records alone a fresh chain must become
+    // what the killed one was.
+    const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS, "also what is there");
     if (missing.length > 0) throw new ChainUnreachable(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
@@ -72,7 +82,15 @@ export class ChainSandbox {
     await this.prepare();
     const purpose = `mint/${id}`;
     const data = mintData(wallet, unitsOf(cents, place.tokenDecimals));
-    const call: Call = { kind: "call", purpose, wallet, to: place.token, data, gas: GAS.mint };
+    const call: Call = {
+      kind: "call",
+      purpose,
+      wallet,
+      to: place.token,
+      data,
+      gas: GAS.mint,
+      amountCents: -cents,
+    };
     const recorded = (await outbox.record([call])).get(purpose);
     if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
     await broadcast([recorded]);

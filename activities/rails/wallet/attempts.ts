@@ -3,7 +3,7 @@ import type { RailFailure } from "../../../src/domain/agent/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
-import type { ChainOutbox, Entry, Recorded } from "../../chain/outbox.ts";
+import type { ChainOutbox, Entry, Moved, Recorded } from "../../chain/outbox.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
@@ -91,18 +91,18 @@ export class Attempts {
     });
   }
 
-  /** A wallet's deployment and first limit, as far as they are not recorded; a refusal where it was detached unused. */
-  async preparation(wallet: Wallet): Promise<readonly Entry[] | RefusalReason> {
-    if (this.#ready.has(wallet.address)) return [];
+  /** A wallet's deployment and first limit: what is decided of them, and what is not recorded yet. */
+  async #missing(wallet: Wallet) {
+    const nothing = { known: new Map<string, Recorded>(), missing: [] };
+    if (this.#ready.has(wallet.address)) return nothing;
     const { limits, outbox } = this.#dependencies;
     const purposes = [deployPurpose(wallet), firstLimitPurpose(wallet)] as const;
-    const recorded = await outbox.find(purposes);
-    if (recorded.get(purposes[0])?.kind === "refusal") return DETACHED;
+    const known = await outbox.find(purposes);
+    if (isGivenUp(wallet, known)) return { known, missing: [] };
     const missing: Entry[] = [];
-    if (!recorded.has(purposes[0])) missing.push(deployment(wallet));
-    // Also when only the deployment is missing: what is there already keeps its place.
-    if (!recorded.has(purposes[1])) missing.push(await limits.first(wallet));
-    return missing;
+    if (!known.has(purposes[0])) missing.push(deployment(wallet));
+    if (!known.has(purposes[1])) missing.push(await limits.first(wallet));
+    return { known, missing };
   }
 
   /** Once for each wallet and process: its policy may have changed while it was being deployed. */
@@ -128,36 +128,44 @@ export class Attempts {
   async #decide(attempts: readonly Attempt[]): Promise<ReadonlyMap<string, Recorded>> {
     const { broadcast, outbox } = this.#dependencies;
     const before = await outbox.find(attempts.map(attemptPurpose));
-    const open = attempts.filter((attempt) => !before.has(attemptPurpose(attempt)));
-    if (open.length === 0) return before;
-    const wallets = new Map(open.map(({ wallet }) => [wallet.address, wallet]));
-    const [available, preparations] = await Promise.all([
-      this.#enoughFor(open),
-      Promise.all(
-        [...wallets.values()].map(async (wallet) => [wallet, await this.preparation(wallet)] as const),
-      ),
-    ]);
-    const recorded = await outbox.record(this.#entries(open, available, preparations));
-    await broadcast(recorded.values());
-    await Promise.all([...wallets.values()].map((wallet) => this.#prepared(wallet)));
+    // One that was asked for twice at once is one, and takes what it takes once.
+    const open = new Map(
+      attempts
+        .map((attempt) => [attemptPurpose(attempt), attempt] as const)
+        .filter(([purpose]) => !before.has(purpose)),
+    );
+    if (open.size === 0) return before;
+    const wallets = new Map([...open.values()].map(({ wallet }) => [wallet.address, wallet]));
+    const available = await this.#enoughFor([...open.values()]);
+    const prepared = await this.#prepare([...wallets.values()]);
+    const recorded = await outbox.record(this.#entries([...open.values()], available, prepared));
+    await broadcast([...prepared.values(), ...recorded.values()]);
+    const usable = [...wallets.values()].filter((wallet) => !isGivenUp(wallet, prepared));
+    await Promise.all(usable.map((wallet) => this.#prepared(wallet)));
     return new Map([...before, ...recorded]);
+  }
+
+  /**
+   * Records what these wallets need before their first payment, and answers what was decided. Before the payments: a
+   * wallet may be given up at the same moment, and a call to where no contract is would succeed and pay nothing.
+   */
+  async #prepare(wallets: readonly Wallet[]): Promise<ReadonlyMap<string, Recorded>> {
+    const found = await Promise.all(wallets.map((wallet) => this.#missing(wallet)));
+    const { outbox } = this.#dependencies;
+    const recorded = await outbox.record(found.flatMap(({ missing }) => missing));
+    return new Map([...found.flatMap(({ known }) => [...known]), ...recorded]);
   }
 
   #entries(
     attempts: readonly Attempt[],
     available: Map<Address, number>,
-    preparations: readonly (readonly [Wallet, readonly Entry[] | RefusalReason])[],
+    prepared: ReadonlyMap<string, Recorded>,
   ): Entry[] {
     const entries: Entry[] = [];
-    const detached = new Set<Address>();
-    for (const [{ address }, preparation] of preparations) {
-      if ("code" in preparation) detached.add(address);
-      else entries.push(...preparation);
-    }
     for (const attempt of attempts) {
       const { amountCents, wallet } = attempt;
       const left = available.get(wallet.address) ?? 0;
-      if (detached.has(wallet.address)) entries.push(refusalOf(attempt, DETACHED));
+      if (isGivenUp(wallet, prepared)) entries.push(refusalOf(attempt, DETACHED));
       else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
       else {
         available.set(wallet.address, left - amountCents);
@@ -182,40 +190,58 @@ export class Attempts {
   }
 
   /**
-   * What each wallet can pay. A first look counts everything that was recorded since this process last saw the chain's
-   * nonce: never too little. Only where that is too much for some payment, what is in the chain by now is told apart.
+   * What each wallet can pay. A first look takes off everything that was recorded since this process last saw the chain's
+   * nonce, and adds nothing: never too much. Only where that is too little for some payment, what is in the chain by now
+   * is told apart, at one block: transactions go in their order, so what was to be brought before is there before this
+   * payment, also while a chain that lost blocks is put together.
    */
   async #enoughFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
-    const { finality, rpc, signer } = this.#dependencies;
+    const { finality, outbox, rpc, signer } = this.#dependencies;
     await rpc.check();
     const wanted = new Map<Address, number>();
     for (const { amountCents, wallet } of attempts) {
       wanted.set(wallet.address, (wanted.get(wallet.address) ?? 0) + amountCents);
     }
     const wallets = [...wanted.keys()];
-    const least = await this.#available(wallets, finality.confirmedNonce, "latest");
+    const [held, moved] = await Promise.all([
+      this.#held(wallets, "latest"),
+      outbox.movedBy(wallets, finality.confirmedNonce),
+    ]);
+    const least = sum(held, moved, ({ takenCents }) => -takenCents);
     if (wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0))) return least;
+
     const { blockNumber } = await rpc.head();
-    return this.#available(wallets, await rpc.nonceAt(signer.address, blockNumber), blockNumber);
+    const mined = await rpc.nonceAt(signer.address, blockNumber);
+    const [heldThen, movedSince] = await Promise.all([
+      this.#held(wallets, blockNumber),
+      outbox.movedBy(wallets, mined),
+    ]);
+    return sum(heldThen, movedSince, ({ broughtCents, takenCents }) => broughtCents - takenCents);
   }
 
-  /** What each wallet holds at a block, less what is recorded from a nonce on. */
-  async #available(
-    wallets: readonly Address[],
-    nonce: number,
-    block: bigint | "latest",
-  ): Promise<Map<Address, number>> {
-    const { outbox, place, rpc } = this.#dependencies;
-    const balanceOf = async (wallet: Address) => [wallet, await rpc.balanceAt(wallet, block)] as const;
-    const [balances, taken] = await Promise.all([
-      Promise.all(wallets.map(balanceOf)),
-      outbox.takenFrom(wallets, nonce),
-    ]);
-    const left = ([wallet, units]: readonly [Address, bigint]) =>
-      [wallet, centsOf(units, place.tokenDecimals) - (taken.get(wallet) ?? 0)] as const;
-    return new Map(balances.map(left));
+  async #held(wallets: readonly Address[], block: bigint | "latest"): Promise<Map<Address, number>> {
+    const { place, rpc } = this.#dependencies;
+    const centsOfWallet = async (wallet: Address) =>
+      [wallet, centsOf(await rpc.balanceAt(wallet, block), place.tokenDecimals)] as const;
+    return new Map(await Promise.all(wallets.map(centsOfWallet)));
   }
 }
+
+function sum(
+  held: ReadonlyMap<Address, number>,
+  moved: ReadonlyMap<string, Moved>,
+  changeOf: (moved: Moved) => number,
+): Map<Address, number> {
+  const after = ([wallet, cents]: readonly [Address, number]) => {
+    const change = moved.get(wallet);
+    return [wallet, cents + (change === undefined ? 0 : changeOf(change))] as const;
+  };
+  return new Map([...held].map(after));
+}
+
+/** Whether it was decided that the service never deploys this wallet. */
+const isGivenUp = (wallet: Wallet, decided: ReadonlyMap<string, Recorded>): boolean =>
+  decided.get(deployPurpose(wallet))?.kind === "refusal";
 
 function deployment(wallet: Wallet): Entry {
   return {

@@ -10,12 +10,16 @@ export type Remedy =
   /** Whatever was in its way is gone. */
   | { readonly kind: "again" }
   /** The wallet's limit is below what the policy had allowed when it decided. */
-  | { readonly kind: "raise"; readonly spentCents: number }
+  | { readonly kind: "raise" }
   | { readonly kind: "refuse"; readonly refusal: RefusalReason };
 
 const CEILING: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The wallet's owner allows the service no payment of this amount now.",
+};
+const NOT_THERE: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The wallet is not on the chain.",
 };
 const REFUSED_BY_TOKEN: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
@@ -33,10 +37,10 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   const { place, rpc } = deps;
   const { amountCents, wallet } = attempt;
   const error = await revertOf(deps, attempt);
+  // It would succeed where no contract is: then this wallet's deployment, which came before, has failed for good.
+  if (error === null && !(await rpc.hasCode(wallet.address))) return { kind: "refuse", refusal: NOT_THERE };
   if (error === null) return { kind: "again" };
-  if (error === "LimitExceeded") {
-    return { kind: "raise", spentCents: await spentCents(deps, wallet.address) };
-  }
+  if (error === "LimitExceeded") return { kind: "raise" };
   if (error === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
   if (error === "NotSpender") return { kind: "refuse", refusal: DETACHED };
   const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), place.tokenDecimals);
@@ -73,7 +77,8 @@ async function revertOf(
   return rpc.answer(simulated);
 }
 
-async function spentCents({ place, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
+/** What counts against the wallet's limit as of now. */
+export async function spentCents({ place, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
   const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
   const [, , spent] = await rpc.answer(rpc.client.readContract({ ...read, args: [place.token] }));
   return centsOf(spent, place.tokenDecimals);

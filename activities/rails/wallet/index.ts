@@ -58,9 +58,10 @@ export function createWallets(options: WalletsOptions): Wallets {
     confirmations: place.confirmations,
   });
   const wallets = new AgentWallets(db);
-  const broadcast = async (recorded: Iterable<Recorded>): Promise<void> => {
-    await Promise.all([...recorded].filter(isTransaction).map(({ raw }) => rpc.send(raw)));
-  };
+  const broadcast = inTurns(async (recorded) => {
+    const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
+    await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
+  });
   const limits = new WalletLimits({ outbox, place, wallets, broadcast });
   const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality });
   const sandbox = options.sandbox
@@ -77,6 +78,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
     everyLook: async () => sandbox?.prepare(),
+    unwedge: async () => sandbox?.emptyPool(),
     onTrouble,
   });
   return {
@@ -103,4 +105,12 @@ export function createWallets(options: WalletsOptions): Wallets {
     },
     stop: () => keeper.stop(),
   };
+}
+
+type Broadcast = (recorded: Iterable<Recorded>) => Promise<void>;
+
+/** One after another, so that transactions reach the chain in the order of their nonces. */
+function inTurns(send: Broadcast): Broadcast {
+  let turn = Promise.resolve();
+  return (recorded) => (turn = turn.then(() => send(recorded)));
 }

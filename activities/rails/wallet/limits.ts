@@ -1,7 +1,7 @@
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import type { ChainPlace } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
-import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
+import type { Call, ChainOutbox, Entry, Recorded } from "../../chain/outbox.ts";
 import { isTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
 import type { AgentWallets, Wallet, WantedLimit } from "./wallets.ts";
@@ -26,6 +26,7 @@ export interface LimitsDependencies {
  */
 export class WalletLimits {
   readonly #dependencies: LimitsDependencies;
+  readonly #raising = new Map<string, Promise<void>>();
 
   constructor(dependencies: LimitsDependencies) {
     this.#dependencies = dependencies;
@@ -62,12 +63,39 @@ export class WalletLimits {
     return this.#call(wallet, 1, await this.#dependencies.wallets.wantedLimit(wallet));
   }
 
-  /** A limit under which so much more can be spent now, whatever the policy says by now; `converge` sets it back. */
-  async raised(wallet: Wallet, capCents: number): Promise<Call> {
+  /**
+   * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets
+   * it back. What is needed is asked for after the look at the limits so far: whoever has set one of those for a payment
+   * has recorded that payment by then.
+   */
+  raiseFor(
+    wallet: Wallet,
+    payment: Entry,
+    neededCents: () => Promise<number>,
+  ): Promise<ReadonlyMap<string, Recorded>> {
+    const before = this.#raising.get(wallet.address) ?? Promise.resolve();
+    const raising = before.then(() => this.#raiseFor(wallet, payment, neededCents));
+    // Crowds of one process go one after another instead of against each other.
+    const forget = async (): Promise<void> => {
+      await raising.catch(nothing);
+      if (this.#raising.get(wallet.address) === ended) this.#raising.delete(wallet.address);
+    };
+    const ended = forget();
+    this.#raising.set(wallet.address, ended);
+    return raising;
+  }
+
+  async #raiseFor(wallet: Wallet, payment: Entry, neededCents: () => Promise<number>) {
     const { outbox, wallets } = this.#dependencies;
-    const [set, wanted] = await Promise.all([outbox.under(limitPrefix(wallet)), wallets.wantedLimit(wallet)]);
-    const limit = { ...wanted, capCents: Math.max(capCents, wanted.capCents), policyVersion: RAISED };
-    return this.#call(wallet, set.length + 1, limit);
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const set = await outbox.under(limitPrefix(wallet));
+      const wanted = await wallets.wantedLimit(wallet);
+      const capCents = Math.max(await neededCents(), wanted.capCents);
+      const raised = this.#call(wallet, set.length + 1, { ...wanted, capCents, policyVersion: RAISED });
+      const recorded = await outbox.record([raised, payment], "behind the first");
+      if (recorded.has(payment.purpose)) return recorded;
+    }
+    throw new Error(`the limit of wallet ${wallet.address} could not be raised`);
   }
 
   #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: WantedLimit): Call {
@@ -84,6 +112,7 @@ export class WalletLimits {
   }
 }
 
+const nothing = (): void => undefined;
 const limitPrefix = ({ address }: Wallet): string => `limit/${address}/`;
 export const firstLimitPurpose = (wallet: Wallet): string => `${limitPrefix(wallet)}1`;
 export const deployPurpose = ({ address }: Wallet): string => `deploy/${address}`;

@@ -1,8 +1,9 @@
 import { getAddress } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
-import { agentWalletAbi, detachData, GAS } from "../../chain/contracts.ts";
+import { agentWalletAbi, detachData, GAS, tellsOfPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
+import type { Receipt } from "../../chain/rpc.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
 import {
@@ -14,7 +15,7 @@ import {
   NO_WALLET,
   refusalOf,
 } from "./attempts.ts";
-import { diagnose } from "./diagnosis.ts";
+import { diagnose, spentCents } from "./diagnosis.ts";
 import { deployPurpose } from "./limits.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
@@ -62,30 +63,36 @@ export class WalletRail implements RailPort {
     if (!isTransaction(first)) return { status: "failed", ...first.refusal };
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
-    if (receipt.succeeded) return this.#settled(first);
+    if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(first);
     return (await this.settle(profile, payment, CONFIRMED_SOON_MS)) ?? { status: "pending" };
   }
 
   async query({ request }: Payment): Promise<RailOutcome | null> {
-    return this.#outcomeOf(await this.#dependencies.outbox.under(attemptsPrefix(request.transactionId)));
+    const { transactionId } = request;
+    return this.#outcomeOf(
+      transactionId,
+      await this.#dependencies.outbox.under(attemptsPrefix(transactionId)),
+    );
   }
 
   async settle(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome | null> {
     const { finality, limits, outbox, wallets } = this.#dependencies;
     const wallet = await wallets.of(profile.agentId);
     if (wallet === null) return null;
+    const { transactionId } = payment.request;
     const until = performance.now() + withinMs;
     for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
-      const attempts = await outbox.under(attemptsPrefix(payment.request.transactionId));
+      const attempts = await outbox.under(attemptsPrefix(transactionId));
       // A raised limit is set back as soon as its payment is recorded, or by whoever comes next.
       if (attempts.length > 1) await limits.converge(wallet);
-      const outcome = await this.#outcomeOf(attempts);
+      const outcome = await this.#outcomeOf(transactionId, attempts);
       if (outcome === null || outcome.status !== "pending") return outcome;
       const last = attempts.findLast(isTransaction);
       if (last === undefined) return outcome;
       const receipt = await finality.wait(last, Math.max(0, until - performance.now()));
       if (receipt === null) return outcome;
-      if (!receipt.succeeded) await this.#again(attemptOf(wallet, payment, attempts.length + 1));
+      if (hasPaid(last, receipt, transactionId)) return this.#settled(last);
+      await this.#again(attemptOf(wallet, payment, attempts.length + 1));
     }
     return { status: "pending" };
   }
@@ -159,7 +166,7 @@ export class WalletRail implements RailPort {
 
   /** Decides the attempt after one that was undone: as it was, under a raised limit, or never. */
   async #again(attempt: Attempt): Promise<void> {
-    const { broadcast, limits, outbox, rpc, signer } = this.#dependencies;
+    const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
     const remedy =
       attempt.number > ATTEMPTS_MAX
@@ -169,23 +176,30 @@ export class WalletRail implements RailPort {
     if (remedy.kind === "refuse") await outbox.record([refusalOf(attempt, remedy.refusal)]);
     if (remedy.kind === "again") await broadcast((await outbox.record([spend])).values());
     if (remedy.kind !== "raise") return;
+    const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
+    await broadcast((await limits.raiseFor(wallet, spend, needed)).values());
+  }
+
+  /** What was spent in the running period or may be by what is recorded; in this order it may be too much, never too little. */
+  async #chargedCents({ address }: Wallet): Promise<number> {
+    const { outbox, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
-    const waiting = (await outbox.takenFrom([wallet.address], mined)).get(wallet.address) ?? 0;
-    const raised = await limits.raised(wallet, remedy.spentCents + waiting + amountCents);
-    await broadcast((await outbox.record([raised, spend])).values());
+    const waiting = (await outbox.movedBy([address], mined)).get(address)?.takenCents ?? 0;
+    return waiting + (await spentCents(this.#dependencies, address));
   }
 
   /** Pure but for the chain: the same records and the same blocks give the same outcome, whoever asks. */
-  async #outcomeOf(attempts: readonly Recorded[]): Promise<RailOutcome | null> {
+  async #outcomeOf(transactionId: string, attempts: readonly Recorded[]): Promise<RailOutcome | null> {
     const last = attempts.at(-1);
     if (last === undefined) return null;
     const sent = attempts.filter(isTransaction);
     const receipts = await this.#dependencies.finality.now(sent);
-    const paid = sent.find((_transaction, at) => receipts[at]?.succeeded === true);
+    const paid = sent.find((transaction, at) => hasPaid(transaction, receipts[at] ?? null, transactionId));
     if (paid !== undefined) return this.#settled(paid);
     const newest = sent.at(-1);
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
-    const undone = receipts.every((receipt) => receipt?.succeeded === false);
+    // Each is in the chain, and none has paid.
+    const undone = receipts.every((receipt) => receipt !== null);
     if (!isTransaction(last) && undone) return { status: "failed", ...last.refusal, ...onChain };
     return { status: "pending", ...onChain };
   }
@@ -198,6 +212,10 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
+
+/** That a transaction was not undone is not enough: where no contract is, a call succeeds and does nothing. */
+const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
+  receipt !== null && wallet !== null && tellsOfPayment(receipt.logs, wallet, transactionId);
 
 const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attempt => ({
   transactionId: request.transactionId,

@@ -1,0 +1,59 @@
+import { expect } from "chai";
+import { MongoClient } from "mongodb";
+import { inspect } from "node:util";
+import { readChain } from "../../server/chain.ts";
+import { ConfigError } from "../../server/config.ts";
+import { MasterKey } from "../../server/secrets/master-key.ts";
+
+const RPC_URL = "http://127.0.0.1:1/with-a-key";
+const KEY = `0x${"42".repeat(32)}`;
+const TOKEN = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48";
+const masterKey = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "the test");
+const databaseNamed = (name: string) => new MongoClient("mongodb://127.0.0.1:1").db(name);
+const db = databaseNamed("one");
+
+const PRODUCTION = {
+  EVM_CHAIN_ID: "8453",
+  EVM_TOKEN_ADDRESS: TOKEN,
+  EVM_TOKEN_DECIMALS: "6",
+  EVM_SPENDER_KEY: KEY,
+} as const;
+
+describe("a chain's configuration", () => {
+  it("of a chain that is no sandbox names its id, token and key; the rest has defaults that are safe", () => {
+    const { place, sandbox, signer } = readChain(RPC_URL, PRODUCTION, masterKey, db);
+    expect(sandbox).to.equal(false);
+    expect(place).to.include({ chainId: 8453, token: TOKEN, tokenDecimals: 6, confirmations: 12 });
+    expect(place.fixedFees, "fees are the chain's").to.equal(null);
+    expect(signer.address).to.match(/^0x[0-9a-fA-F]{40}$/);
+  });
+
+  for (const [name, value] of [
+    ["EVM_CHAIN_ID", undefined],
+    ["EVM_CHAIN_ID", "0"],
+    ["EVM_TOKEN_ADDRESS", TOKEN.replace("A0", "a0")],
+    ["EVM_TOKEN_DECIMALS", "1"],
+    ["EVM_SPENDER_KEY", undefined],
+    ["EVM_SPENDER_KEY", KEY.slice(0, -2)],
+    ["EVM_CONFIRMATIONS", "0"],
+    ["EVM_WALLET_FACTORY_ADDRESS", "the factory"],
+  ] as const) {
+    it(`${name}=${String(value).slice(0, 12)} is refused by its name, and its value is not repeated`, () => {
+      const env = { ...PRODUCTION, [name]: value };
+      const read = () => readChain(RPC_URL, env, masterKey, db);
+      expect(read).to.throw(ConfigError, name);
+      expect(read).not.to.throw(KEY.slice(2, 20));
+    });
+  }
+
+  it("without a token it is a sandbox: chain 31337 only, with a key for each database that never shows itself", () => {
+    const [one, again, other] = [db, db, databaseNamed("other")].map((each) =>
+      readChain(RPC_URL, { EVM_SPENDER_KEY: KEY }, masterKey, each),
+    );
+    expect(one?.place.chainId).to.equal(31_337);
+    expect(one?.signer.address).to.equal(again?.signer.address);
+    expect(one?.signer.address, "a key of its own").not.to.equal(other?.signer.address);
+    const shown = inspect(one, { depth: 10, showHidden: true });
+    expect(shown).not.to.match(/[0-9a-f]{64}/i);
+  });
+});

@@ -1,0 +1,232 @@
+import { expect } from "chai";
+import { agentWalletAbi } from "../../activities/chain/contracts.ts";
+import { unitsOf } from "../../activities/chain/units.ts";
+import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { openOwner, type Owner } from "./owner.ts";
+import {
+  ended,
+  type Instance,
+  newPayment,
+  newPayments,
+  openScene,
+  POLICY,
+  randomAddress,
+  type Scene,
+  type TestAgent,
+} from "./support.ts";
+
+const NO_CHANGE = { capCents: 1_000_000, periodSeconds: 0 } as const;
+
+const mirror = (instance: Instance, { profile }: TestAgent, capCents: number, version: number) =>
+  instance.wallets.limits.mirror(profile.agentId, { ...POLICY, budgetCents: capCents }, version);
+
+describe("the limit that a wallet has on the chain", () => {
+  let anvil: OwnAnvil;
+  let scene: Scene;
+  let one: Instance;
+  let other: Instance;
+  let owner: Owner;
+  before(async () => {
+    anvil = await startOwnAnvil();
+    scene = await openScene(anvil.url);
+    [one, other] = [scene.open(), scene.open()];
+    owner = openOwner(scene);
+  });
+  after(async () => {
+    await scene.close();
+    await anvil.kill();
+  });
+
+  const limitOf = async ({ wallet }: TestAgent) => {
+    const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
+    const [cap, periodSeconds] = await scene.chain.readContract({ ...read, args: [scene.place.token] });
+    return { capCents: Number(cap / unitsOf(1, 6)), periodSeconds: Number(periodSeconds) };
+  };
+  const pay = async (agent: TestAgent, cents: number, instance = one) => {
+    const payment = newPayment(cents);
+    const outcome = await instance.wallets.rail.send(agent.profile, payment);
+    return outcome.status === "pending" ? ended(instance, agent, payment) : outcome;
+  };
+  /** Until what is recorded is in the chain. */
+  const mined = async () => {
+    for (;;) {
+      const nonce = await one.wallets.rpc.nonceAt(scene.signer.address, "latest");
+      if ((await one.outbox.from(nonce, 1)).length === 0) return;
+    }
+  };
+
+  it("is what the policy says after the first use, and after each change of the policy", async () => {
+    const agent = await scene.funded(1_000, { ...POLICY, budgetCents: 5_000, dailySpendLimitCents: 700 });
+    await pay(agent, 100);
+    await mined();
+    expect(await limitOf(agent)).to.deep.equal({ capCents: 700, periodSeconds: 86_400 });
+    await mirror(one, agent, 4_000, 2);
+    await mined();
+    expect(await limitOf(agent)).to.deep.equal({ capCents: 4_000, periodSeconds: 0 });
+  });
+
+  it("a policy that changes before the wallet's first use costs no transaction, and is the one it is deployed with", async () => {
+    const agent = await scene.funded(1_000);
+    const before = await scene.nonces();
+    await mirror(one, agent, 3_000, 2);
+    expect(await scene.nonces()).to.have.length(before.length);
+    await pay(agent, 100, other);
+    await mined();
+    expect(await limitOf(agent)).to.deep.equal({ ...NO_CHANGE, capCents: 3_000 });
+  });
+
+  it("of ten policies that two processes mirror at once, the newest is on the chain in the end", async () => {
+    const agent = await scene.funded(1_000);
+    await pay(agent, 100);
+    const versions = Array.from({ length: 10 }, (_nothing, at) => at + 2);
+    await Promise.all(
+      versions.map((version) => mirror(version % 2 === 0 ? one : other, agent, version * 1_000, version)),
+    );
+    await mined();
+    expect(await limitOf(agent)).to.deep.equal({ ...NO_CHANGE, capCents: 11_000 });
+    await mirror(other, agent, 99, 5);
+    await mined();
+    expect(await limitOf(agent), "an old one that comes late changes nothing").to.include({
+      capCents: 11_000,
+    });
+  });
+
+  it("the first payment and a new policy at once: the newest is on the chain in the end", async () => {
+    for (let round = 0; round < 4; round += 1) {
+      const agent = await scene.funded(1_000);
+      await Promise.all([pay(agent, 100), mirror(other, agent, 2_000, 2), pay(agent, 100, other)]);
+      await mined();
+      expect(await limitOf(agent)).to.include({ capCents: 2_000 });
+    }
+  });
+
+  it("a payment that the policy allowed before its limit was lowered is made, and the limit is set back", async () => {
+    const agent = await scene.funded(1_000);
+    await pay(agent, 100);
+    await mirror(one, agent, 150, 2);
+    await mined();
+    expect((await pay(agent, 300)).status).to.equal("settled");
+    await mined();
+    expect(await limitOf(agent)).to.include({ capCents: 150 });
+  });
+
+  it("a crowd of payments that was allowed before its limit was lowered is made, by two processes at once", async () => {
+    const agent = await scene.funded(5_000);
+    await pay(agent, 100);
+    await mirror(one, agent, 100, 2);
+    await mined();
+    const payments = newPayments(16, 100);
+    const outcomes = await Promise.all(
+      payments.map(async (payment, at) => {
+        const instance = at % 2 === 0 ? one : other;
+        const outcome = await instance.wallets.rail.send(agent.profile, payment);
+        return outcome.status === "pending" ? ended(instance, agent, payment) : outcome;
+      }),
+    );
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(payments.map(() => "settled"));
+    expect(await scene.balanceCents(agent.wallet)).to.equal(5_000 - 100 - 1_600);
+    await mined();
+    await one.wallets.limits.mirror(agent.profile.agentId, { ...POLICY, budgetCents: 100 }, 2);
+    await mined();
+    expect(await limitOf(agent)).to.include({ capCents: 100 });
+  });
+
+  it("the owner's ceiling is respected: a payment above it fails, and one below it is made", async () => {
+    const agent = await scene.funded(1_000);
+    await pay(agent, 100);
+    await owner.setCeiling(agent.wallet, 150);
+    const outcome = await pay(agent, 300);
+    expect(outcome).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
+    expect((await pay(agent, 50)).status).to.equal("settled");
+    expect(await scene.balanceCents(agent.wallet)).to.equal(850);
+  });
+
+  it("a payment from a wallet whose owner has removed the service fails, and is not made when it is added again", async () => {
+    const agent = await scene.funded(1_000);
+    await pay(agent, 100);
+    await owner.setSpender(agent.wallet, "0x0000000000000000000000000000000000000000");
+    const payment = newPayment(100);
+    await one.wallets.rail.send(agent.profile, payment);
+    const outcome = await ended(one, agent, payment);
+    expect(outcome).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
+    await owner.setSpender(agent.wallet, scene.signer.address);
+    expect(await other.wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
+    expect(await other.wallets.rail.settle(agent.profile, payment, 100)).to.deep.equal(outcome);
+    expect(await scene.balanceCents(agent.wallet)).to.equal(900);
+  });
+
+  it("money that the owner withdraws between decision and mining: the payment fails, and is not made when money comes", async () => {
+    const agent = await scene.funded(1_000);
+    await pay(agent, 100);
+    await anvil.call("evm_setAutomine", [false]);
+    // Waits in the pool, and goes first because it offers more.
+    const withdrawn = await owner.beginWithdrawal(agent.wallet, randomAddress(), 900);
+    const payment = newPayment(400);
+    const sent = await one.wallets.rail.send(agent.profile, payment);
+    expect(sent.status).to.equal("pending");
+    await anvil.call("anvil_mine", ["0x1"]);
+    await anvil.call("evm_setAutomine", [true]);
+    await owner.isDone(withdrawn);
+    const outcome = await ended(one, agent, payment);
+    expect(outcome).to.include({ status: "failed", code: "INSUFFICIENT_FUNDS" });
+    await scene.fund(agent, 1_000);
+    expect(await one.wallets.rail.send(agent.profile, payment)).to.deep.equal(outcome);
+    expect(await other.wallets.rail.query(payment)).to.deep.equal(outcome);
+    expect(await scene.balanceCents(agent.wallet)).to.equal(1_000);
+  });
+
+  describe("giving up a wallet", () => {
+    it("nothing is spent afterwards, by any process, however often it is repeated", async () => {
+      const agent = await scene.funded(1_000);
+      await pay(agent, 100);
+      expect(await one.wallets.rail.detach(agent.profile)).to.equal("detached");
+      for (const instance of [one, other, scene.open()]) {
+        expect(await pay(agent, 100, instance)).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
+      }
+      const before = await scene.nonces();
+      expect(await other.wallets.rail.detach(agent.profile)).to.equal("detached");
+      expect(await one.wallets.rail.detach(agent.profile)).to.equal("detached");
+      expect(await scene.nonces(), "repeating costs nothing").to.have.length(before.length);
+      expect(await scene.balanceCents(agent.wallet)).to.equal(900);
+    });
+
+    it("of one that was never used costs no transaction, and it can never be deployed by the service", async () => {
+      const agent = await scene.funded(1_000);
+      const before = await scene.nonces();
+      expect(await one.wallets.rail.detach(agent.profile)).to.equal("detached");
+      for (const instance of [one, other]) {
+        expect(await pay(agent, 100, instance)).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
+        await mirror(instance, agent, 500, 2);
+      }
+      expect(await scene.nonces()).to.have.length(before.length);
+      expect(await one.wallets.rpc.hasCode(agent.wallet)).to.equal(false);
+    });
+
+    it("works again after the owner has made the service a spender again", async () => {
+      const agent = await scene.funded(1_000);
+      await pay(agent, 100);
+      for (let round = 0; round < 2; round += 1) {
+        expect(await one.wallets.rail.detach(agent.profile)).to.equal("detached");
+        await owner.setSpender(agent.wallet, scene.signer.address);
+        expect((await pay(agent, 100)).status).to.equal("settled");
+      }
+      expect(await other.wallets.rail.detach(agent.profile)).to.equal("detached");
+      expect((await pay(agent, 100)).status).to.equal("failed");
+    });
+
+    it("while payments are under way from three processes, each is paid or failed, as the chain shows", async () => {
+      const agent = await scene.funded(2_000);
+      await pay(agent, 100);
+      const third = scene.open();
+      const payments = newPayments(18, 100);
+      const sent = payments.map(async (payment, at) => {
+        const instance = [one, other, third][at % 3] ?? one;
+        const outcome = await instance.wallets.rail.send(agent.profile, payment);
+        return outcome.status === "pending" ? ended(instance, agent, payment) : outcome;
+      });
+      expect(await other.wallets.rail.detach(agent.profile)).to.equal("detached");
+      const settled = (await Promise.all(sent)).filter(({ status }) => status === "settled").length;
+      expect(await scene.balanceCents(agent.wallet)).to.equal(1_900 - settled * 100);
+    });
+  });
+});

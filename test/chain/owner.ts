@@ -1,0 +1,47 @@
+import { type Address, createWalletClient, encodeFunctionData, type Hash, type Hex, http } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { agentWalletAbi } from "../../activities/chain/contracts.ts";
+import { unitsOf } from "../../activities/chain/units.ts";
+import type { Scene } from "./support.ts";
+
+/** anvil's well-known account 0, whose key everybody knows: the demo owner. */
+const DEMO_OWNER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/** More than the service offers, so that a block has the owner's transaction before it. */
+const FEES = { maxFeePerGas: 200_000_000_000n, maxPriorityFeePerGas: 50_000_000_000n } as const;
+
+/** The owner of the test's wallets, who does on the chain what owners may. */
+export interface Owner {
+  setCeiling(wallet: Address, cents: number): Promise<void>;
+  setSpender(wallet: Address, spender: Address): Promise<void>;
+  /** Hands a withdrawal over without waiting for it. */
+  beginWithdrawal(wallet: Address, to: Address, cents: number): Promise<Hash>;
+  isDone(hash: Hash): Promise<void>;
+}
+
+export function openOwner({ chain, place }: Scene): Owner {
+  const account = privateKeyToAccount(DEMO_OWNER_KEY);
+  const client = createWalletClient({ account, transport: http(place.rpcUrl) });
+  const { token, tokenDecimals } = place;
+  const send = (to: Address, data: Hex): Promise<Hash> =>
+    client.sendTransaction({ to, data, chain: null, gas: 300_000n, ...FEES });
+  const isDone = async (hash: Hash): Promise<void> => {
+    const { status } = await chain.waitForTransactionReceipt({ hash });
+    if (status !== "success") throw new Error("the owner's transaction was undone");
+  };
+  const abi = agentWalletAbi;
+  return {
+    isDone,
+    async setCeiling(wallet, cents) {
+      const args = [token, unitsOf(cents, tokenDecimals), 0n] as const;
+      await isDone(await send(wallet, encodeFunctionData({ abi, functionName: "setCeiling", args })));
+    },
+    async setSpender(wallet, spender) {
+      const data = encodeFunctionData({ abi, functionName: "setSpender", args: [spender] });
+      await isDone(await send(wallet, data));
+    },
+    beginWithdrawal(wallet, to, cents) {
+      const args = [token, to, unitsOf(cents, tokenDecimals)] as const;
+      return send(wallet, encodeFunctionData({ abi, functionName: "withdraw", args }));
+    },
+  };
+}

@@ -1,0 +1,286 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Collection, Db } from "mongodb";
+import {
+  createPublicClient,
+  erc20Abi,
+  getAddress,
+  type Hash,
+  http,
+  isHex,
+  type PublicClient,
+  toHex,
+} from "viem";
+import type { ChainPlace, Signer } from "../../activities/chain/config.ts";
+import { agentWalletAbi, paymentIdOf } from "../../activities/chain/contracts.ts";
+import { ChainOutbox, type ChainTransactionDocument } from "../../activities/chain/outbox.ts";
+import { ChainRpc } from "../../activities/chain/rpc.ts";
+import { DEMO_OWNER } from "../../activities/chain/sandbox.ts";
+import { centsOf } from "../../activities/chain/units.ts";
+import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
+import { createWallets, type Wallets } from "../../activities/rails/wallet/index.ts";
+import { readChain } from "../../server/chain.ts";
+import { MasterKey } from "../../server/secrets/master-key.ts";
+import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import { testDatabase } from "../support/mongo.ts";
+
+const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test");
+
+export const POLICY: BudgetPolicy = {
+  budgetCents: 1_000_000,
+  autoApprovalThresholdCents: null,
+  perTransactionLimitCents: null,
+  dailySpendLimitCents: null,
+  hourlyVelocityLimit: null,
+  dailyVelocityLimit: null,
+};
+
+export const randomAddress = (): `0x${string}` => getAddress(toHex(randomBytes(20)));
+export const newId = (prefix: string): string => `${prefix}_${randomBytes(8).toString("hex")}`;
+
+export interface TestAgent {
+  readonly profile: AgentProfile;
+  readonly wallet: `0x${string}`;
+}
+
+export interface InstanceOptions {
+  readonly rpcUrl?: string;
+  readonly confirmations?: number;
+  readonly clock?: () => Date;
+}
+
+/** What one process of a service would have. */
+export interface Instance {
+  readonly wallets: Wallets;
+  /** Its own look at what is recorded, with the same key. */
+  readonly outbox: ChainOutbox;
+  /** What its operator was told. */
+  readonly troubles: string[];
+}
+
+/** What the chain says, held against what the rail says. */
+export interface Audit {
+  /** Hashes of the transactions that paid it, by transaction id. */
+  readonly spent: ReadonlyMap<string, readonly Hash[]>;
+  readonly spentCents: number;
+}
+
+/** A service without the rest: one database, so one key, any number of processes, a chain. */
+export interface Scene {
+  readonly place: ChainPlace;
+  readonly signer: Signer;
+  readonly chain: PublicClient;
+  readonly db: Db;
+  readonly agents: Collection<AgentDocument>;
+  readonly transactions: Collection<ChainTransactionDocument>;
+  /** A further process, whose keeper does not run unless it is started. */
+  open(options?: InstanceOptions): Instance;
+  agent(policy?: BudgetPolicy): Promise<TestAgent>;
+  /** An agent whose wallet holds so much. */
+  funded(cents: number, policy?: BudgetPolicy): Promise<TestAgent>;
+  fund(agent: TestAgent, cents: number): Promise<void>;
+  audit(agents: readonly TestAgent[], payments: readonly Payment[]): Promise<Audit>;
+  balanceCents(address: `0x${string}`): Promise<number>;
+  /** The nonces that were given out, lowest first. */
+  nonces(): Promise<readonly number[]>;
+  close(): Promise<void>;
+}
+
+export const sharedChainUrl = (): string => {
+  const url = process.env["TEST_EVM_RPC_URL"];
+  if (url === undefined) throw new Error("TEST_EVM_RPC_URL is not set: run the tests with `npm test`");
+  return url;
+};
+
+/** `url` is the chain itself; an instance may be given another way to it. */
+export async function openScene(url = sharedChainUrl()): Promise<Scene> {
+  const { close, db } = await testDatabase();
+  const { place, signer } = readChain(url, {}, MASTER_KEY, db);
+  const chain = createPublicClient({ transport: http(url), cacheTime: 0, pollingInterval: 25 });
+  const agents = db.collection<AgentDocument>(COLLECTIONS.agents);
+  const opened: Instance[] = [];
+
+  function open({ clock = () => new Date(), confirmations = 1, rpcUrl = url }: InstanceOptions = {}) {
+    const at = { ...place, rpcUrl, confirmations };
+    const troubles: string[] = [];
+    const onTrouble = (message: string, details: Readonly<Record<string, unknown>>): void =>
+      void troubles.push(`${message} ${JSON.stringify(details)}`);
+    const wallets = createWallets({ db, place: at, signer, sandbox: true, clock, onTrouble });
+    const outbox = new ChainOutbox({ db, place: at, rpc: new ChainRpc(at), signer, clock });
+    const instance = { wallets, outbox, troubles };
+    opened.push(instance);
+    return instance;
+  }
+
+  const first = open();
+  await ChainOutbox.ensureIndexes(db);
+  await first.wallets.sandbox?.prepare();
+
+  async function agent(policy = POLICY): Promise<TestAgent> {
+    const id = newId("agt");
+    const wallet = first.wallets.newWallet(id, DEMO_OWNER);
+    const profile = { organizationId: "org_1", projectId: "prj_1", teamId: "tem_1", agentId: id, name: id };
+    await agents.insertOne(recordOf(profile, wallet, policy));
+    return { profile, wallet: getAddress(wallet.address) };
+  }
+
+  async function fund({ wallet }: TestAgent, cents: number): Promise<void> {
+    const minted = await first.wallets.sandbox?.mint(newId("mint"), wallet, cents);
+    if (minted === null || minted === undefined) throw new Error("the wallet got no money");
+  }
+
+  const balanceCents = async (address: `0x${string}`): Promise<number> => {
+    const read = { address: place.token, abi: erc20Abi, functionName: "balanceOf" } as const;
+    return centsOf(await chain.readContract({ ...read, args: [address] }), place.tokenDecimals);
+  };
+
+  async function audit(of: readonly TestAgent[], payments: readonly Payment[]): Promise<Audit> {
+    const address = of.map(({ wallet }) => wallet);
+    const events = await chain.getContractEvents({
+      address,
+      abi: agentWalletAbi,
+      eventName: "Spent",
+      fromBlock: 0n,
+    });
+    const spent = new Map<string, Hash[]>();
+    let spentCents = 0;
+    for (const { args, transactionHash } of events) {
+      const payment = payments.find(({ request }) => paymentIdOf(request.transactionId) === args.id);
+      if (payment === undefined) throw new Error("money was spent on nothing that was asked for");
+      const { amountCents, recipient, transactionId } = payment.request;
+      const cents = centsOf(args.amount ?? 0n, place.tokenDecimals);
+      if (cents !== amountCents || args.to !== recipient) throw new Error("another payment was made");
+      spent.set(transactionId, [...(spent.get(transactionId) ?? []), transactionHash]);
+      spentCents += cents;
+    }
+    return { spent, spentCents };
+  }
+
+  const transactions = db.collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions);
+  return {
+    place,
+    signer,
+    chain,
+    db,
+    agents,
+    transactions,
+    open,
+    agent,
+    fund,
+    audit,
+    balanceCents,
+    async funded(cents, policy) {
+      const made = await agent(policy);
+      await fund(made, cents);
+      return made;
+    },
+    async nonces() {
+      const found = await transactions
+        .find({ nonce: { $gte: 0 } })
+        .sort({ nonce: 1 })
+        .toArray();
+      return found.map(({ nonce }) => nonce ?? -1);
+    },
+    async close() {
+      await Promise.all(opened.map(({ wallets }) => wallets.stop()));
+      await close();
+    },
+  };
+}
+
+function recordOf(
+  profile: AgentProfile,
+  wallet: AgentDocument["wallet"],
+  policy: BudgetPolicy,
+): AgentDocument {
+  const { agentId, name, organizationId, projectId, teamId } = profile;
+  const now = new Date();
+  const about = { organizationId, projectId, teamId, name, description: null, scopes: null };
+  const money = { policy, policyVersion: 1, spentCents: 0, reservedCents: 0, wallet, key: null };
+  const times = { createdAt: now, updatedAt: now, archivedAt: null, revision: 1 };
+  const createdBy = { type: "user", id: "usr_1" } as const;
+  return {
+    _id: agentId,
+    lifecycle: "active",
+    createdBy,
+    createdByLineage: null,
+    ...about,
+    ...money,
+    ...times,
+  };
+}
+
+/** A payment that its agent's policy has allowed and whose rail is to be called. */
+export function newPayment(amountCents: number, recipient: string = randomAddress()): Payment {
+  const ids = { transactionId: newId("txn"), approvalId: newId("apr"), keyHash: "k", payloadHash: "p" };
+  const order = {
+    amountCents,
+    currency: "USD",
+    recipient,
+    merchantCategory: null,
+    purpose: "a test",
+  } as const;
+  const nothingYet = { denial: null, deniedAt: null, approval: null, onChainTxHash: null, chainCaip2: null };
+  return {
+    request: { ...ids, rail: "wallet", ...order },
+    sequence: 1,
+    createdAt: 0,
+    day: "2026-01-01",
+    status: "pending",
+    phase: "sending",
+    executor: "server",
+    revision: 1,
+    ...nothingYet,
+  };
+}
+
+export const newPayments = (count: number, amountCents: number): readonly Payment[] =>
+  Array.from({ length: count }, () => newPayment(amountCents));
+
+/** The hash under which an outcome is on the chain; null where it has none. */
+export function hashOf(outcome: RailOutcome | null): Hash | null {
+  const hash = outcome !== null && "onChain" in outcome ? outcome.onChain?.txHash : undefined;
+  return isHex(hash) ? hash : null;
+}
+
+/** Waits, as the settlement's workflow does, until nothing more becomes of a payment. */
+export async function ended(
+  { wallets }: Instance,
+  { profile }: TestAgent,
+  payment: Payment,
+  withinMs = 20_000,
+) {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const outcome = await wallets.rail.settle(profile, payment, 1_000).catch(() => null);
+    if (outcome !== null && outcome.status !== "pending") return outcome;
+    if (performance.now() > until) throw new Error(`${payment.request.transactionId} has no end`);
+    await sleep(20);
+  }
+}
+
+/** Waits for something that only the outside shows. */
+export async function eventually(
+  what: string,
+  holds: () => Promise<boolean>,
+  withinMs = 15_000,
+): Promise<void> {
+  const until = performance.now() + withinMs;
+  while (!(await holds().catch(() => false))) {
+    if (performance.now() > until) throw new Error(`not in time: ${what}`);
+    await sleep(20);
+  }
+}
+
+/** Numbers that follow from a seed, which is printed with a test's title when it is used there. */
+export function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
