@@ -12,9 +12,10 @@ import {
   freshRecipient,
   fundedAgent,
   payFromWallet,
+  recordOnce,
   walletPayment,
 } from "./support/chain.ts";
-import { newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
 
 /** What is promised is 5 s; the machine may be busy. */
 const ANSWER_MS = 5_500;
@@ -50,8 +51,7 @@ describe("a chain that does not answer", () => {
   });
   beforeEach(() => proxy.behave(() => "pass"));
 
-  async function expectPending(agent: TestAgent): Promise<string> {
-    const body = walletPayment(freshRecipient());
+  async function expectPending(agent: TestAgent, body = walletPayment(freshRecipient())): Promise<string> {
     const { approval, transaction } = await inTime("the payment", payFromWallet(world, agent, body));
     expect([transaction.status, transaction.denialCode, approval]).to.deep.equal(["pending", null, null]);
     return transaction.id;
@@ -84,7 +84,14 @@ describe("a chain that does not answer", () => {
       it(`${mishap}: a payment is pending in time, its balance unknown, and all else works as ever`, async () => {
         const mcp = await McpCaller.connect(service.baseUrl, agent.key);
         proxy.behave(() => mishap);
-        ids.push(await expectPending(agent));
+        const body = walletPayment(freshRecipient());
+        const paymentId = await expectPending(agent, body);
+        ids.push(paymentId);
+        const again = world.api.ok("createPayment", 200, { token: agent.key, body });
+        const { transaction } = await inTime("its replay", again);
+        expect([transaction.id, transaction.status]).to.deep.equal([paymentId, "pending"]);
+        const cancel = { token: agent.key, id: paymentId };
+        await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
         const unknown = await inTime("get_wallet", mcp.refused("get_wallet", "SERVICE_UNAVAILABLE"));
         expect(unknown.retry_after_seconds).to.be.a("number");
         expect(unknown).not.to.have.property("balanceCents");
@@ -139,6 +146,27 @@ describe("a chain that does not answer", () => {
       });
     }
   }
+
+  it("a payment that was accepted settles though its budget was lowered before it could be sent; the wallet ends at the new one", async () => {
+    await elevate(world);
+    const agent = await fundedAgent(world, MONEY);
+    await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    proxy.behave(() => "silence");
+    const id = await expectPending(agent);
+    const manage = { token: world.token, id: agent.id };
+    const body = { version: 1, budgetCents: 50 };
+    await inTime("the policy", world.api.ok("updateAgentBudgetPolicy", 200, { ...manage, body }));
+    proxy.behave(() => "pass");
+    expect((await finalPayment(world, agent, id, SETTLED_MS)).transaction.status).to.equal("approved");
+    const chain = new ChainView(world, rpcUrl);
+    expect(await chain.transfers(agent)).to.have.lengthOf(2);
+    await recordOnce(world, agent, 200, 0);
+    await until(
+      "the wallet's limit is the budget",
+      async () => ((await chain.limitCents(agent)) === 50 ? true : null),
+      SETTLED_MS,
+    );
+  });
 
   it("what a person approves while it is silent is executing, then approved, once", async () => {
     const agent = await fundedAgent(world, MONEY, { autoApprovalThresholdCents: 0 });

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { type OwnAnvil, startOwnAnvil } from "../chain/own-anvil.ts";
+import { operations } from "../../src/contract/registry.ts";
+import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
   ChainView,
@@ -14,6 +16,8 @@ import {
   walletPayment,
 } from "./support/chain.ts";
 import { elevate, type Fields, newWorld, type TestAgent, until, type World } from "./support/world.ts";
+
+const { createWalletPayment, getPayment } = operations;
 
 /** What is promised is 5 s; the machine may be busy. */
 const ANSWER_MS = 5_500;
@@ -89,6 +93,21 @@ describe("a chain that mines slowly", () => {
     const settled = await mineSettled(agent, id);
     expect(settled.transaction).to.deep.include({ status: "approved", onChainTxHash });
     expect(await expectChainAgrees(world, agent, 200)).to.have.lengthOf(2);
+  });
+
+  it("create_wallet_payment over MCP waits no longer, and get_payment tells the end", async () => {
+    const agent = await onSlowChain(100);
+    const mcp = await McpCaller.connect(service.baseUrl, agent.key);
+    const { rail: _rail, ...args } = walletPayment(freshRecipient());
+    const paying = mcp.ok(createWalletPayment.output, "create_wallet_payment", args);
+    const { ms, value } = await timed(paying);
+    expect([value.transaction.status, ms < ANSWER_MS]).to.deep.equal(["pending", true]);
+    const transactionId = value.transaction.id;
+    const settled = await mineSettled(agent, transactionId);
+    const read = await mcp.ok(getPayment.output, "get_payment", { transactionId });
+    expect(read).to.deep.equal(settled);
+    expect(read.transaction.status).to.equal("approved");
+    await mcp.close();
   });
 
   it("the first payment of a wallet, on its way with its deployment, is one transfer too", async () => {
