@@ -18,7 +18,9 @@ export async function untilNothingIsMissing(
 ): Promise<number> {
   const startedAt = performance.now();
   for (;;) {
-    const last = await missing().catch((error: unknown) => `it can't be asked: ${reasonOf(error)}`);
+    const last = await missing().catch(
+      (error: unknown) => `it can't be asked: ${reasonsOf(error).join(": ")}`,
+    );
     const ms = performance.now() - startedAt;
     if (last === null) return ms;
     if (ms >= withinMs) throw new TookTooLong(`${what}: not within ${String(withinMs / 1_000)} s: ${last}`);
@@ -27,3 +29,9 @@ export async function untilNothingIsMissing(
 }
 
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** An error's message, and those of what caused it. */
+export function reasonsOf(error: unknown): string[] {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return [reasonOf(error), ...(cause === undefined ? [] : reasonsOf(cause))];
+}

@@ -96,6 +96,11 @@ export class Reader {
     };
   }
 
+  /** How many transactions of the service's key are in the chain. */
+  chainTransactions(): Promise<number> {
+    return this.#nonce();
+  }
+
   /** What is left to be done, in a line; null: nothing is. */
   async unfinished({ agents, organizationIds }: Scope): Promise<string | null> {
     const pending = await this.#db
