@@ -31,11 +31,12 @@ const RECEIPTS_PER_ROUND = 1_000;
 export async function runChaos(options: ChaosOptions, say: Say): Promise<ChaosResult> {
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), "spending-control-chaos-")));
   say(`seed ${String(options.seed)}, data in ${dataDir}`);
+  const interrupted = interruption();
   let passed = false;
   try {
-    const place = await Place.start(dataDir, say);
+    const place = await Promise.race([Place.start(dataDir, say), interrupted]);
     try {
-      const result = await Promise.race([new ChaosRun(options, place, say).all(), interruption()]);
+      const result = await Promise.race([new ChaosRun(options, place, say).all(), interrupted]);
       ({ passed } = result);
       return { ...result, dataDir: options.keep && !passed ? dataDir : null };
     } finally {
