@@ -1,17 +1,22 @@
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRpc } from "./anvil-rpc.ts";
+import { BLOCKS_KEPT, chainFolder, exitStateFile, newestState } from "./chain-state.ts";
 import { childEnvironment } from "./environment.ts";
+import { reasonOf } from "./errors.ts";
 import { LOOPBACK } from "./ports.ts";
+import type { OnProgress } from "./progress.ts";
 import type { EngineSpec } from "./supervisor.ts";
+import { runTool } from "./tools.ts";
 
 /** anvil's own chain id, which wallets know for a local chain. */
 export const LOCAL_CHAIN_ID = 31_337;
 const STOP_GRACE_MS = 10_000;
 const POLL_INTERVAL_MS = 40;
-
-/** Where the local chain keeps its state, inside DATA_DIR. */
-export const chainFolder = (dataDir: string): string => path.join(dataDir, "chain");
+const READ_TIMEOUT_MS = 60_000;
+/** Past states that calls may ask for. Unless it is bounded, anvil writes old ones into the user's home folder. */
+const PAST_STATES_KEPT = 256;
+/** anvil writes its state now and then too, unasked and not atomically: a year is never. */
+const NEVER_SECONDS = 31_536_000;
 
 /** The JSON-RPC endpoint of the embedded chain. */
 export const chainUrl = (port: number): string => `http://${LOOPBACK}:${String(port)}`;
@@ -37,9 +42,27 @@ export interface ChainPlace {
   readonly port: number;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly onProgress: OnProgress;
 }
 
-/** anvil on loopback, on the state it left; ready once its chain id answers. */
+/**
+ * Has this very anvil read a state file, without starting a chain: it reads its arguments, files included, before it
+ * does the harmless thing it is asked for. Null if it takes the file, or if that cannot be told.
+ */
+async function refusal({ binary, env }: ChainPlace, file: string): Promise<string | null> {
+  try {
+    await runTool(binary, ["--load-state", file, "completions", "bash"], {
+      env: childEnvironment(env),
+      timeoutMs: READ_TIMEOUT_MS,
+    });
+    return null;
+  } catch (error) {
+    const reason = reasonOf(error);
+    return reason.includes("ended with code") ? reason : null;
+  }
+}
+
+/** anvil on loopback, on the newest state that it left or that was saved; ready once its chain id answers. */
 export const anvilSpec = (place: ChainPlace): EngineSpec => ({
   name: "anvil",
   binary: place.binary,
@@ -48,10 +71,19 @@ export const anvilSpec = (place: ChainPlace): EngineSpec => ({
     ["--chain-id", String(LOCAL_CHAIN_ID), "--quiet"],
     // without it any web page that a person has open could speak to the chain
     ["--no-cors"],
-    ["--state", path.join(chainFolder(place.dataDir), "state.json")],
+    ["--prune-history", String(PAST_STATES_KEPT), "--transaction-block-keeper", String(BLOCKS_KEPT)],
+    ["--dump-state", exitStateFile(chainFolder(place.dataDir)), "--state-interval", String(NEVER_SECONDS)],
   ].flat(),
   env: childEnvironment(place.env),
   logFile: place.logFile,
   stopGraceMs: STOP_GRACE_MS,
+  async prepare() {
+    const state = await newestState({
+      folder: chainFolder(place.dataDir),
+      examine: (file) => refusal(place, file),
+      onProgress: place.onProgress,
+    });
+    return state === null ? [] : ["--load-state", state];
+  },
   ready: (signal) => waitUntilItAnswers(chainUrl(place.port), signal),
 });

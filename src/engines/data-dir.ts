@@ -70,7 +70,7 @@ function engineOf(commandLine: string, traces: EngineTraces): string | null {
   if (commandLine.startsWith("/bin/sh -c ")) return null;
   if (commandLine.includes(` --dbpath ${traces.mongodbFolder} --bind_ip ${LOOPBACK} `)) return "mongod";
   if (commandLine.includes(` --db-filename ${traces.temporalDatabase} --namespace `)) return "temporal";
-  if (commandLine.includes(` --state ${traces.chainFolder}/`)) return "anvil";
+  if (commandLine.includes(` --dump-state ${traces.chainFolder}/`)) return "anvil";
   return null;
 }
 

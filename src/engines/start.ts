@@ -1,7 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { ANVIL } from "./anvil-binary.ts";
-import { anvilSpec, chainFolder, chainUrl, LOCAL_CHAIN_ID } from "./anvil.ts";
+import { anvilSpec, chainUrl, LOCAL_CHAIN_ID } from "./anvil.ts";
+import { ChainSnapshots, SNAPSHOT_INTERVAL_MS } from "./chain-snapshots.ts";
+import { chainFolder } from "./chain-state.ts";
 import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
 import { EngineError, reasonOf } from "./errors.ts";
 import { MONGOD } from "./mongod-binary.ts";
@@ -24,6 +26,8 @@ export interface EngineOptions {
   /** 0: any free one. `enginePorts` reads them from the environment and temporal-dev.yaml. */
   readonly ports: EnginePorts;
   readonly onProgress: OnProgress;
+  /** How often the local chain's state is saved while blocks are mined: every 2 s unless given; null: never. */
+  readonly chainSnapshotMs?: number | null;
   /**
    * An engine ended by itself, or could not be started again. Unless `fatal`, it is started again on the same port
    * and data; if `fatal`, it failed too often and stays down.
@@ -84,7 +88,10 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   await choosePorts(wishes);
 }
 
-type Started<T> = T & { readonly supervisor: Supervisor | null };
+/** What is to be stopped, and whose pid is told. */
+type Supervised = Pick<Supervisor, "pid" | "stop">;
+
+type Started<T> = T & { readonly supervisor: Supervised | null };
 
 async function supervise(startup: Startup, spec: EngineSpec): Promise<Supervisor> {
   const supervisor = await withTicker(startup.onProgress, `${spec.name}: starting`, () =>
@@ -156,14 +163,33 @@ async function startChain(
   from: Resolution<string>,
 ): Promise<Started<{ readonly rpcUrl: string }>> {
   if (from.kind === "address") return { rpcUrl: from.address, supervisor: null };
-  const dataDir = startup.held.path;
-  await mkdir(chainFolder(dataDir), { recursive: true, mode: 0o700 });
+  const { env, held, onProgress } = startup;
   return untilPortsHold(async () => {
     const { port } = await choosePorts(chainPorts(startup));
     const logFile = logIn(startup, "anvil");
-    const spec = anvilSpec({ binary: from.path, dataDir, port, logFile, env: startup.env });
-    return { rpcUrl: chainUrl(port), supervisor: await supervise(startup, spec) };
+    const spec = anvilSpec({ binary: from.path, dataDir: held.path, port, logFile, env, onProgress });
+    const supervisor = await supervise(startup, spec);
+    return { rpcUrl: chainUrl(port), supervisor: await withSnapshots(startup, chainUrl(port), supervisor) };
   });
+}
+
+async function withSnapshots(startup: Startup, rpcUrl: string, supervisor: Supervisor): Promise<Supervised> {
+  const { chainSnapshotMs: intervalMs = SNAPSHOT_INTERVAL_MS, held, onProgress } = startup;
+  if (intervalMs === null) return supervisor;
+  const options = { rpcUrl, folder: chainFolder(held.path), intervalMs, onProgress };
+  const snapshots = await ChainSnapshots.start(options).catch(async (error: unknown) => {
+    await supervisor.stop();
+    throw error;
+  });
+  return {
+    get pid() {
+      return supervisor.pid;
+    },
+    async stop() {
+      await snapshots.stop();
+      await supervisor.stop();
+    },
+  };
 }
 
 type Starting<T> = Promise<Started<T>>;

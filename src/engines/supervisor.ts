@@ -12,6 +12,8 @@ const BACKOFF_MAX_MS = 5_000;
 const LEFTOVER_GRACE_MS = 1_000;
 
 export interface EngineSpec extends Launch {
+  /** Makes its files ready before each start; answers what this start's arguments are besides `args`. */
+  prepare?(): Promise<readonly string[]>;
   /** Resolves once the engine can be used; gives up when the signal aborts. Called after each start. */
   ready(signal: AbortSignal): Promise<void>;
   /** How long it may take to end by itself before it is killed. */
@@ -87,7 +89,8 @@ export class Supervisor {
   }
 
   async #launch(): Promise<GuardedProcess> {
-    const running = await startGuarded(this.#spec);
+    const more = (await this.#spec.prepare?.()) ?? [];
+    const running = await startGuarded({ ...this.#spec, args: [...this.#spec.args, ...more] });
     this.#running = running;
     try {
       if (this.#stopping.signal.aborted) throw new EngineError("START_FAILED", "stopped meanwhile");

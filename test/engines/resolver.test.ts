@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { appendFile, mkdir, readdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "chai";
+import { ANVIL } from "../../src/engines/anvil-binary.ts";
 import { MONGOD } from "../../src/engines/mongod-binary.ts";
 import { probeVersion } from "../../src/engines/probe.ts";
 import { type Engine, type Fetcher, resolveContext, resolveEngine } from "../../src/engines/resolver.ts";
@@ -21,6 +22,8 @@ const toy = (...fetchers: readonly Fetcher[]): Engine<string> => ({
   probe: (file, env) => probeVersion(file, env, /version (\d+)\.(\d+)/, [2, 0]),
   fetchers,
 });
+
+const inPackage = (file: string | null): Engine<string> => ({ ...toy(), packaged: () => file });
 
 describe("Where an engine's binary comes from", () => {
   let folder: string;
@@ -79,6 +82,21 @@ describe("Where an engine's binary comes from", () => {
       kind: "address",
       address: "there:1",
     });
+  });
+
+  it("takes the program of an npm package of ours before one on PATH, unless it does not work", async () => {
+    const onPath = await writeScript(path.join(folder, "path", "toy"), WORKS);
+    const packaged = await writeScript(path.join(folder, "package", "toy"), WORKS);
+    expect(await resolve(inPackage(packaged))).to.include({ path: packaged, from: "the npm package" });
+    expect(await resolve(inPackage(packaged), { TOY_BINARY: onPath })).to.include({ from: "TOY_BINARY" });
+    expect(await resolve(inPackage(null))).to.include({ path: onPath, from: "PATH" });
+    await writeScript(packaged, BROKEN);
+    expect(await resolve(inPackage(packaged))).to.include({ path: onPath, from: "PATH" });
+    expect(progress.join("\n")).to.include(packaged).and.include("no libcrypto");
+  });
+
+  it("has the local chain's in the npm package for this system", async () => {
+    expect(await resolve(ANVIL, { EVM_RPC_URL: "" })).to.include({ from: "the npm package" });
   });
 
   it("never passes over a binary that is named but cannot be used", async () => {
@@ -164,12 +182,22 @@ describe("Addresses in the environment", () => {
     expect(TEMPORAL.address(temporal)).to.deep.equal({ address: "t.example:7233", namespace: "money" });
     expect(MONGOD.address({ MONGODB_URI: "" })).to.equal(null);
     expect(TEMPORAL.address({})).to.equal(null);
+    expect(ANVIL.address({ EVM_RPC_URL: "https://rpc.example/v2/key" })).to.equal(
+      "https://rpc.example/v2/key",
+    );
+    expect(ANVIL.address({ EVM_RPC_URL: "" })).to.equal(null);
   });
 
   it("are refused when malformed or set by halves, without repeating a password", () => {
     expect(() => MONGOD.address({ MONGODB_URI: "user:secret@db" })).to.throw(/^MONGODB_URI does not begin/);
     for (const name of ["TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"]) {
       expect(() => TEMPORAL.address({ [name]: "x" })).to.throw(/only one is set/);
+    }
+    for (const value of ["rpc.example/v2/secret", "ws://rpc.example/secret", "secret"]) {
+      expect(() => ANVIL.address({ EVM_RPC_URL: value }))
+        .to.throw(/^EVM_RPC_URL is not an address/)
+        .and.property("message")
+        .not.includes("secret");
     }
   });
 });

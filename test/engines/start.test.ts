@@ -13,6 +13,7 @@ import { z } from "zod";
 import { isAlive, listProcesses, waitForEnd } from "../../src/engines/processes.ts";
 import { type EngineOptions, type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { engineEnvironment } from "./support/binaries.ts";
+import { ChainClient } from "./support/chain.ts";
 import { engineErrorOf, removeFolder, scratchFolder, timed, writeScript } from "./support/scratch.ts";
 
 const FETCH_TIMEOUT_MS = 1_800_000;
@@ -100,7 +101,7 @@ describe("The embedded engines", () => {
   };
 
   it("take transactions and workflows, on loopback only, and are gone after stop", async () => {
-    const { mongodb, temporal, stop } = await start();
+    const { chain, mongodb, temporal, stop } = await start();
     await insert(mongodb.uri, "first");
 
     const connection = await Connection.connect({ address: temporal.address });
@@ -116,7 +117,7 @@ describe("The embedded engines", () => {
       .flatMap((all) => all ?? [])
       .find((one) => one.family === "IPv4" && !one.internal);
     if (outside !== undefined) {
-      for (const port of [portOf(mongodb.uri), portOf(temporal.address)]) {
+      for (const port of [portOf(mongodb.uri), portOf(temporal.address), portOf(chain.rpcUrl)]) {
         const refused = await fetch(`http://${outside.address}:${String(port)}`).then(
           () => false,
           () => true,
@@ -150,16 +151,21 @@ describe("The embedded engines", () => {
   });
 
   it("are started again on the same port and data when they are killed", async () => {
-    const { mongodb, temporal } = await start();
+    const { chain, mongodb, temporal } = await start();
+    process.kill(chain.pid ?? 0, "SIGKILL");
     const [mongod, server] = [mongodb.pid ?? 0, temporal.pid ?? 0];
     process.kill(mongod, "SIGKILL");
     process.kill(server, "SIGKILL");
-    await Promise.all([waitForEvent("mongod restarted"), waitForEvent("temporal restarted")]);
+    await Promise.all([
+      waitForEvent("mongod restarted"),
+      waitForEvent("temporal restarted"),
+      waitForEvent("anvil restarted"),
+    ]);
     expect(mongodb.pid).not.to.equal(mongod);
     expect(await values(mongodb.uri)).to.include("second");
     const connection = await Connection.connect({ address: temporal.address });
     await connection.close();
-    expect(events).to.include.members(["mongod ended", "temporal ended"]);
+    expect(events).to.include.members(["mongod ended", "temporal ended", "anvil ended"]);
   });
 
   it("end when the service is killed with -9, and the next start goes on with the same data", async () => {
@@ -170,16 +176,19 @@ describe("The embedded engines", () => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const said = await createInterface({ input: service.stdout })[Symbol.asyncIterator]().next();
-    const { uri, pids } = z
-      .object({ uri: z.string(), pids: z.array(z.number()) })
+    const { uri, rpcUrl, pids } = z
+      .object({ uri: z.string(), rpcUrl: z.string(), pids: z.array(z.number()) })
       .parse(JSON.parse(String(said.value)));
     await insert(uri, "third");
+    const hash = await new ChainClient(rpcUrl).paid();
     service.kill("SIGKILL");
     await once(service, "exit");
     // the next start does not wait for the engines to be gone
     const next = start();
     for (const pid of pids) expect(await waitForEnd(pid, ENGINES_GONE_MS)).to.equal(true);
-    expect(await values((await next).mongodb.uri)).to.deep.equal(["first", "second", "third"]);
+    const { chain, mongodb } = await next;
+    expect(await values(mongodb.uri)).to.deep.equal(["first", "second", "third"]);
+    expect(await new ChainClient(chain.rpcUrl).receipt(hash)).not.to.equal(null);
   });
 
   it("that were left without guardian and service are ended by the next start", async () => {

@@ -28,6 +28,8 @@ const engines = await startEngines({
   dataDir,
   env: process.env,
   ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
+  // It stops the mining for a moment: not under tests that have it in their own hands.
+  chainSnapshotMs: null,
   onProgress: say,
   onUnexpectedExit: (engine, detail) => say(`the tests' ${engine} ended: ${detail}`),
 });

@@ -13,6 +13,6 @@ const engines = await startEngines({
 });
 const { chain, mongodb, temporal } = engines;
 process.stdout.write(
-  `${JSON.stringify({ uri: mongodb.uri, pids: [mongodb.pid, temporal.pid, chain.pid] })}\n`,
+  `${JSON.stringify({ uri: mongodb.uri, rpcUrl: chain.rpcUrl, pids: [mongodb.pid, temporal.pid, chain.pid] })}\n`,
 );
 setInterval(() => undefined, 60_000);

@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import { z } from "zod";
+import { callRpc } from "./anvil-rpc.ts";
+import { saveState } from "./chain-state.ts";
+import { reasonOf } from "./errors.ts";
+import type { OnProgress } from "./progress.ts";
+
+export const SNAPSHOT_INTERVAL_MS = 2_000;
+/** Snapshots take a tenth of the time at most, however large the chain has become. */
+const PAUSE_PER_SNAPSHOT = 10;
+const RESUME_TRIES_MAX = 5;
+const RESUME_PAUSE_MS = 100;
+
+const unzip = promisify(gunzip);
+const blockSchema = z.object({ hash: z.string() });
+const dumpSchema = z.string().regex(/^0x/);
+
+export interface SnapshotOptions {
+  readonly rpcUrl: string;
+  readonly folder: string;
+  readonly intervalMs: number;
+  readonly onProgress: OnProgress;
+}
+
+/**
+ * Saves the local chain's state every few seconds in which a block was mined, so that a killed anvil comes back with
+ * what it knew then. anvil keeps everything in memory; what it can write by itself is neither atomic nor, under load,
+ * of one moment.
+ */
+export class ChainSnapshots {
+  readonly #options: SnapshotOptions;
+  readonly #stopping = new AbortController();
+  /** The newest block of the last snapshot. */
+  #saved: string;
+  #said = "";
+  readonly #running: Promise<void>;
+
+  private constructor(options: SnapshotOptions, saved: string) {
+    this.#options = options;
+    this.#saved = saved;
+    this.#running = this.#run();
+  }
+
+  /** Begins with a chain as it was loaded: until its next block there is nothing to save. */
+  static async start(options: SnapshotOptions): Promise<ChainSnapshots> {
+    return new ChainSnapshots(options, await newestBlock(options.rpcUrl));
+  }
+
+  /** Takes a last one, unless nothing has changed, and no more. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#attempt();
+  }
+
+  async #run(): Promise<void> {
+    let pauseMs = this.#options.intervalMs;
+    while (await this.#pause(pauseMs)) {
+      const startedAt = performance.now();
+      const isDone = await this.#attempt();
+      const tookMs = isDone ? performance.now() - startedAt : 0;
+      pauseMs = Math.max(this.#options.intervalMs, PAUSE_PER_SNAPSHOT * tookMs);
+    }
+  }
+
+  async #attempt(): Promise<boolean> {
+    try {
+      await this.#saveIfChanged();
+      this.#said = "";
+      return true;
+    } catch (error) {
+      this.#say(reasonOf(error));
+      return false;
+    }
+  }
+
+  /** False once it is to stop. */
+  async #pause(ms: number): Promise<boolean> {
+    try {
+      await sleep(ms, undefined, { signal: this.#stopping.signal });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Once for each reason, not every two seconds. */
+  #say(reason: string): void {
+    if (reason === this.#said) return;
+    this.#said = reason;
+    this.#options.onProgress(`anvil: no snapshot was taken: ${reason}`);
+  }
+
+  async #saveIfChanged(): Promise<void> {
+    const { folder, rpcUrl } = this.#options;
+    if ((await newestBlock(rpcUrl)) === this.#saved) return;
+    const { hex, newest } = await this.#atOneMoment();
+    await saveState(folder, await unzip(Buffer.from(hex.slice(2), "hex")));
+    this.#saved = newest;
+  }
+
+  /**
+   * anvil reads what it dumps in several steps and mines meanwhile: a transaction's effect without the transaction
+   * would be saved. So the mining is stopped; the block mined then waits for the one that was in the making.
+   */
+  async #atOneMoment(): Promise<Dump> {
+    const { rpcUrl } = this.#options;
+    // Whoever has stopped it has it in their hands, and wants no block.
+    if ((await callRpc(rpcUrl, "anvil_getAutomine")) !== true) return dump(rpcUrl);
+    try {
+      await callRpc(rpcUrl, "evm_setAutomine", [false]);
+      await callRpc(rpcUrl, "evm_mine");
+      return await dump(rpcUrl);
+    } finally {
+      await this.#resumeMining();
+    }
+  }
+
+  async #resumeMining(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await callRpc(this.#options.rpcUrl, "evm_setAutomine", [true]);
+        return;
+      } catch (error) {
+        // An anvil that has ended comes back with its mining on.
+        if (tries >= RESUME_TRIES_MAX) throw error;
+        await sleep(RESUME_PAUSE_MS);
+      }
+    }
+  }
+}
+
+interface Dump {
+  readonly newest: string;
+  /** Of gzipped JSON, after 0x. */
+  readonly hex: string;
+}
+
+async function newestBlock(rpcUrl: string): Promise<string> {
+  return blockSchema.parse(await callRpc(rpcUrl, "eth_getBlockByNumber", ["latest", false])).hash;
+}
+
+async function dump(rpcUrl: string): Promise<Dump> {
+  const newest = await newestBlock(rpcUrl);
+  const hex = dumpSchema.parse(await callRpc(rpcUrl, "anvil_dumpState"));
+  if ((await newestBlock(rpcUrl)) !== newest) throw new Error("a block was mined meanwhile");
+  return { newest, hex };
+}

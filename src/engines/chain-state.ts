@@ -1,0 +1,188 @@
+import { mkdir, open, readFile, rename } from "node:fs/promises";
+import path from "node:path";
+import { z } from "zod";
+import { hasErrorCode, reasonOf } from "./errors.ts";
+import type { OnProgress } from "./progress.ts";
+
+/**
+ * Blocks of which the local chain keeps transactions and receipts; older ones are dropped, so that a dump stays small.
+ * A payment takes about 10 kB of a dump, so this is 50 MB and a quarter of a second at most.
+ */
+export const BLOCKS_KEPT = 5_000;
+
+/** Where the local chain keeps its state, inside DATA_DIR. */
+export const chainFolder = (dataDir: string): string => path.join(dataDir, "chain");
+
+/** What anvil writes itself when it is told to end. It does not write atomically: only one that is whole is used. */
+export const exitStateFile = (folder: string): string => path.join(folder, "state.exit.json");
+const snapshotFile = (folder: string): string => path.join(folder, "state.json");
+const previousFile = (folder: string): string => path.join(folder, "state.previous.json");
+
+const hexNumber = z
+  .string()
+  .regex(/^0x[0-9a-f]+$/i)
+  .transform(Number);
+
+/** The parts of anvil's state file that tell whether it is whole. The rest stays as it is. */
+const stateSchema = z.object({
+  best_block_number: z.int(),
+  blocks: z.array(z.looseObject({ header: z.looseObject({ number: hexNumber }) })),
+  transactions: z.array(
+    z.looseObject({ block_number: z.int(), info: z.looseObject({ from: z.string(), nonce: z.int() }) }),
+  ),
+  accounts: z.record(z.string(), z.looseObject({ nonce: z.int() })),
+});
+type ChainState = z.infer<typeof stateSchema>;
+
+/** Null if the blocks are whole, else what is wrong with them. anvil refuses to start without its newest block. */
+function brokenChain({ best_block_number: best, blocks, transactions }: ChainState): string | null {
+  const newest = blocks.reduce((highest, { header }) => Math.max(highest, header.number), -1);
+  if (newest !== best) return `its newest block is ${String(newest)}, not ${String(best)}`;
+  const beyond = transactions.some(({ block_number: number }) => number > best);
+  return beyond ? "it has a transaction of a block that is missing" : null;
+}
+
+/**
+ * Whether accounts show the effect of a transaction that is missing. anvil reads blocks, transactions and accounts one
+ * after the other while it goes on mining, so what it writes by itself may be torn; a dump that we take is not.
+ */
+function isTorn({ accounts, transactions }: ChainState): boolean {
+  const nextNonces = new Map<string, number>();
+  for (const { info } of transactions) {
+    nextNonces.set(info.from, Math.max(nextNonces.get(info.from) ?? 0, info.nonce + 1));
+  }
+  return [...nextNonces].some(([sender, nonce]) => accounts[sender]?.nonce !== nonce);
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeWhole(file: string, content: Uint8Array | string): Promise<void> {
+  const handle = await open(file, "w", 0o600);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes a whole file the newest state. At each moment the newest one is either `state.json` or the previous one. */
+async function promote(folder: string, file: string): Promise<void> {
+  await rename(snapshotFile(folder), previousFile(folder)).catch((error: unknown) => {
+    if (!hasErrorCode(error, "ENOENT")) throw error;
+  });
+  await rename(file, snapshotFile(folder));
+  await syncFolder(folder);
+}
+
+/** Saves a dump so that a reader, after whatever crash, finds this one or the one before, never half of one. */
+export async function saveState(folder: string, state: Uint8Array | string): Promise<void> {
+  const temporary = path.join(folder, "state.new.json");
+  await writeWhole(temporary, state);
+  await promote(folder, temporary);
+}
+
+/** Tells why anvil's own reader refuses a file; null if it takes it. */
+export type Examine = (file: string) => Promise<string | null>;
+
+export interface StateOptions {
+  readonly folder: string;
+  readonly examine: Examine;
+  readonly onProgress: OnProgress;
+  /** How many blocks an old state is cut down to. */
+  readonly blocksKept?: number;
+}
+
+type Inspected =
+  | { readonly state: "absent" }
+  | { readonly state: "unusable"; readonly reason: string }
+  | { readonly state: "usable"; readonly raw: unknown; readonly chain: ChainState };
+
+async function inspect(file: string, examine: Examine): Promise<Inspected> {
+  try {
+    const raw: unknown = JSON.parse(await readFile(file, "utf8"));
+    const chain = stateSchema.parse(raw);
+    const reason = brokenChain(chain) ?? (await examine(file));
+    return reason === null ? { state: "usable", raw, chain } : { state: "unusable", reason };
+  } catch (error) {
+    if (hasErrorCode(error, "ENOENT")) return { state: "absent" };
+    const reason = error instanceof z.ZodError ? "it is not a state of anvil" : reasonOf(error);
+    return { state: "unusable", reason };
+  }
+}
+
+const listsSchema = z.looseObject({ blocks: z.array(z.unknown()), transactions: z.array(z.unknown()) });
+
+/**
+ * Drops old blocks with their transactions, but for the first one, if twice too many have gathered: anvil itself never
+ * drops a block's header. Accounts and contracts stay as they are.
+ */
+async function prune(
+  { blocksKept = BLOCKS_KEPT, folder }: StateOptions,
+  { raw, chain }: { readonly raw: unknown; readonly chain: ChainState },
+): Promise<void> {
+  if (chain.blocks.length <= 2 * blocksKept) return;
+  const after = chain.best_block_number - blocksKept;
+  const lists = listsSchema.parse(raw);
+  const isKept = (number: number | undefined): boolean => number === 0 || (number ?? 0) > after;
+  const kept = {
+    ...lists,
+    blocks: lists.blocks.filter((_block, index) => isKept(chain.blocks[index]?.header.number)),
+    transactions: lists.transactions.filter((_one, index) => isKept(chain.transactions[index]?.block_number)),
+  };
+  await saveState(folder, JSON.stringify(kept));
+}
+
+async function setAside(file: string, reason: string, onProgress: OnProgress): Promise<void> {
+  const aside = `${file}.unusable`; // one for each name at most
+  await rename(file, aside);
+  onProgress(`anvil: ${file} cannot be used (${reason}); it is set aside as ${path.basename(aside)}`);
+}
+
+/** What anvil wrote when it was told to end is newer than any snapshot of the same run. */
+async function takeExitState({ examine, folder, onProgress }: StateOptions): Promise<void> {
+  const file = exitStateFile(folder);
+  const found = await inspect(file, examine);
+  if (found.state === "absent") return;
+  if (found.state === "unusable") await setAside(file, found.reason, onProgress);
+  else if (isTorn(found.chain)) await setAside(file, "a transaction is missing in it", onProgress);
+  else await promote(folder, file);
+}
+
+/**
+ * Finds the newest state that anvil can load, or null for an empty chain: what it wrote when it ended, the last
+ * snapshot, the one before. What cannot be used is set aside, with a line that says why. Called while no anvil runs.
+ */
+export async function newestState(options: StateOptions): Promise<string | null> {
+  const { examine, folder, onProgress } = options;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await takeExitState(options);
+  let lost = false;
+  for (const file of [snapshotFile(folder), previousFile(folder)]) {
+    const found = await inspect(file, examine);
+    if (found.state === "unusable") {
+      await setAside(file, found.reason, onProgress);
+      lost = true;
+    }
+    if (found.state !== "usable") continue;
+    if (lost) onProgress(`anvil: the chain goes on with the snapshot before, ${file}`);
+    if (file === previousFile(folder)) await restorePrevious(folder);
+    await prune(options, found);
+    return snapshotFile(folder);
+  }
+  if (lost) onProgress("anvil: no state is left, the chain begins anew");
+  return null;
+}
+
+/** So that the next snapshot does not take the place of the only state that is there. */
+async function restorePrevious(folder: string): Promise<void> {
+  await rename(previousFile(folder), snapshotFile(folder));
+  await syncFolder(folder);
+}
