@@ -9,7 +9,7 @@ import { type Role, RoleProcess } from "./role-process.ts";
 const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 const DATABASE = "chaos";
 /** Some holds that nobody decides expire within a round. */
-const APPROVAL_WINDOW_SECONDS = 12;
+const APPROVAL_WINDOW_SECONDS = 6;
 
 const ROLES: readonly (readonly [name: string, role: Role])[] = [
   ["server", "server"],
