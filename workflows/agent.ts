@@ -1,9 +1,11 @@
 import {
+  allHandlersFinished,
   condition,
   continueAsNew,
   defineQuery,
   defineUpdate,
   log,
+  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -34,6 +36,16 @@ export const budgetQuery = defineQuery<BudgetView, [BudgetQueryInput]>(BUDGET_QU
 /** Among what is being swept: the wallet's limits. */
 const LIMITS = "limits";
 
+/**
+ * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together
+ * with the next one: updates come before what came before them. A later replay keeps the two apart. So in a run with
+ * this patch no task but an update's own ends without a command: the first has the patch's marker, and a sweep that
+ * ended leaves one. And whatever the order in which handlers and the main function get their turns, the updates at hand
+ * are answered before the main function gives commands. Without it an actor could not be replayed any more, and stood
+ * still, when updates had waited for a worker that was killed.
+ */
+const ANSWERS_FIRST = "answers-first";
+
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
@@ -49,7 +61,7 @@ const { carryOutPayment, mirrorLimits, writeAgentSummary } = proxyActivities<Act
  * updates, and what it decided it sees through: effects that no one confirms in time it carries out by activities.
  */
 export async function agent(input: AgentInput): Promise<void> {
-  const actor = new AgentActor(input);
+  const actor = new AgentActor(input, patched(ANSWERS_FIRST));
   setHandler(submit, (commands) => actor.submit(commands));
   setHandler(stateQuery, () => actor.view());
   setHandler(budgetQuery, (query) => actor.budget(query));
@@ -65,11 +77,14 @@ export async function agent(input: AgentInput): Promise<void> {
 class AgentActor {
   readonly state: AgentState;
   readonly #settings: AgentInput["settings"];
+  /** See `ANSWERS_FIRST`; false in runs from before it. */
+  readonly #answersFirst: boolean;
   /** What is being swept in this run: transaction ids, "" for the agent's own record, and the wallet's limits. */
   readonly #sweeping = new Set<string>();
 
-  constructor(input: AgentInput) {
+  constructor(input: AgentInput, answersFirst: boolean) {
     this.#settings = input.settings;
+    this.#answersFirst = answersFirst;
     this.state =
       input.start.kind === "resume"
         ? input.start.state
@@ -126,6 +141,7 @@ class AgentActor {
     const rollOver = () => this.#rollOverDue();
     while (!rollOver()) {
       await condition(() => rollOver() || this.#limitsUnmirrored() || this.#nextDueAt() < Infinity);
+      await this.#answered();
       if (rollOver()) return;
       if (this.#limitsUnmirrored()) {
         this.#sweep(LIMITS, () => this.#mirrorLimits());
@@ -135,8 +151,14 @@ class AgentActor {
       // What was due before and could not be swept yet does not wait for the timer of something newer.
       const sooner = () => this.#limitsUnmirrored() || this.#nextDueAt() < dueAt;
       await condition(() => rollOver() || sooner(), Math.max(1, dueAt - Date.now()));
+      await this.#answered();
       if (!rollOver()) this.#sweepDue(Date.now());
     }
+  }
+
+  /** The updates at hand have their answers. */
+  async #answered(): Promise<void> {
+    if (this.#answersFirst) await condition(allHandlersFinished);
   }
 
   #rollOverDue(): boolean {
@@ -184,12 +206,20 @@ class AgentActor {
     }
   }
 
+  /** A command without an effect. */
+  #leaveCommand(): void {
+    upsertSearchAttributes([{ key: agentStateKey, value: this.state.lifecycle }]);
+  }
+
   /** Sweeps run beside the loop, so that one rail that is down does not hold up the others or the roll-over. */
   #sweep(id: string, work: () => Promise<void>): void {
     this.#sweeping.add(id);
     void work()
       .catch((error: unknown) => log.warn("a sweep failed and will be repeated", { id, error }))
-      .finally(() => this.#sweeping.delete(id));
+      .finally(() => {
+        this.#sweeping.delete(id);
+        if (this.#answersFirst) this.#leaveCommand();
+      });
   }
 
   async #finish(open: OpenPayment): Promise<void> {

@@ -21,7 +21,7 @@ const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
 /** Folders that run in a process of their own, a line each; what is in none of them runs in the first. */
-const SHARDS: readonly (readonly string[])[] = [["engines", "restart"]];
+const SHARDS: readonly (readonly string[])[] = [["engines", "restart", "chaos"]];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
 const engines = await startEngines({

@@ -1,0 +1,242 @@
+import { Client, Connection } from "@temporalio/client";
+import { type Db, MongoClient } from "mongodb";
+import {
+  type Address,
+  createPublicClient,
+  erc20Abi,
+  getAbiItem,
+  getAddress,
+  type Hash,
+  http,
+  isAddress,
+  isHex,
+  type PublicClient,
+  TransactionReceiptNotFoundError,
+  zeroAddress,
+} from "viem";
+import { agentWalletAbi } from "../../../contracts/artifacts/index.ts";
+import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
+import type { ChainTransactionDocument } from "../../../activities/chain/outbox.ts";
+import type { AgentDocument, TransactionDocument } from "../../../activities/documents.ts";
+import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
+import type { AgentStateView } from "../../../src/messages/agent.ts";
+import { RECIPIENTS } from "../orders.ts";
+import type { Addresses } from "../place.ts";
+import type { PayingAgent } from "../tenant.ts";
+import type { Ticket } from "../tickets.ts";
+import type { ActorEntry, Books, ChainBooks, RecordedEntry, WalletEntry } from "./books.ts";
+
+const CALL_MS = 10_000;
+/** Receipts asked for in one request. */
+const BATCH = 100;
+
+/** Whose books are read. */
+export interface Scope {
+  readonly organizationIds: readonly string[];
+  readonly agents: readonly PayingAgent[];
+  readonly tickets: readonly Ticket[];
+  /** How many of the newest recorded transactions are looked up in the chain. */
+  readonly receiptsMax: number;
+}
+
+/** Reads MongoDB, the chain and Temporal itself, and nothing by way of the service. */
+export class Reader {
+  readonly #mongo: MongoClient;
+  readonly #db: Db;
+  readonly #connection: Connection;
+  readonly #temporal: Client;
+  readonly #chain: PublicClient;
+
+  private constructor(mongo: MongoClient, connection: Connection, { rpcUrl, temporalNamespace }: Addresses) {
+    this.#mongo = mongo;
+    this.#db = mongo.db();
+    this.#connection = connection;
+    this.#temporal = new Client({ connection, namespace: temporalNamespace });
+    const transport = http(rpcUrl, { batch: { batchSize: BATCH }, retryCount: 0, timeout: CALL_MS });
+    this.#chain = createPublicClient({ transport, cacheTime: 0 });
+  }
+
+  static async open(addresses: Addresses): Promise<Reader> {
+    const bounds = { serverSelectionTimeoutMS: CALL_MS, socketTimeoutMS: CALL_MS };
+    const mongo = await new MongoClient(addresses.mongodbUri, bounds).connect();
+    return new Reader(mongo, await Connection.connect({ address: addresses.temporalAddress }), addresses);
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+    await this.#mongo.close();
+  }
+
+  async books({ agents, organizationIds, receiptsMax, tickets }: Scope): Promise<Books> {
+    const of = { organizationId: { $in: [...organizationIds] } };
+    const [transactions, ledger, records, actors, chain] = await Promise.all([
+      this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
+      this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
+      this.#db.collection<AgentDocument>("agents").find(of).toArray(),
+      Promise.all(agents.map((agent) => this.#actor(agent))),
+      this.#chainBooks(agents, receiptsMax),
+    ]);
+    return {
+      agents,
+      tickets,
+      chain,
+      actors,
+      transactions: transactions.map(({ _id, merchant, onChainTxHash, ...rest }) => ({
+        ...rest,
+        id: _id,
+        to: merchant,
+        hash: onChainTxHash,
+      })),
+      ledger: ledger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
+      records: records.map(({ _id, reservedCents, spentCents }) => ({
+        agentId: _id,
+        reservedCents,
+        spentCents,
+      })),
+    };
+  }
+
+  /** How many transactions of the service's key are in the chain. */
+  chainTransactions(): Promise<number> {
+    return this.#nonce();
+  }
+
+  /** What is left to be done, in a line; null: nothing is. */
+  async unfinished({ agents, organizationIds }: Scope): Promise<string | null> {
+    const pending = await this.#db
+      .collection("transactions")
+      .countDocuments({ organizationId: { $in: [...organizationIds] }, status: "pending" });
+    if (pending > 0) return `${String(pending)} payments are pending`;
+    const states = await Promise.all(agents.map((agent) => this.#state(agent)));
+    const open = states.flatMap((state) => Object.keys(state.open));
+    if (open.length > 0)
+      return `${String(open.length)} payments are open in their actors (${open.join(", ")})`;
+    const unwritten = states.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
+    if (unwritten.length > 0) return `${String(unwritten.length)} actors have not written their totals`;
+    const recorded = await this.#recorded();
+    const nonce = await this.#nonce();
+    if (nonce !== recorded.length)
+      return `of ${String(recorded.length)} recorded transactions ${String(nonce)} are in the chain`;
+    const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization")`;
+    const { count } = await this.#temporal.workflow.count(query);
+    return count > 0 ? `${String(count)} workflows still follow something` : null;
+  }
+
+  #state({ id }: PayingAgent): Promise<AgentStateView> {
+    return this.#temporal.workflow.getHandle(`agent/${id}`).query<AgentStateView>("state");
+  }
+
+  async #actor(agent: PayingAgent): Promise<ActorEntry> {
+    const { open, policy, usage } = await this.#state(agent);
+    const { reservedCents, spentCents } = usage;
+    const openCount = Object.keys(open).length;
+    return { agentId: agent.id, budgetCents: policy.budgetCents, spentCents, reservedCents, openCount };
+  }
+
+  async #chainBooks(agents: readonly PayingAgent[], receiptsMax: number): Promise<ChainBooks> {
+    const token = sandboxTokenDeployment(await this.#key()).address;
+    const wallets = agents.map(({ wallet }) => addressOf(wallet));
+    const [recorded, nonce, spent, entries, supplyUnits, heldUnits] = await Promise.all([
+      this.#recorded(),
+      this.#nonce(),
+      this.#chain.getLogs({
+        address: wallets,
+        event: getAbiItem({ abi: agentWalletAbi, name: "Spent" }),
+        fromBlock: 0n,
+        strict: true,
+      }),
+      Promise.all(agents.map((agent) => this.#wallet(token, agent))),
+      this.#chain.readContract({ address: token, abi: erc20Abi, functionName: "totalSupply" }),
+      this.#held(token),
+    ]);
+    return {
+      nonce,
+      recorded,
+      supplyUnits,
+      heldUnits,
+      wallets: entries,
+      withoutReceipt: await this.#withoutReceipt(recorded.slice(-receiptsMax)),
+      spent: spent
+        .filter(({ args }) => args.token === token)
+        .map(({ address, args, transactionHash }) => ({
+          wallet: addressOf(address),
+          id: args.id,
+          to: args.to,
+          units: args.amount,
+          hash: transactionHash,
+        })),
+    };
+  }
+
+  async #wallet(token: Address, { id, wallet }: PayingAgent): Promise<WalletEntry> {
+    const minted = await this.#chain.getLogs({
+      address: token,
+      event: getAbiItem({ abi: erc20Abi, name: "Transfer" }),
+      args: { from: zeroAddress, to: addressOf(wallet) },
+      fromBlock: 0n,
+      strict: true,
+    });
+    const mintedUnits = minted.reduce((sum, { args }) => sum + args.value, 0n);
+    return { agentId: id, mintedUnits, balanceUnits: await this.#balance(token, addressOf(wallet)) };
+  }
+
+  #balance(token: Address, account: Address): Promise<bigint> {
+    const read = { address: token, abi: erc20Abi, functionName: "balanceOf" } as const;
+    return this.#chain.readContract({ ...read, args: [account] });
+  }
+
+  /** What everybody holds who ever got something: all agents' wallets, and the accounts that are paid. */
+  async #held(token: Address): Promise<bigint> {
+    const known = await this.#db.collection<AgentDocument>("agents").distinct("wallet.address");
+    const accounts = [...known.map((address) => addressOf(String(address))), ...RECIPIENTS];
+    const balances = await Promise.all(accounts.map((account) => this.#balance(token, account)));
+    return balances.reduce((sum, balance) => sum + balance, 0n);
+  }
+
+  async #recorded(): Promise<readonly RecordedEntry[]> {
+    const found = await this.#db
+      .collection<ChainTransactionDocument>("chain_transactions")
+      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1 } })
+      .sort({ nonce: 1 })
+      .toArray();
+    return found.map(({ _id, hash, nonce }) => {
+      if (nonce === null || !isHex(hash)) throw new Error(`${_id} has a nonce and no hash`);
+      return { purpose: _id, nonce, hash };
+    });
+  }
+
+  async #nonce(): Promise<number> {
+    return this.#chain.getTransactionCount({ address: await this.#key() });
+  }
+
+  /** The service's key, as the wallets that it spends from have it. */
+  async #key(): Promise<Address> {
+    const agent = await this.#db.collection<AgentDocument>("agents").findOne({ wallet: { $ne: null } });
+    return addressOf(agent?.wallet?.spender ?? "");
+  }
+
+  async #withoutReceipt(recorded: readonly RecordedEntry[]): Promise<readonly Hash[]> {
+    const missing: Hash[] = [];
+    for (let at = 0; at < recorded.length; at += BATCH) {
+      const hashes = recorded.slice(at, at + BATCH).map(({ hash }) => hash);
+      const found = await Promise.all(hashes.map((hash) => this.#hasReceipt(hash)));
+      missing.push(...hashes.filter((_hash, index) => found[index] === false));
+    }
+    return missing;
+  }
+
+  async #hasReceipt(hash: Hash): Promise<boolean> {
+    try {
+      await this.#chain.getTransactionReceipt({ hash });
+      return true;
+    } catch (error) {
+      if (error instanceof TransactionReceiptNotFoundError) return false;
+      throw error;
+    }
+  }
+}
+
+function addressOf(text: string): Address {
+  if (isAddress(text, { strict: false })) return getAddress(text);
+  throw new Error(`"${text}" is no address`);
+}

@@ -1,0 +1,44 @@
+import { Command, InvalidArgumentError } from "commander";
+import { freshSeed } from "./random.ts";
+
+export interface ChaosOptions {
+  readonly rounds: number;
+  readonly seed: number;
+  readonly json: boolean;
+  /** Keeps the data folder when the run fails. */
+  readonly keep: boolean;
+}
+
+const ROUNDS_DEFAULT = 5;
+const ROUNDS_MAX = 10_000;
+const SEED_MAX = 2 ** 32 - 1;
+
+const wholeUpTo =
+  (max: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (Number.isInteger(number) && number > 0 && number <= max) return number;
+    throw new InvalidArgumentError(`must be a whole number from 1 to ${String(max)}`);
+  };
+
+interface Flags {
+  readonly rounds: number;
+  readonly seed?: number;
+  readonly json: boolean;
+  readonly keep: boolean;
+}
+
+/** Reads the command line; ends the process with a line of help when it makes no sense. */
+export function readOptions(argv: readonly string[]): ChaosOptions {
+  const program = new Command("chaos")
+    .description(
+      "Pays through a service whose processes, engines and chain are killed and cut off meanwhile, and audits the books.",
+    )
+    .option("--rounds <n>", "disasters, one a round", wholeUpTo(ROUNDS_MAX), ROUNDS_DEFAULT)
+    .option("--seed <n>", "repeats the choices of an earlier run (a fresh one)", wholeUpTo(SEED_MAX))
+    .option("--json", "the result as JSON on standard output, progress on standard error", false)
+    .option("--keep", "keep the data folder, with all logs, when the run fails", false)
+    .parse([...argv]);
+  const { json, keep, rounds, seed = freshSeed() } = program.opts<Flags>();
+  return { rounds, seed, json, keep };
+}

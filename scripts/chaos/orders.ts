@@ -1,0 +1,47 @@
+import type { Random } from "./random.ts";
+import type { PayingAgent } from "./tenant.ts";
+
+/** Accounts that are paid on the chain. Nobody else uses them. */
+export const RECIPIENTS = [
+  "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+  "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC",
+  "0x90F79bf6EB2c4f870365E785982E1f101E93b906",
+] as const;
+
+const MERCHANTS = ["Paper & Pens", "Cloud Hosting", "Conference Inc"] as const;
+/** Those at which the sandbox processor behaves specially. */
+const ODD_MERCHANTS = ["sandbox-slow", "sandbox-reverse", "sandbox-flaky", "sandbox-decline"] as const;
+
+const WALLET_SHARE = 0.5;
+const ODD_SHARE = 0.25;
+const AMOUNT_MAX_CENTS = 900;
+
+/** A payment that a client wants, under one idempotency key for good. */
+export interface Order {
+  readonly agent: PayingAgent;
+  readonly key: string;
+  readonly rail: "card" | "wallet";
+  /** The merchant, or the account on the chain. */
+  readonly to: string;
+  readonly amountCents: number;
+}
+
+/** Makes up orders, each under a key of its own. */
+export function newOrder(random: Random, agents: readonly PayingAgent[], key: string): Order {
+  const agent = random.pick(agents);
+  const amountCents = random.between(1, AMOUNT_MAX_CENTS);
+  if (random.chance(WALLET_SHARE)) {
+    return { agent, key, rail: "wallet", to: random.pick(RECIPIENTS), amountCents };
+  }
+  const to = random.pick(random.chance(ODD_SHARE) ? ODD_MERCHANTS : MERCHANTS);
+  return { agent, key, rail: "card", to, amountCents };
+}
+
+/** The request's body; the same each time that the order is sent. */
+export const bodyOf = ({ amountCents, key, rail, to }: Order): Readonly<Record<string, unknown>> => ({
+  rail,
+  amountCents,
+  ...(rail === "card" ? { merchant: to } : { recipient: to }),
+  purpose: "chaos",
+  idempotencyKey: key,
+});

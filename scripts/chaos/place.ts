@@ -1,0 +1,105 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { choosePorts } from "../../src/engines/ports.ts";
+import { type ChainProxy, startChainProxy } from "./chain-proxy.ts";
+import { cleanEnvironment, Engines } from "./engines.ts";
+import { type Role, RoleProcess } from "./role-process.ts";
+
+/** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
+const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
+const DATABASE = "chaos";
+/** Some holds that nobody decides expire within a round. */
+const APPROVAL_WINDOW_SECONDS = 6;
+
+const ROLES: readonly (readonly [name: string, role: Role])[] = [
+  ["server", "server"],
+  ["worker-1", "worker"],
+  ["worker-2", "worker"],
+];
+
+/** Where the books lie, for those who read them without the service. */
+export interface Addresses {
+  readonly mongodbUri: string;
+  readonly temporalAddress: string;
+  readonly temporalNamespace: string;
+  /** The chain itself, not the line that is disturbed. */
+  readonly rpcUrl: string;
+}
+
+/** A deployment to be killed: engines under supervisors, a server and two workers as processes, a line to the chain. */
+export class Place {
+  readonly engines: Engines;
+  readonly line: ChainProxy;
+  readonly roles: readonly RoleProcess[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly baseUrl: string;
+  readonly addresses: Addresses;
+
+  private constructor(engines: Engines, line: ChainProxy, port: number, logDir: string) {
+    const { chain, mongodb, temporal } = engines.running;
+    const uri = new URL(mongodb.uri);
+    uri.pathname = `/${DATABASE}`;
+    this.engines = engines;
+    this.line = line;
+    this.baseUrl = `http://127.0.0.1:${String(port)}`;
+    this.addresses = {
+      mongodbUri: uri.toString(),
+      temporalAddress: temporal.address,
+      temporalNamespace: temporal.namespace,
+      rpcUrl: chain.rpcUrl,
+    };
+    const env = {
+      ...cleanEnvironment(),
+      MONGODB_URI: this.addresses.mongodbUri,
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: temporal.namespace,
+      EVM_RPC_URL: line.url,
+      MASTER_KEY,
+      HOST: "127.0.0.1",
+      PORT: String(port),
+      LOG_LEVEL: "warn",
+      APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS),
+    };
+    this.env = env;
+    this.roles = ROLES.map(([name, role]) => new RoleProcess({ name, role, env, logDir }));
+  }
+
+  static async start(dataDir: string, say: (line: string) => void): Promise<Place> {
+    const logDir = join(dataDir, "logs");
+    await mkdir(logDir, { recursive: true });
+    const engines = await Engines.start(dataDir, say);
+    const line = await startChainProxy(engines.running.chain.rpcUrl);
+    // One port for the whole run: clients know a service by its address, whichever process is behind it.
+    const { port } = await choosePorts({ port: { port: 0, variable: "PORT" } });
+    const place = new Place(engines, line, port, logDir);
+    say("server, two workers: starting");
+    for (const role of place.roles) role.start();
+    try {
+      await place.ready();
+    } catch (error) {
+      await place.stop();
+      throw error;
+    }
+    return place;
+  }
+
+  rolesOf(role: Role): readonly RoleProcess[] {
+    return this.roles.filter((each) => each.role === role);
+  }
+
+  /** Resolves when every role can be used. */
+  async ready(): Promise<void> {
+    await Promise.all(this.roles.map((role) => role.ready()));
+  }
+
+  /** What no disaster should lead to: a role that ended without being killed. */
+  get endings(): readonly string[] {
+    return this.roles.flatMap(({ endings }) => endings);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.roles.map((role) => role.stop()));
+    await this.line.close();
+    await this.engines.stop();
+  }
+}

@@ -1,0 +1,69 @@
+/** What one disaster came to. */
+export interface RoundResult {
+  readonly round: number;
+  readonly disaster: string;
+  /** Into the load. */
+  readonly atMs: number;
+  readonly kills: number;
+  /** Until all that was killed could be used again. */
+  readonly backMs: number;
+  /** Payments that were asked for. */
+  readonly payments: number;
+  /** Requests sent again for want of an answer. */
+  readonly retries: number;
+  readonly slowestAnswerMs: number;
+  /** From the end of the load until nothing was left to do. */
+  readonly settledMs: number;
+  /** Empty: the books agree. */
+  readonly differences: readonly string[];
+}
+
+export interface ChaosResult {
+  readonly seed: number;
+  readonly startedAt: string;
+  readonly seconds: number;
+  readonly rounds: readonly RoundResult[];
+  readonly kills: number;
+  readonly payments: number;
+  readonly retries: number;
+  /** Transactions on the chain. */
+  readonly chainTransactions: number;
+  /** Of the last audit, over everything that the run has made. */
+  readonly differences: readonly string[];
+  readonly passed: boolean;
+  /** Where the data is, if it was kept. */
+  readonly dataDir: string | null;
+}
+
+const DIFFERENCES_SHOWN_MAX = 40;
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+
+export function roundText(round: RoundResult, rounds: number): string {
+  const verdict = round.differences.length === 0 ? "the books agree" : "THE BOOKS DIFFER";
+  return [
+    `${String(round.round).padStart(String(rounds).length)}/${String(rounds)}`,
+    `${round.disaster} at ${seconds(round.atMs)}, back after ${seconds(round.backMs)};`,
+    `${String(round.payments)} payments, ${String(round.retries)} retries, slowest answer ${seconds(round.slowestAnswerMs)};`,
+    `settled in ${seconds(round.settledMs)}; ${verdict}`,
+    ...listed(round.differences),
+  ].join(" ");
+}
+
+export function summaryText(result: ChaosResult): string {
+  const { chainTransactions, dataDir, differences, kills, passed, payments, retries, rounds, seed } = result;
+  const failed = rounds.filter((round) => round.differences.length > 0).length;
+  return [
+    "",
+    `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
+    `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain`,
+    `  seed ${String(seed)}${passed ? "" : `; again: npm run chaos -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
+    ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
+    ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),
+  ].join("\n");
+}
+
+function listed(differences: readonly string[]): string[] {
+  const shown = differences.slice(0, DIFFERENCES_SHOWN_MAX).map((line) => `\n    ${line}`);
+  const more = differences.length - shown.length;
+  return more > 0 ? [...shown, `\n    and ${String(more)} more`] : shown;
+}

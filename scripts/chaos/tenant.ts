@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { createOrganization } from "../../server/admin/create-organization.ts";
+import { type Answer, ask, type Request } from "./http.ts";
+import type { Place } from "./place.ts";
+
+const PASSWORD = "correct horse battery staple";
+const SET_UP_TRIES_MAX = 60;
+const SET_UP_PAUSE_MS = 500;
+
+/** An agent of the load. */
+export interface PayingAgent {
+  readonly id: string;
+  readonly name: string;
+  readonly apiKey: string;
+  readonly wallet: string;
+  readonly budgetCents: number;
+  /** What was minted into its wallet. */
+  readonly fundedCents: number;
+  /** Whether its wallet holds more than it may spend, so that no payment may fail for want of money. */
+  readonly wellFunded: boolean;
+}
+
+interface Character {
+  readonly name: string;
+  readonly budgetCents: number;
+  readonly autoApprovalThresholdCents: number | null;
+  readonly fundedCents: number;
+}
+
+/** Who pays: with room to spare, with a person's consent, against the end of a budget, and of a wallet. */
+const CHARACTERS: readonly Character[] = [
+  { name: "rich", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 3_000_000 },
+  { name: "free", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 3_000_000 },
+  { name: "asks", budgetCents: 2_000_000, autoApprovalThresholdCents: 600, fundedCents: 3_000_000 },
+  { name: "asks often", budgetCents: 2_000_000, autoApprovalThresholdCents: 200, fundedCents: 3_000_000 },
+  { name: "small budget", budgetCents: 20_000, autoApprovalThresholdCents: null, fundedCents: 100_000 },
+  { name: "thin wallet", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 10_000 },
+];
+
+const session = z.object({ token: z.string() });
+const created = z.object({
+  agent: z.object({ id: z.string(), wallet: z.object({ address: z.string() }) }),
+  apiKey: z.string(),
+});
+const funded = z.object({ balanceCents: z.number() });
+
+/** An organization with its agents, made through the service while nothing disturbs it. */
+export class Tenant {
+  readonly organizationId: string;
+  readonly agents: readonly PayingAgent[];
+  readonly #baseUrl: string;
+  readonly #email: string;
+  #token: string | null = null;
+
+  private constructor(baseUrl: string, email: string, organizationId: string, agents: PayingAgent[]) {
+    this.#baseUrl = baseUrl;
+    this.#email = email;
+    this.organizationId = organizationId;
+    this.agents = agents;
+  }
+
+  static async create({ baseUrl, env }: Place, number: number): Promise<Tenant> {
+    const ownerEmail = `owner-${String(number)}@example.com`;
+    const { organizationId, teamId } = await createOrganization(env, {
+      name: `Chaos ${String(number)}`,
+      ownerEmail,
+      ownerPassword: PASSWORD,
+      plan: "enterprise",
+      restPerMinute: 1_000_000,
+      mcpPerMinute: 1_000_000,
+    });
+    const agents: PayingAgent[] = [];
+    const tenant = new Tenant(baseUrl, ownerEmail, organizationId, agents);
+    await tenant.signIn();
+    for (const character of CHARACTERS) agents.push(await tenant.#createAgent(character, teamId));
+    return tenant;
+  }
+
+  /** A session lasts for some minutes only. */
+  async signIn(): Promise<void> {
+    const body = { email: this.#email, password: PASSWORD };
+    const signedIn = await this.#do("signing in", { method: "POST", path: "/v1/auth/sign-in", body });
+    this.#token = session.parse(signedIn).token;
+  }
+
+  /** As the owner, once; null-status and refusals are answers too. */
+  ask(request: Omit<Request, "token">): Promise<Answer> {
+    return ask(this.#baseUrl, { ...request, token: this.#token });
+  }
+
+  /** As the owner, until it is done: what is asked for here must be repeatable. */
+  async #do(what: string, request: Omit<Request, "token">): Promise<unknown> {
+    let last = "";
+    for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
+      const answer = await this.ask(request);
+      if (answer.status === 200 || answer.status === 201) return answer.body;
+      last = JSON.stringify(answer);
+      await sleep(SET_UP_PAUSE_MS);
+    }
+    throw new Error(`${what} does not succeed while nothing is down: ${last}`);
+  }
+
+  async #createAgent(character: Character, teamId: string): Promise<PayingAgent> {
+    const { autoApprovalThresholdCents, budgetCents, fundedCents, name } = character;
+    const body = { name, teamId, budgetCents, autoApprovalThresholdCents };
+    const answer = await this.#do(`creating agent "${name}"`, { method: "POST", path: "/v1/agents", body });
+    const { agent, apiKey } = created.parse(answer);
+    const path = `/v1/sandbox/agents/${agent.id}/fund`;
+    const minted = await this.#do("funding", { method: "POST", path, body: { amountCents: fundedCents } });
+    const { balanceCents } = funded.parse(minted);
+    if (balanceCents !== fundedCents)
+      throw new Error(`agent "${name}" holds ${String(balanceCents)} cents, not ${String(fundedCents)}`);
+    const wellFunded = fundedCents > budgetCents;
+    return { id: agent.id, name, apiKey, wallet: agent.wallet.address, budgetCents, fundedCents, wellFunded };
+  }
+}

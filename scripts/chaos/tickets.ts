@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { type Answer, ask } from "./http.ts";
+import { bodyOf, type Order } from "./orders.ts";
+
+const paid = z.object({
+  transaction: z.object({ id: z.string(), status: z.string(), amountCents: z.number(), rail: z.string() }),
+});
+
+/** An order with what its client was told of it. */
+export interface Ticket {
+  readonly order: Order;
+  /** The payment that it was answered with; null: it never was. */
+  transactionId: string | null;
+  /** The last status that a client saw. */
+  status: string | null;
+  /** Requests so far; more than one where the client had to ask again, or wanted to. */
+  requests: number;
+}
+
+/** What may still become of a payment; of any other status: nothing. */
+const NEXT: Readonly<Record<string, readonly string[]>> = {
+  pending: ["approved", "denied", "failed", "reversed", "expired"],
+  approved: ["reversed"],
+};
+
+/** All that the clients of a run have asked for and were told, and what was odd about it. */
+export class Tickets {
+  readonly #baseUrl: string;
+  readonly #tickets: Ticket[] = [];
+  readonly #oddities: string[] = [];
+  #slowestMs = 0;
+  #retries = 0;
+
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl;
+  }
+
+  get all(): readonly Ticket[] {
+    return this.#tickets;
+  }
+
+  /** Answers that no disaster excuses. */
+  get oddities(): readonly string[] {
+    return this.#oddities;
+  }
+
+  /** Requests that had to be sent again, for want of an answer. */
+  get retries(): number {
+    return this.#retries;
+  }
+
+  /** The longest that a client waited for an answer since this was asked last. */
+  takeSlowestMs(): number {
+    const slowest = this.#slowestMs;
+    this.#slowestMs = 0;
+    return slowest;
+  }
+
+  open(order: Order): Ticket {
+    const ticket: Ticket = { order, transactionId: null, status: null, requests: 0 };
+    this.#tickets.push(ticket);
+    return ticket;
+  }
+
+  unanswered(): Ticket[] {
+    return this.#tickets.filter(({ transactionId }) => transactionId === null);
+  }
+
+  /** Sends it once more, under its key. */
+  async send(ticket: Ticket): Promise<Answer> {
+    const { order } = ticket;
+    const startedAt = performance.now();
+    // Of two answers that overlap, neither is the later one: only what was known before is compared.
+    const { status } = ticket;
+    if (ticket.requests > 0 && ticket.transactionId === null) this.#retries += 1;
+    ticket.requests += 1;
+    const request = { method: "POST", path: "/v1/payments", token: order.agent.apiKey } as const;
+    const answer = await ask(this.#baseUrl, { ...request, body: bodyOf(order) });
+    this.#slowestMs = Math.max(this.#slowestMs, performance.now() - startedAt);
+    this.#note(ticket, answer, status);
+    return answer;
+  }
+
+  #note(ticket: Ticket, answer: Answer, known: string | null): void {
+    const { key, amountCents, rail } = ticket.order;
+    if (answer.status === null || answer.status === 503 || answer.status === 429) return;
+    const parsed = paid.safeParse(answer.body);
+    if ((answer.status !== 200 && answer.status !== 201) || !parsed.success) {
+      this.#oddities.push(`${key} was answered ${String(answer.status)}: ${JSON.stringify(answer.body)}`);
+      return;
+    }
+    const { transaction } = parsed.data;
+    const before = ticket.transactionId;
+    if (before !== null && before !== transaction.id)
+      this.#oddities.push(`${key} was answered with ${before}, and later with ${transaction.id}`);
+    if (transaction.amountCents !== amountCents || transaction.rail !== rail)
+      this.#oddities.push(`${key} was answered with another payment's terms: ${JSON.stringify(transaction)}`);
+    const { status } = transaction;
+    if (known !== null && known !== status && NEXT[known]?.includes(status) !== true)
+      this.#oddities.push(`${key} was ${known}, and later ${status}`);
+    ticket.transactionId = transaction.id;
+    ticket.status = status;
+  }
+}

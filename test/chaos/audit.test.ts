@@ -1,0 +1,145 @@
+import { expect } from "chai";
+import { type Address, getAddress, keccak256, toBytes } from "viem";
+import type { Books, SpentEvent, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
+import { compare } from "../../scripts/chaos/audit/compare.ts";
+import { RECIPIENTS } from "../../scripts/chaos/orders.ts";
+import type { PayingAgent } from "../../scripts/chaos/tenant.ts";
+
+const WALLET: Address = getAddress("0x1111111111111111111111111111111111111111");
+const UNITS_PER_CENT = 10_000n;
+
+const agent: PayingAgent = {
+  id: "agent-1",
+  name: "rich",
+  apiKey: "none",
+  wallet: WALLET,
+  budgetCents: 1_000,
+  fundedCents: 2_000,
+  wellFunded: true,
+};
+
+const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
+  id: "txn_card",
+  agentId: agent.id,
+  keyHash: "key-card",
+  sequence: 1,
+  rail: "card",
+  to: "shop",
+  amountCents: 100,
+  status: "approved",
+  denialCode: null,
+  hash: null,
+  ...change,
+});
+
+const card = transaction({});
+const wallet = transaction({
+  id: "txn_wallet",
+  keyHash: "key-wallet",
+  sequence: 2,
+  rail: "wallet",
+  to: RECIPIENTS[0],
+  amountCents: 200,
+  hash: "0xaa",
+});
+const spent: SpentEvent = {
+  wallet: WALLET,
+  id: keccak256(toBytes(wallet.id)),
+  to: RECIPIENTS[0],
+  units: 200n * UNITS_PER_CENT,
+  hash: "0xaa",
+};
+const ticketOf = ({ amountCents, id, keyHash: key, rail, status, to }: TransactionEntry) => ({
+  order: { agent, key, rail, to, amountCents },
+  transactionId: id,
+  status,
+  requests: 1,
+});
+const capture = {
+  id: "capture/txn_card",
+  transactionId: card.id,
+  merchant: "shop",
+  amountCents: 100,
+  status: "captured",
+} as const;
+const totals = { agentId: agent.id, spentCents: 300, reservedCents: 0 };
+
+const good: Books = {
+  agents: [agent],
+  tickets: [ticketOf(card), ticketOf(wallet)],
+  transactions: [card, wallet],
+  ledger: [capture],
+  actors: [{ ...totals, budgetCents: 1_000, openCount: 0 }],
+  records: [totals],
+  chain: {
+    spent: [spent],
+    wallets: [
+      { agentId: agent.id, mintedUnits: 2_000n * UNITS_PER_CENT, balanceUnits: 1_800n * UNITS_PER_CENT },
+    ],
+    supplyUnits: 2_000n * UNITS_PER_CENT,
+    heldUnits: 2_000n * UNITS_PER_CENT,
+    nonce: 1,
+    recorded: [{ purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa" }],
+    withoutReceipt: [],
+  },
+};
+
+const onChain = (change: Partial<Books["chain"]>): Partial<Books> => ({
+  chain: { ...good.chain, ...change },
+});
+
+/** Books that something is wrong with. */
+const WRONG: Readonly<Record<string, Partial<Books>>> = {
+  "a payment without its capture": { ledger: [] },
+  "a payment that was captured twice": { ledger: [capture, { ...capture, id: "capture/again" }] },
+  "a capture of which nobody knows": {
+    ledger: [capture, { ...capture, id: "capture/txn_other", transactionId: "txn_other" }],
+  },
+  "a capture of another amount": { ledger: [{ ...capture, amountCents: 101 }] },
+  "a denied payment that was captured": { transactions: [{ ...card, status: "denied" }, wallet] },
+  "a wallet payment that the chain has not made": onChain({ spent: [] }),
+  "a wallet payment that the chain has made twice": onChain({ spent: [spent, { ...spent, hash: "0xbb" }] }),
+  "a wallet payment to somebody else": onChain({ spent: [{ ...spent, to: RECIPIENTS[1] }] }),
+  "a wallet payment of another amount": onChain({ spent: [{ ...spent, units: 1n }] }),
+  "a wallet payment from another wallet": onChain({ spent: [{ ...spent, wallet: RECIPIENTS[2] }] }),
+  "a failed payment that the chain has made": {
+    transactions: [card, { ...wallet, status: "failed", denialCode: "RAIL_UNAVAILABLE" }],
+  },
+  "a balance that does not follow from what was spent": onChain({
+    wallets: [{ agentId: agent.id, mintedUnits: 2_000n * UNITS_PER_CENT, balanceUnits: 0n }],
+  }),
+  "tokens that are nowhere": onChain({ heldUnits: 0n }),
+  "a nonce that is not in the chain": onChain({ nonce: 0 }),
+  "a gap in the nonces": onChain({ recorded: [{ purpose: "spend/txn_wallet/1", nonce: 1, hash: "0xaa" }] }),
+  "a recorded transaction without a receipt": onChain({ withoutReceipt: ["0xaa"] }),
+  "an actor with other totals": {
+    actors: [{ ...totals, spentCents: 299, budgetCents: 1_000, openCount: 0 }],
+  },
+  "an actor that keeps something reserved": {
+    actors: [{ ...totals, reservedCents: 1, budgetCents: 1_000, openCount: 0 }],
+  },
+  "an actor with something open": { actors: [{ ...totals, budgetCents: 1_000, openCount: 1 }] },
+  "a record with other totals": { records: [{ ...totals, spentCents: 1 }] },
+  "a budget that was passed": { agents: [{ ...agent, budgetCents: 299 }] },
+  "a payment that was answered and is not there": { transactions: [wallet], ledger: [] },
+  "a payment that nobody asked for": { tickets: [ticketOf(card)] },
+  "a payment that was never answered": {
+    tickets: [ticketOf(card), { ...ticketOf(wallet), transactionId: null }],
+  },
+  "two keys with one payment": { tickets: [ticketOf(card), ticketOf(wallet), ticketOf(card)] },
+  "one key with two payments": { transactions: [card, { ...wallet, keyHash: card.keyHash }] },
+  "a payment that is still pending": { transactions: [card, { ...wallet, status: "pending" }] },
+  "a decision that is missing": { transactions: [card, { ...wallet, sequence: 3 }] },
+};
+
+describe("the audit of the chaos run", () => {
+  it("finds nothing in books that agree", () => {
+    expect(compare(good)).to.deep.equal([]);
+  });
+
+  for (const [what, change] of Object.entries(WRONG)) {
+    it(`finds ${what}`, () => {
+      expect(compare({ ...good, ...change })).not.to.deep.equal([]);
+    });
+  }
+});

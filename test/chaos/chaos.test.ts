@@ -1,0 +1,46 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { freshSeed } from "../../scripts/chaos/random.ts";
+import { Child, cleanEnvironment } from "../support/process.ts";
+
+const ROUNDS = 5;
+const RUN_MS = 320_000;
+const STOPPED_MS = 30_000;
+
+const result = z.object({
+  seed: z.number(),
+  passed: z.boolean(),
+  payments: z.number(),
+  kills: z.number(),
+  differences: z.array(z.string()),
+  rounds: z.array(z.object({ disaster: z.string(), differences: z.array(z.string()) })),
+});
+
+describe("chaos", function () {
+  this.timeout(RUN_MS + STOPPED_MS + 10_000);
+
+  it(`payments while servers, workers, engines and the chain are killed in turn: after each of ${String(ROUNDS)} disasters the books agree to the cent`, async () => {
+    const seed = freshSeed();
+    process.stdout.write(`    seed ${String(seed)}\n`);
+    const args = ["--rounds", String(ROUNDS), "--seed", String(seed), "--json"];
+    const child = Child.node("scripts/chaos.ts", args, cleanEnvironment());
+    // Told to end, it ends what it has started; killed, it could not.
+    const tooLong = setTimeout(() => child.signal("SIGTERM"), RUN_MS);
+    try {
+      const { code } = await child.exit(RUN_MS + STOPPED_MS);
+      expect(child.stdout, child.stderr).not.to.equal("");
+      const { differences, kills, passed, payments, rounds } = result.parse(JSON.parse(child.stdout));
+      const found = [...differences, ...rounds.flatMap((round) => round.differences)];
+      expect(found, `seed ${String(seed)}\n${child.stderr}`).to.deep.equal([]);
+      expect({ code, passed, rounds: rounds.length }).to.deep.equal({
+        code: 0,
+        passed: true,
+        rounds: ROUNDS,
+      });
+      expect(kills).to.be.greaterThan(0);
+      expect(payments).to.be.greaterThan(ROUNDS * 10);
+    } finally {
+      clearTimeout(tooLong);
+    }
+  });
+});
