@@ -7,7 +7,7 @@ import { localSigner } from "../../activities/chain/signer.ts";
 import { createWallets } from "../../activities/rails/wallet/index.ts";
 import { MasterKey } from "../../server/secrets/master-key.ts";
 import { readChain } from "../../server/chain.ts";
-import { type ChainProxy, type Mishap, startChainProxy } from "../support/chain-proxy.ts";
+import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { type Instance, newPayment, openScene, POLICY, type Scene, sharedChainUrl } from "./support.ts";
 

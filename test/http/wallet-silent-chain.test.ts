@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { type ChainProxy, type Mishap, startChainProxy } from "../support/chain-proxy.ts";
+import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { successOf } from "./support/contract-api.ts";
 import {
