@@ -80,6 +80,22 @@ describe("what must not be shown, and whom not to believe", () => {
     impostor.server.close();
   });
 
+  it("a service does not start on a chain with another id, whether it is a sandbox or not", async () => {
+    const impostor = await startImpostor(1);
+    const place = { ...scene.place, rpcUrl: impostor.url };
+    const common = { db: scene.db, place, signer: scene.signer, clock: () => new Date() };
+    for (const sandbox of [true, false]) {
+      const wallets = createWallets({ ...common, sandbox, onTrouble: () => undefined });
+      const thrown = await wallets.start().then(
+        () => null,
+        (error: unknown) => error,
+      );
+      await wallets.stop();
+      expect(thrown).to.be.an("error").with.property("name", "WrongChain");
+    }
+    impostor.server.close();
+  });
+
   it("a first nonce is not taken from a chain with another id", async () => {
     const { close, db }: TestDatabase = await testDatabase();
     const impostor = await startImpostor(1);
