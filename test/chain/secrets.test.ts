@@ -123,6 +123,28 @@ describe("what must not be shown, and whom not to believe", () => {
     expect(await rail.detach(agent.profile)).to.equal("pending");
   });
 
+  it("a payment that was sent before the service was given another chain is not called failed there", async () => {
+    const agent = await scene.funded(100);
+    const payment = newPayment(100);
+    expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
+    const place = { ...scene.place, chainId: 1 };
+    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
+    const { rail } = createWallets({ db: scene.db, place, signer: scene.signer, ...common });
+    const outcome = await rail.send(agent.profile, payment).catch(() => null);
+    expect(outcome, "only its own chain can tell").to.equal(null);
+  });
+
+  it("a payment that failed for another chain is never sent once the service is given its chain back", async () => {
+    const agent = await scene.funded(100);
+    const payment = newPayment(100);
+    const place = { ...scene.place, chainId: 1 };
+    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
+    const { rail } = createWallets({ db: scene.db, place, signer: scene.signer, ...common });
+    expect(await rail.send(agent.profile, payment)).to.include({ status: "failed" });
+    expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
+    expect(await scene.balanceCents(agent.wallet)).to.equal(100);
+  });
+
   it("the service's key does not show when what holds it is printed or serialized", () => {
     const key = toHex(createHmac("sha256", "a test").update("key").digest());
     const { place } = scene;
