@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import type { Db } from "mongodb";
-import { type Address, getAddress, type Hex, isAddress, isHex, size, toHex } from "viem";
+import { type Address, getAddress, type Hex, isAddress, isHex, toHex } from "viem";
 import { z } from "zod";
 import type { ChainPlace, Signer } from "../activities/chain/config.ts";
 import { factoryDeployment } from "../activities/chain/contracts.ts";
@@ -11,7 +11,8 @@ import { ConfigError } from "./config.ts";
 import type { Logger } from "./logger.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 
-const PRIVATE_KEY_BYTES = 32;
+/** 32 bytes in hex, after 0x. */
+const PRIVATE_KEY_CHARACTERS = 66;
 const CONFIRMATIONS_DEFAULT = 12;
 const CONFIRMATIONS_MAX = 1_000;
 const REMOTE_POLL_MS = 1_000;
@@ -20,6 +21,16 @@ const address = z
   .string()
   .refine((text) => isAddress(text), "must be an address")
   .transform((text): Address => getAddress(text));
+
+/** The library repeats a key that is out of range in its error; nobody may. */
+function isUsableKey(key: Hex): boolean {
+  try {
+    localSigner(key);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Where wallets are on a chain that is no sandbox (decisions.md section 6). */
 const production = z.object({
@@ -31,9 +42,10 @@ const production = z.object({
   EVM_SPENDER_KEY: z
     .string()
     .refine(
-      (text): text is Hex => isHex(text) && size(text) === PRIVATE_KEY_BYTES,
+      (text): text is Hex => isHex(text) && text.length === PRIVATE_KEY_CHARACTERS,
       "must be 32 bytes in hex, with 0x",
-    ),
+    )
+    .refine(isUsableKey, "must be a private key"),
   EVM_CONFIRMATIONS: z.coerce.number().int().min(1).max(CONFIRMATIONS_MAX).default(CONFIRMATIONS_DEFAULT),
 });
 

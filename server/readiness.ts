@@ -12,7 +12,12 @@ export async function missingParts(connections: Connections, wallets: Wallets | 
     check("a worker", async () => {
       if ((await pollers(connections)) === 0) throw new Error("nobody polls");
     }),
-    wallets === null ? null : check("the chain", () => wallets.rpc.head()),
+    wallets === null
+      ? null
+      : check("the chain", async () => {
+          await wallets.rpc.check();
+          await wallets.rpc.head();
+        }),
   ]);
   return parts.filter((part) => part !== null);
 }

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { WrongChain } from "../activities/chain/rpc.ts";
 import type { EffectDependencies } from "../activities/effects.ts";
 import { EngineError } from "../src/engines/errors.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
@@ -51,7 +52,7 @@ export async function main(
 
 /** Errors that say what is wrong in a line; anything else is a defect and shows where. */
 function explain(error: unknown): string {
-  const plain = [ConfigError, EngineError, EngineUnreachable, ListenError, MasterKeyError];
+  const plain = [ConfigError, EngineError, EngineUnreachable, ListenError, MasterKeyError, WrongChain];
   if (plain.some((known) => error instanceof known) && error instanceof Error)
     return `error: ${error.message}`;
   return error instanceof Error ? `error: ${error.stack ?? error.message}` : `error: ${String(error)}`;

@@ -79,6 +79,9 @@ export interface Moved {
   readonly broughtCents: number;
 }
 
+/** What a refusal has none of. */
+const NO_TRANSACTION = { nonce: null, hash: null, raw: null, amountCents: 0, limitVersion: null } as const;
+
 const DUPLICATE_KEY = 11_000;
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
@@ -136,6 +139,23 @@ export class ChainOutbox {
     const recording = this.#turn.then(() => this.#record(entries, rule));
     this.#turn = recording.catch(() => undefined);
     return recording;
+  }
+
+  /**
+   * Decides that something is never done on a chain that may be another than this process's. False if it was decided
+   * otherwise before: then a transaction was signed for it, and what became of that only its own chain says.
+   */
+  async refuseOn(chain: string, { purpose, refusal, wallet }: Refused): Promise<boolean> {
+    const common = { chain, from: this.#from, wallet, createdAt: this.#dependencies.clock() };
+    const _id = `${chain}/${purpose}`;
+    try {
+      await this.#collection.insertOne({ _id, ...common, ...NO_TRANSACTION, refusal });
+      return true;
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      const before = await this.#collection.findOne({ _id });
+      return before !== null && before.refusal !== null;
+    }
   }
 
   /** The decisions under these purposes, as far as there are any. */
@@ -218,13 +238,12 @@ export class ChainOutbox {
     const { clock, place, signer } = this.#dependencies;
     const createdAt = clock();
     const common = { chain: this.#chain, from: this.#from, createdAt };
-    const nothing = { nonce: null, hash: null, raw: null, amountCents: 0, limitVersion: null } as const;
     const documents: ChainTransactionDocument[] = [];
     let nonce = fees === null ? 0 : await this.#nextNonce();
     for (const entry of entries) {
       const own = { ...common, _id: this.#id(entry.purpose), wallet: entry.wallet };
       if (entry.kind === "refusal") {
-        documents.push({ ...own, ...nothing, refusal: entry.refusal });
+        documents.push({ ...own, ...NO_TRANSACTION, refusal: entry.refusal });
         continue;
       }
       if (fees === null) throw new Error("a call is signed without fees");

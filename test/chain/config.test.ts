@@ -35,6 +35,8 @@ describe("a chain's configuration", () => {
     ["EVM_TOKEN_DECIMALS", "1"],
     ["EVM_SPENDER_KEY", undefined],
     ["EVM_SPENDER_KEY", KEY.slice(0, -2)],
+    ["EVM_SPENDER_KEY", KEY.slice(0, -1)],
+    ["EVM_SPENDER_KEY", `0x${"f".repeat(64)}`],
     ["EVM_CONFIRMATIONS", "0"],
     ["EVM_WALLET_FACTORY_ADDRESS", "the factory"],
   ] as const) {
@@ -43,6 +45,8 @@ describe("a chain's configuration", () => {
       const read = () => readChain(RPC_URL, env, masterKey, db);
       expect(read).to.throw(ConfigError, name);
       expect(read).not.to.throw(KEY.slice(2, 20));
+      if (name === "EVM_SPENDER_KEY" && value !== undefined)
+        expect(read).not.to.throw(BigInt(value).toString());
     });
   }
 

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { getAddress } from "viem";
 import { deployWalletData, GAS, spendData } from "../../activities/chain/contracts.ts";
 import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
 import {
@@ -133,6 +134,22 @@ describe("a wallet payment is made once", () => {
       expect(spentCents).to.equal(outcome.status === "settled" ? 100 : 0);
       expect(outcome.status).to.equal("failed");
     }
+  });
+
+  it("one that its wallet has made by a transaction that is recorded nowhere is never called failed", async () => {
+    const agent = await scene.funded(300);
+    expect((await send(0, agent, newPayment(100))).status).to.equal("settled");
+    const payment = newPayment(100, randomAddress());
+    const { recipient, transactionId } = payment.request;
+    const { outbox, wallets } = instanceAt(0);
+    const spend = { transactionId, token: scene.place.token, to: getAddress(recipient), units: 1_000_000n };
+    const lost = { kind: "call", purpose: `lost/${transactionId}`, wallet: null, to: agent.wallet } as const;
+    await outbox.record([{ ...lost, data: spendData(spend), gas: GAS.spend }]);
+    for (const { raw } of await outbox.from(0, 10_000)) await wallets.rpc.send(raw);
+    await send(0, agent, payment).catch(() => null);
+    const outcome = await wallets.rail.settle(agent.profile, payment, 1_000).catch(() => null);
+    expect(outcome?.status).not.to.equal("failed");
+    expect(await scene.balanceCents(agent.wallet)).to.equal(100);
   });
 
   it("a transaction that the chain calls a success has paid only if the wallet says so", async () => {

@@ -80,6 +80,22 @@ describe("what must not be shown, and whom not to believe", () => {
     impostor.server.close();
   });
 
+  it("a service does not start on a chain with another id, whether it is a sandbox or not", async () => {
+    const impostor = await startImpostor(1);
+    const place = { ...scene.place, rpcUrl: impostor.url };
+    const common = { db: scene.db, place, signer: scene.signer, clock: () => new Date() };
+    for (const sandbox of [true, false]) {
+      const wallets = createWallets({ ...common, sandbox, onTrouble: () => undefined });
+      const thrown = await wallets.start().then(
+        () => null,
+        (error: unknown) => error,
+      );
+      await wallets.stop();
+      expect(thrown).to.be.an("error").with.property("name", "WrongChain");
+    }
+    impostor.server.close();
+  });
+
   it("a first nonce is not taken from a chain with another id", async () => {
     const { close, db }: TestDatabase = await testDatabase();
     const impostor = await startImpostor(1);
@@ -105,6 +121,28 @@ describe("what must not be shown, and whom not to believe", () => {
     expect(outcome).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
     expect(await rail.balance(agent.profile)).to.deep.equal({ kind: "unreadable" });
     expect(await rail.detach(agent.profile)).to.equal("pending");
+  });
+
+  it("a payment that was sent before the service was given another chain is not called failed there", async () => {
+    const agent = await scene.funded(100);
+    const payment = newPayment(100);
+    expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
+    const place = { ...scene.place, chainId: 1 };
+    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
+    const { rail } = createWallets({ db: scene.db, place, signer: scene.signer, ...common });
+    const outcome = await rail.send(agent.profile, payment).catch(() => null);
+    expect(outcome, "only its own chain can tell").to.equal(null);
+  });
+
+  it("a payment that failed for another chain is never sent once the service is given its chain back", async () => {
+    const agent = await scene.funded(100);
+    const payment = newPayment(100);
+    const place = { ...scene.place, chainId: 1 };
+    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
+    const { rail } = createWallets({ db: scene.db, place, signer: scene.signer, ...common });
+    expect(await rail.send(agent.profile, payment)).to.include({ status: "failed" });
+    expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
+    expect(await scene.balanceCents(agent.wallet)).to.equal(100);
   });
 
   it("the service's key does not show when what holds it is printed or serialized", () => {

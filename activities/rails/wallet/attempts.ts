@@ -3,7 +3,7 @@ import type { RailFailure } from "../../../src/domain/agent/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
-import type { ChainOutbox, Entry, Moved, Recorded } from "../../chain/outbox.ts";
+import type { ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
@@ -40,7 +40,7 @@ export const DETACHED: RefusalReason = {
   reason: "The service can no longer spend from this wallet.",
 };
 
-export const refusalOf = (attempt: Attempt, refusal: RefusalReason): Entry => ({
+export const refusalOf = (attempt: Attempt, refusal: RefusalReason): Refused => ({
   kind: "refusal",
   purpose: attemptPurpose(attempt),
   wallet: attempt.wallet.address,

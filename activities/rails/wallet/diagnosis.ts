@@ -26,6 +26,11 @@ const REFUSED_BY_TOKEN: RefusalReason = {
   reason: "The chain refused the transfer.",
 };
 
+/** The contract says that it has paid, and no transaction that is recorded shows it. Asked again, the chain may. */
+export class PaidByAnother extends Error {
+  override readonly name = "PaidByAnother";
+}
+
 export interface DiagnosisDependencies {
   readonly place: ChainPlace;
   readonly rpc: ChainRpc;
@@ -42,6 +47,9 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   if (error === null) return { kind: "again" };
   if (error === "LimitExceeded") return { kind: "raise" };
   if (error === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
+  // By a transaction of ours that a reorganization has brought back, or that our records have lost. Never to be called failed.
+  if (error === "AlreadySpent")
+    throw new PaidByAnother("the wallet has made this payment, by a transaction that is not known yet");
   if (error === "NotSpender") return { kind: "refuse", refusal: DETACHED };
   const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), place.tokenDecimals);
   return { kind: "refuse", refusal: held < amountCents ? INSUFFICIENT_FUNDS : REFUSED_BY_TOKEN };

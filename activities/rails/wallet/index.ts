@@ -5,7 +5,7 @@ import { ensureDeployed } from "../../chain/deployments.ts";
 import { Finality } from "../../chain/finality.ts";
 import { Keeper } from "../../chain/keeper.ts";
 import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
-import { ChainRpc } from "../../chain/rpc.ts";
+import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
 import type { WalletRecord } from "../../documents.ts";
 import type { Clock } from "../../ports.ts";
@@ -41,7 +41,10 @@ export interface Wallets {
   readonly defaultOwner: string | null;
   /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
   deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isThere: boolean }>;
-  /** Looks after the chain from now on. On a test chain, what it needs is there afterwards, unless the chain is silent. */
+  /**
+   * Looks after the chain from now on; throws `WrongChain` where another one answers. On a test chain, what it needs is
+   * there afterwards, unless the chain is silent.
+   */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -98,8 +101,10 @@ export function createWallets(options: WalletsOptions): Wallets {
     },
     async start() {
       await ChainOutbox.ensureIndexes(db);
-      await sandbox?.prepare().catch((error: unknown) => {
-        onTrouble("the local chain is not ready yet", { error: error instanceof Error ? error.message : "" });
+      await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
+        // Nobody would see money that was sent to the addresses of a sandbox on a chain that is none.
+        if (error instanceof WrongChain) throw error;
+        onTrouble("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
       });
       keeper.start();
     },

@@ -3,7 +3,7 @@ import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/pa
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { agentWalletAbi, detachData, GAS, tellsOfPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
-import type { Receipt } from "../../chain/rpc.ts";
+import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
 import {
@@ -58,8 +58,9 @@ export class WalletRail implements RailPort {
   async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
     if (wallet === null) return { status: "failed", ...NO_WALLET };
-    if (wallet.chainCaip2 !== this.#chainCaip2) return { status: "failed", ...OTHER_CHAIN };
-    const first = await this.#attempts.decide(attemptOf(wallet, payment, 1));
+    const attempt = attemptOf(wallet, payment, 1);
+    if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
+    const first = await this.#attempts.decide(attempt);
     if (!isTransaction(first)) return { status: "failed", ...first.refusal };
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
@@ -162,6 +163,13 @@ export class WalletRail implements RailPort {
     const { rpc, signer } = this.#dependencies;
     const read = { address, abi: agentWalletAbi, functionName: "spender" } as const;
     return (await rpc.answer(rpc.client.readContract(read))) === signer.address;
+  }
+
+  /** A process whose chain was that one may have signed it already, before its configuration changed. */
+  async #refusedOn(chain: string, attempt: Attempt): Promise<RailOutcome> {
+    const isRefused = await this.#dependencies.outbox.refuseOn(chain, refusalOf(attempt, OTHER_CHAIN));
+    if (isRefused) return { status: "failed", ...OTHER_CHAIN };
+    throw new ChainUnreachable(`the payment was signed for ${chain}, and only that chain can tell its end`);
   }
 
   /** Decides the attempt after one that was undone: as it was, under a raised limit, or never. */
