@@ -15,9 +15,10 @@ import { openTheatre } from "../workflows/support/stage.ts";
 import { HISTORIES_DIRECTORY, toRecord } from "./histories.ts";
 
 /**
- * Records the histories of test/histories anew, on an engine of its own: `node --import tsx test/replay/record.ts`.
- * Do so when a workflow is added, or when it changes in a way that no running workflow has to survive; a change that
- * running ones must survive goes through `patched`, with its old histories kept beside the new ones.
+ * Records those histories of test/histories that are missing, on an engine of its own:
+ * `node --import tsx test/replay/record.ts`. When a workflow is added, or changes in a way that no running workflow has to
+ * survive, delete what it replaces first. A change that running ones must survive goes through `patched`: keep the old
+ * histories, and have what is recorded now written under a new name.
  */
 const IDENTITY = "recorder";
 const HELD_CENTS = 6_000;
@@ -71,14 +72,14 @@ async function recordAgent(stage: Stage): Promise<void> {
     { kind: "change_policy", patch: { budgetCents: 9_000 }, version: 1 },
   );
   await agent.resolve("deny", held);
-  // The denied payment, the denial, and the record are left to the actor.
-  await afterActivities(agent.handle, 3);
+  // The new policy's limit, the denied payment, the denial, and the record are left to the actor.
+  await afterActivities(agent.handle, 4);
   const first = (await agent.handle.describe()).runId;
   while ((await agent.handle.describe()).runId === first) await agent.pay(1);
   const second = (await agent.handle.describe()).runId;
   await agent.submit({ kind: "pause" });
-  await write("agent-rolled-over", stage.client.workflow.getHandle(agent.handle.workflowId, first));
-  await write("agent-resumed", stage.client.workflow.getHandle(agent.handle.workflowId, second));
+  await write("agent-mirroring-rolled-over", stage.client.workflow.getHandle(agent.handle.workflowId, first));
+  await write("agent-mirroring-resumed", stage.client.workflow.getHandle(agent.handle.workflowId, second));
 }
 
 async function recordApproval(stage: Stage, kind: "approve" | "deny"): Promise<void> {
@@ -126,6 +127,11 @@ async function recordOrganization(stage: Stage): Promise<void> {
 
 async function write(name: string, handle: WorkflowHandle): Promise<void> {
   const text = `${JSON.stringify(toRecord(await handle.fetchHistory()), null, 1)}\n`;
-  await writeFile(join(HISTORIES_DIRECTORY, `${name}.json`), text);
-  process.stdout.write(`${name}: ${text.length} bytes\n`);
+  const file = join(HISTORIES_DIRECTORY, `${name}.json`);
+  // Fails where it is there: then it stays as it was recorded, by the code of its time.
+  const isNew = await writeFile(file, text, { flag: "wx" }).then(
+    () => true,
+    () => false,
+  );
+  process.stdout.write(`${name}: ${isNew ? `${text.length} bytes` : "kept"}\n`);
 }

@@ -41,6 +41,8 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "agent-rolled-over", what: "an activity is renamed", alter: renameActivity },
     { name: "agent-rolled-over", what: "a timer is missing", alter: removeTimer },
     { name: "agent-resumed", what: "a timer is missing", alter: removeTimer },
+    { name: "agent-mirroring-rolled-over", what: "an activity is renamed", alter: renameActivity },
+    { name: "agent-mirroring-resumed", what: "a timer is missing", alter: removeTimer },
     { name: "approval-expired", what: "the window's timer is missing", alter: removeTimer },
     { name: "approval-approved", what: "the call of the rail is renamed", alter: renameActivity },
     { name: "approval-approved", what: "the call of the rail is missing", alter: removeActivity },
