@@ -3,6 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { agentWalletAbi } from "../../activities/chain/contracts.ts";
 import { unitsOf } from "../../activities/chain/units.ts";
 import type { Scene } from "./support.ts";
+import { mined } from "../support/mined.ts";
 
 /** anvil's well-known account 0, whose key everybody knows: the demo owner. */
 const DEMO_OWNER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
@@ -25,7 +26,7 @@ export function openOwner({ chain, place }: Scene): Owner {
   const send = (to: Address, data: Hex): Promise<Hash> =>
     client.sendTransaction({ to, data, chain: null, gas: 300_000n, ...FEES });
   const isDone = async (hash: Hash): Promise<void> => {
-    const { status } = await chain.waitForTransactionReceipt({ hash });
+    const { status } = await mined(chain, hash);
     if (status !== "success") throw new Error("the owner's transaction was undone");
   };
   const abi = agentWalletAbi;

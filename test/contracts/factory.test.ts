@@ -7,6 +7,7 @@ import {
 } from "../../contracts/artifacts/index.ts";
 import { done, factoryCall, refused, walletCall } from "./support/calls.ts";
 import { addressOf, balanceOf, mint, useScene, viewsOf } from "./support/scene.ts";
+import { mined } from "../support/mined.ts";
 
 const saltOf = (agentId: string) => keccak256(toHex(agentId));
 /** On every chain that matters, and on anvil from the start. */
@@ -96,7 +97,7 @@ describe("the factory of agents' wallets", () => {
         data,
         chain: null,
       });
-      await chain.client.waitForTransactionReceipt({ hash });
+      await mined(chain.client, hash);
       expect(await chain.client.getCode({ address })).to.match(/^0x[0-9a-f]{100}/);
     }
   });

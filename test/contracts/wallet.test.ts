@@ -12,6 +12,7 @@ import {
   useScene,
   viewsOf,
 } from "./support/scene.ts";
+import { mined } from "../support/mined.ts";
 
 const idOf = (transactionId: string) => keccak256(toHex(transactionId));
 const ID = idOf("txn_1");
@@ -328,7 +329,7 @@ describe("an agent's wallet", () => {
         gas,
         chain: null,
       });
-      expect((await chain.client.waitForTransactionReceipt({ hash })).status).to.equal("reverted");
+      expect((await mined(chain.client, hash)).status).to.equal("reverted");
     });
   });
 });

@@ -19,6 +19,7 @@ import {
   sandboxUSDArtifact,
 } from "../../../contracts/artifacts/index.ts";
 import type { Chain } from "./chain.ts";
+import { mined } from "../../support/mined.ts";
 
 /** Enough for every call here. Given, so that nothing is estimated, which would be at another time than it is mined. */
 const GAS = 2_000_000n;
@@ -74,16 +75,16 @@ export async function send(chain: Chain, from: Address, call: Call, at?: bigint)
   if (at !== undefined) await client.setNextBlockTimestamp({ timestamp: at });
   const data = encodeFunctionData({ abi, functionName, args });
   const hash = await client.sendTransaction({ account: from, to, data, gas: GAS, chain: null });
-  const { status, gasUsed, blockNumber, logs } = await client.waitForTransactionReceipt({ hash });
-  const mined = { at: at ?? (await client.getBlock({ blockNumber })).timestamp, gasUsed };
+  const { status, gasUsed, blockNumber, logs } = await mined(client, hash);
+  const block = { at: at ?? (await client.getBlock({ blockNumber })).timestamp, gasUsed };
   if (status === "success") {
     const events = parseEventLogs({ abi, logs }).map(({ eventName, args: said }) => ({
       name: eventName,
       args: said,
     }));
-    return { ...mined, ok: true, events };
+    return { ...block, ok: true, events };
   }
-  return { ...mined, ok: false, error: await errorOf(chain, from, call, blockNumber) };
+  return { ...block, ok: false, error: await errorOf(chain, from, call, blockNumber) };
 }
 
 /** Why a call reverts at the end of a block: as it did in that block, since it changed nothing. */
@@ -151,7 +152,7 @@ export async function deployFactory(chain: Chain, from: Address): Promise<Addres
 
 /** The address of a contract, once the transaction that deploys it is mined. */
 export async function deployedAt(chain: Chain, hash: Hex): Promise<Address> {
-  const { contractAddress } = await chain.client.waitForTransactionReceipt({ hash });
+  const { contractAddress } = await mined(chain.client, hash);
   if (contractAddress === undefined || contractAddress === null) throw new Error("nothing was deployed");
   return getAddress(contractAddress);
 }
