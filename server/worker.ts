@@ -1,18 +1,10 @@
-import { fileURLToPath } from "node:url";
 import type { LogEntry } from "@temporalio/worker";
-import {
-  bundleWorkflowCode,
-  DefaultLogger,
-  type NativeConnection,
-  Runtime,
-  Worker,
-} from "@temporalio/worker";
+import { DefaultLogger, type NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createActivities } from "../activities/index.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "./logger.ts";
-
-const WORKFLOWS = fileURLToPath(new URL("../workflows/index.ts", import.meta.url));
+import { bundleWorkflows } from "./workflow-bundle.ts";
 
 /** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
 export function installRuntime(logger: Logger): void {
@@ -26,15 +18,6 @@ export function installRuntime(logger: Logger): void {
     shutdownSignals: [],
   });
 }
-
-let bundle: ReturnType<typeof bundleWorkflowCode> | null = null;
-
-/** Bundles the workflows, once per process; a Node builtin or zod in them fails here. */
-export const bundleWorkflows = (logger: Logger) =>
-  (bundle ??= bundleWorkflowCode({
-    workflowsPath: WORKFLOWS,
-    logger: new DefaultLogger("WARN", ({ message }) => logger.warn({ part: "bundle" }, message)),
-  }));
 
 export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */

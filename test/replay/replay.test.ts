@@ -5,7 +5,7 @@ import { Worker, type WorkflowBundleWithSourceMap } from "@temporalio/worker";
 import { DeterminismViolationError } from "@temporalio/workflow";
 import { expect } from "chai";
 import { createLogger } from "../../server/logger.ts";
-import { bundleWorkflows } from "../../server/worker.ts";
+import { bundleWorkflows } from "../../server/workflow-bundle.ts";
 import { removeActivity, removeTimer, renameActivity } from "./alter.ts";
 import { fromRecord, type RecordedHistory, recording, recordings } from "./histories.ts";
 

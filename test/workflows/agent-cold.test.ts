@@ -3,7 +3,7 @@ import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker, type WorkflowBundleWithSourceMap } from "@temporalio/worker";
 import { expect } from "chai";
 import { createLogger } from "../../server/logger.ts";
-import { bundleWorkflows } from "../../server/worker.ts";
+import { bundleWorkflows } from "../../server/workflow-bundle.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { payCommand, StagedAgent } from "./support/agent.ts";

@@ -8,7 +8,7 @@ import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.t
 import type { Activities } from "../../../activities/types.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
 import { createLogger } from "../../../server/logger.ts";
-import { bundleWorkflows } from "../../../server/worker.ts";
+import { bundleWorkflows } from "../../../server/workflow-bundle.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
