@@ -112,7 +112,9 @@ export class ChainOutbox {
 
   constructor(dependencies: OutboxDependencies) {
     this.#dependencies = dependencies;
-    this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions);
+    // What a fallen primary alone had recorded may be signed otherwise after it; nobody may have read it and sent it.
+    const options = { readConcern: { level: "majority" } } as const;
+    this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
     this.#chain = caip2Of(dependencies.place.chainId);
     this.#from = dependencies.signer.address;
   }

@@ -35,6 +35,8 @@ export class ChainSnapshots {
   /** The newest block of the last snapshot. */
   #saved: string;
   #said = "";
+  /** Whether we have stopped the mining, and could not let it go on. */
+  #holdsMining = false;
   readonly #running: Promise<void>;
 
   private constructor(options: SnapshotOptions, saved: string) {
@@ -95,7 +97,7 @@ export class ChainSnapshots {
 
   async #saveIfChanged(): Promise<void> {
     const { folder, rpcUrl } = this.#options;
-    if ((await newestBlock(rpcUrl)) === this.#saved) return;
+    if (!this.#holdsMining && (await newestBlock(rpcUrl)) === this.#saved) return;
     const { hex, newest } = await this.#atOneMoment();
     await saveState(folder, await unzip(Buffer.from(hex.slice(2), "hex")));
     this.#saved = newest;
@@ -107,9 +109,11 @@ export class ChainSnapshots {
    */
   async #atOneMoment(): Promise<Dump> {
     const { rpcUrl } = this.#options;
-    // Whoever has stopped it has it in their hands, and wants no block.
-    if ((await callRpc(rpcUrl, "anvil_getAutomine")) !== true) return dump(rpcUrl);
+    const isMining = (await callRpc(rpcUrl, "anvil_getAutomine")) === true;
+    // Whoever else has stopped it has it in their hands, and wants no block.
+    if (!isMining && !this.#holdsMining) return dump(rpcUrl);
     try {
+      this.#holdsMining = true;
       await callRpc(rpcUrl, "evm_setAutomine", [false]);
       await callRpc(rpcUrl, "evm_mine");
       return await dump(rpcUrl);
@@ -122,6 +126,7 @@ export class ChainSnapshots {
     for (let tries = 1; ; tries += 1) {
       try {
         await callRpc(this.#options.rpcUrl, "evm_setAutomine", [true]);
+        this.#holdsMining = false;
         return;
       } catch (error) {
         // An anvil that has ended comes back with its mining on.

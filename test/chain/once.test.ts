@@ -152,6 +152,20 @@ describe("a wallet payment is made once", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(100);
   });
 
+  it("one from a wallet whose factory is not on the chain yet waits for it, and spoils nothing", async () => {
+    const [agent, other] = [await scene.funded(100), await scene.funded(100)];
+    const renamed = { $set: { "wallet.factory": randomAddress() } };
+    await scene.agents.updateOne({ _id: agent.profile.agentId }, renamed);
+    const [failed, settled] = await Promise.allSettled([
+      send(0, agent, newPayment(100)),
+      send(0, other, newPayment(100)),
+    ]);
+    expect(failed).to.include({ status: "rejected" });
+    expect(settled).to.have.nested.property("value.status", "settled");
+    const own = await scene.transactions.find({ wallet: agent.wallet, amountCents: { $gte: 0 } }).toArray();
+    expect(own, "neither its deployment nor its payment was recorded").to.deep.equal([]);
+  });
+
   it("a transaction that the chain calls a success has paid only if the wallet says so", async () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);

@@ -5,9 +5,11 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { callRpc } from "../../src/engines/anvil-rpc.ts";
+import { ChainSnapshots } from "../../src/engines/chain-snapshots.ts";
 import { newestState } from "../../src/engines/chain-state.ts";
 import { isAlive } from "../../src/engines/processes.ts";
 import { type EngineOptions, type RunningEngines, startEngines } from "../../src/engines/start.ts";
+import { startChainProxy } from "../support/chain-proxy.ts";
 import { engineEnvironment } from "./support/binaries.ts";
 import { ChainClient, savedBlock } from "./support/chain.ts";
 import { removeFolder, scratchFolder } from "./support/scratch.ts";
@@ -17,6 +19,8 @@ const WAIT_MS = 20_000;
 /** Never in these tests: what is saved is saved at the stop, or by anvil as it ends. */
 const NO_SNAPSHOTS = null;
 const OFTEN_MS = 50;
+/** So often a snapshot tries to let the mining go on. */
+const RESUMED_MAX = 5;
 
 async function until(what: string, isThere: () => Promise<boolean> | boolean): Promise<void> {
   const deadline = Date.now() + WAIT_MS;
@@ -236,6 +240,26 @@ describe("The embedded local chain", () => {
     for (let nonce = 1; nonce < 60; nonce += 1) await client.pay(nonce);
     await client.mined(59);
     expect(await client.received()).to.equal(60);
+  });
+
+  it("mining that a snapshot could not let go on, whatever it tried, goes on with the next one", async () => {
+    const client = clientOf(await start({ chainSnapshotMs: NO_SNAPSHOTS }));
+    const proxy = await startChainProxy(client.rpcUrl);
+    let refused = 0;
+    proxy.behave((body) =>
+      body.includes('"evm_setAutomine","params":[true]') && (refused += 1) <= RESUMED_MAX
+        ? "cut-before"
+        : "pass",
+    );
+    const options = { rpcUrl: proxy.url, folder: path.join(dataDir, "chain"), intervalMs: OFTEN_MS };
+    const snapshots = await ChainSnapshots.start({ ...options, onProgress: (line) => said.push(line) });
+    await client.pay(0);
+    await until("a snapshot that gives up", () => said.join().includes("no snapshot was taken"));
+    await until("mining", async () => (await callRpc(client.rpcUrl, "anvil_getAutomine")) === true);
+    await snapshots.stop();
+    await proxy.close();
+    expect(refused).to.be.greaterThan(RESUMED_MAX);
+    await client.paid();
   });
 
   it("left without guardian and service is ended by the next start on the same DATA_DIR", async () => {

@@ -4,7 +4,7 @@ import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
 import type { ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
-import type { ChainRpc } from "../../chain/rpc.ts";
+import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
 import type { Wallet } from "./wallets.ts";
@@ -75,6 +75,8 @@ export class Attempts {
   readonly #dependencies: AttemptDependencies;
   /** Wallets whose deployment and first limit are recorded; those stay. */
   readonly #ready = new Set<Address>();
+  /** Factories that were seen on the chain; those stay. */
+  readonly #factories = new Set<Address>();
   #waiting: Waiting[] = [];
   #busy = false;
 
@@ -83,12 +85,27 @@ export class Attempts {
   }
 
   /** The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent. */
-  decide(attempt: Attempt): Promise<Recorded> {
+  async decide(attempt: Attempt): Promise<Recorded> {
+    await this.#factoryIsThere(attempt.wallet);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ attempt, resolve, reject });
       if (!this.#busy) setImmediate(() => void this.#work());
       this.#busy = true;
     });
+  }
+
+  /**
+   * A deployment that is sent to where no factory is succeeds and deploys nothing, and is recorded for good: the wallet
+   * would never be there. Asked for each payment, not for a batch: other wallets' payments do not wait for it.
+   */
+  async #factoryIsThere({ factory }: Wallet): Promise<void> {
+    if (this.#factories.has(factory)) return;
+    const { rpc } = this.#dependencies;
+    await rpc.check();
+    if (!(await rpc.hasCode(factory))) {
+      throw new ChainUnreachable(`the wallets' factory is not on the chain: ${factory}`);
+    }
+    this.#factories.add(factory);
   }
 
   /** A wallet's deployment and first limit: what is decided of them, and what is not recorded yet. */

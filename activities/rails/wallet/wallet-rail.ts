@@ -1,6 +1,7 @@
 import { getAddress } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
+import { caip2Of } from "../../chain/config.ts";
 import { agentWalletAbi, detachData, GAS, tellsOfPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
@@ -52,7 +53,7 @@ export class WalletRail implements RailPort {
   constructor(dependencies: WalletRailDependencies) {
     this.#dependencies = dependencies;
     this.#attempts = new Attempts(dependencies);
-    this.#chainCaip2 = `eip155:${String(dependencies.place.chainId)}`;
+    this.#chainCaip2 = caip2Of(dependencies.place.chainId);
   }
 
   async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
