@@ -22,12 +22,16 @@ let bundle: Promise<WorkflowBundleWithSourceMap> | null = null;
  * processor, and a worker that comes back after a crash should not. A Node builtin or zod in them fails here.
  */
 export const bundleWorkflows = (logger: Logger): Promise<WorkflowBundleWithSourceMap> =>
-  (bundle ??= keptOrMade(logger));
+  (bundle ??= keptOrMade(logger, process.env));
 
-async function keptOrMade(logger: Logger): Promise<WorkflowBundleWithSourceMap> {
-  const folder = join(cacheFolder(process.env), "workflow-bundles");
+/** The same, from the cache folder that the environment names. */
+export async function keptOrMade(
+  logger: Logger,
+  env: NodeJS.ProcessEnv,
+): Promise<WorkflowBundleWithSourceMap> {
+  const folder = join(cacheFolder(env), "workflow-bundles");
   const file = join(folder, `${await digestOfSources()}.js`);
-  const kept = await readFile(file, "utf8").catch(() => null);
+  const kept = codeOf(await readFile(file, "utf8").catch(() => ""));
   if (kept !== null) return withoutMap(kept);
   const { code } = await bundleWorkflowCode({
     workflowsPath: WORKFLOWS,
@@ -52,6 +56,16 @@ async function digestOfSources(): Promise<string> {
   return digest.digest("hex");
 }
 
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** The first line says what the rest must be: a machine that lost its power may leave half of a file. */
+const signed = (code: string): string => `// ${sha256(code)}\n${code}`;
+
+function codeOf(text: string): string | null {
+  const [, digest, code] = /^\/\/ ([0-9a-f]{64})\n([^]*)$/.exec(text) ?? [];
+  return code !== undefined && sha256(code) === digest ? code : null;
+}
+
 async function filesIn(folder: string): Promise<string[]> {
   const found = await readdir(join(ROOT, folder), { recursive: true, withFileTypes: true });
   return found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -60,7 +74,7 @@ async function filesIn(folder: string): Promise<string[]> {
 async function keep(folder: string, file: string, code: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const temporary = `${file}.${randomUUID()}`;
-  await writeFile(temporary, code, { mode: 0o600 });
+  await writeFile(temporary, signed(code), { mode: 0o600 });
   await rename(temporary, file);
   const names = await readdir(folder);
   const aged = await Promise.all(

@@ -108,6 +108,7 @@ export class ChainOutbox {
   readonly #from: Address;
   /** The next nonce as this process knows it; null: to be looked up. Wrong ones are refused by the unique index. */
   #next: number | null = null;
+  #usedUpAtFirst: Promise<number> | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: OutboxDependencies) {
@@ -257,13 +258,26 @@ export class ChainOutbox {
     return documents;
   }
 
-  /** One more than the highest that is recorded; before the first, what the chain says. */
+  /**
+   * One more than the highest that is recorded; but never one that the chain had used up when this process first asked it,
+   * as it has where the records are of an earlier time (a restored backup).
+   */
   async #nextNonce(): Promise<number> {
     if (this.#next !== null) return this.#next;
     const own = { chain: this.#chain, from: this.#from, nonce: { $gte: 0 } };
     const [last] = await this.#collection.find(own).sort({ nonce: -1 }).limit(1).toArray();
-    const highest = last?.nonce ?? null;
-    if (highest !== null) return highest + 1;
+    return Math.max((last?.nonce ?? -1) + 1, await this.#usedUp());
+  }
+
+  #usedUp(): Promise<number> {
+    this.#usedUpAtFirst ??= this.#askForNonce().catch((error: unknown) => {
+      this.#usedUpAtFirst = null;
+      throw error;
+    });
+    return this.#usedUpAtFirst;
+  }
+
+  async #askForNonce(): Promise<number> {
     const { rpc } = this.#dependencies;
     // Another chain's number would leave a gap for good.
     await rpc.check();

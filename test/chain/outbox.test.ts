@@ -52,6 +52,20 @@ describe("the record of the service's transactions", () => {
     }
   });
 
+  it("where records are of an earlier time, as of a restored backup, no nonce is signed that the chain has used up", async () => {
+    const own = await openScene();
+    try {
+      const agent = await own.funded(100);
+      const mined = await own.chain.getTransactionCount({ address: own.signer.address });
+      await own.transactions.deleteMany({ nonce: { $gte: mined - 1 } });
+      const recorded = (await own.open().outbox.record([callOf("test/after")])).get("test/after");
+      expect(recorded).to.include({ kind: "transaction", nonce: mined });
+      expect(await own.balanceCents(agent.wallet)).to.equal(100);
+    } finally {
+      await own.close();
+    }
+  });
+
   it("a process is not starved by seven others that record all the time", async () => {
     const outboxes = Array.from({ length: 8 }, () => scene.open().outbox);
     const before = await scene.nonces();
