@@ -109,7 +109,10 @@ export class ChainOutbox {
 
   constructor(dependencies: OutboxDependencies) {
     this.#dependencies = dependencies;
-    this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions);
+    // What is read may be sent, so it must not be lost with a database that dies before it has it in its journal.
+    this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, {
+      readConcern: { level: "majority" },
+    });
     this.#chain = caip2Of(dependencies.place.chainId);
     this.#from = dependencies.signer.address;
   }
