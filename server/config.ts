@@ -98,7 +98,7 @@ const engineAddresses = z.object({
 });
 
 /** The chain of the wallet rail; null: it is not set up. */
-function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
+export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   const value = env["EVM_RPC_URL"] ?? "";
   if (value === "") return null;
   if (z.url({ protocol: /^https?$/ }).safeParse(value).success) return value;

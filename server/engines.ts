@@ -74,7 +74,7 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
         uiUrl: temporal.uiUrl,
         pid: temporal.pid,
       },
-      chain: { rpcUrl: chain.rpcUrl, pid: chain.pid },
+      chain: { rpcUrl: chain.embedded ? chain.rpcUrl : null, pid: chain.pid },
     });
   };
   return {

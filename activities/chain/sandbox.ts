@@ -45,11 +45,14 @@ export class ChainSandbox {
   }
 
   /**
-   * Empties the local chain's pool. anvil can hold transactions back for good that reached it in another order than that
-   * of their nonces, and takes them anew only then.
+   * Makes the local chain mine again. anvil can hold transactions back for good that reached it in another order than that
+   * of their nonces, and takes them anew only when its pool was emptied. And somebody may have driven its base fee above
+   * our fixed fees, as long as it takes full blocks: where nothing is mined it never falls again.
    */
-  async emptyPool(): Promise<void> {
-    await rpcCall(this.#dependencies.place.rpcUrl, "anvil_dropAllTransactions", []);
+  async unwedge(): Promise<void> {
+    const { rpcUrl } = this.#dependencies.place;
+    await rpcCall(rpcUrl, "anvil_dropAllTransactions", []);
+    await rpcCall(rpcUrl, "anvil_setNextBlockBaseFeePerGas", [numberToHex(0n)]);
   }
 
   /**

@@ -40,6 +40,11 @@ export class Stage {
     return new Stage(env, dataDir, runtime);
   }
 
+  /** The chain: the service's own, or the one that the environment names to both. */
+  get chainUrl(): string {
+    return this.runtime.chain.rpcUrl ?? this.#env["EVM_RPC_URL"] ?? "";
+  }
+
   /** Runs an admin command as a person would, and reads the JSON it prints. */
   async admin(name: string, options: Readonly<Record<string, string>>): Promise<unknown> {
     const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
@@ -53,7 +58,7 @@ export class Stage {
    * can show an expiry without waiting for a day. Answers its address.
    */
   async impatientServer(windowSeconds: number): Promise<string> {
-    const { chain, mongodb, temporal } = this.runtime;
+    const { mongodb, temporal } = this.runtime;
     const masterKey =
       this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
     const child = spawn(process.execPath, ["--import", "tsx", "server/main.ts", "server"], {
@@ -68,7 +73,7 @@ export class Stage {
         MONGODB_URI: mongodb.uri,
         TEMPORAL_ADDRESS: temporal.address,
         TEMPORAL_NAMESPACE: temporal.namespace,
-        EVM_RPC_URL: chain.rpcUrl,
+        EVM_RPC_URL: this.chainUrl,
         APPROVAL_WINDOW_SECONDS: String(windowSeconds),
       },
     });

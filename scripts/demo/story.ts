@@ -165,7 +165,7 @@ async function payFromWallet(stage: Stage, mcp: AgentClient, owner: Owner, agent
   const hash = sent.onChainTxHash ?? "";
   tell("agent", `sent ${dollars(SENT_CENTS)} from its wallet: ${sent.status}, transaction ${hash}`);
 
-  const spent = await spentOnChain(stage.runtime.chain.rpcUrl, hash);
+  const spent = await spentOnChain(stage.chainUrl, hash);
   const expected = [wallet.address, SUPPLIER, String(SENT_CENTS * UNITS_PER_CENT)];
   expectStep("what the chain says", [spent.wallet, spent.to, String(spent.amount)], expected);
   tell("chain", `block ${spent.blockNumber}: ${wallet.address} spent ${dollars(SENT_CENTS)}, to ${SUPPLIER}`);

@@ -1,5 +1,5 @@
 import { readLiveRuntimeFile } from "../../src/engines/runtime-file.ts";
-import { readAddresses, readConfig, readTaskQueue } from "../config.ts";
+import { readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
 import { type Addresses, connect, type Connections } from "../connections.ts";
 
 /** Why an admin command did nothing, in a line for the operator. */
@@ -35,6 +35,6 @@ async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
     temporalAddress: running.temporal.address,
     temporalNamespace: running.temporal.namespace,
     taskQueue: readTaskQueue(env),
-    evmRpcUrl: running.chain.rpcUrl,
+    evmRpcUrl: running.chain.rpcUrl ?? readEvmRpcUrl(env),
   };
 }

@@ -29,6 +29,9 @@ export const description = text(0, 500);
 /** An amount in cents, 0 or more. */
 export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer cents." });
 
+/** What a wallet holds: anybody may send it money, so no bound of ours holds for it. */
+export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
+
 /** What is paid: at least one cent. */
 export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "Integer cents, at least 1." });
 

@@ -21,7 +21,8 @@ const runtimeFileSchema = z.strictObject({
     uiUrl: z.url().nullable(),
     pid: pidSchema.nullable(),
   }),
-  chain: z.strictObject({ rpcUrl: z.url(), pid: pidSchema.nullable() }),
+  /** Of a chain that is not ours nothing is told: such addresses often carry a provider's key. */
+  chain: z.strictObject({ rpcUrl: z.url().nullable(), pid: pidSchema.nullable() }),
 });
 
 /** Addresses and pids of what runs on a DATA_DIR (decisions.md section 10). Pids are null for what is not ours. */

@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { getAddress } from "viem";
 import { agentWalletAbi } from "../../activities/chain/contracts.ts";
 import { unitsOf } from "../../activities/chain/units.ts";
+import { PaidUnrecorded } from "../../activities/rails/wallet/diagnosis.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
 import { openOwner, type Owner } from "./owner.ts";
 import {
@@ -153,6 +155,24 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await other.wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await other.wallets.rail.settle(agent.profile, payment, 100)).to.deep.equal(outcome);
     expect(await scene.balanceCents(agent.wallet)).to.equal(900);
+  });
+
+  it("a payment whose id the wallet has paid by somebody else's doing is never called failed", async () => {
+    const agent = await scene.funded(1_000);
+    const payment = newPayment(100);
+    const { recipient, transactionId } = payment.request;
+    // Deploys the wallet.
+    await pay(agent, 50);
+    const units = unitsOf(100, scene.place.tokenDecimals);
+    await owner.payInItsPlace(agent.wallet, { transactionId, to: getAddress(recipient), units });
+    await one.wallets.rail.send(agent.profile, payment).catch(() => null);
+    await mined();
+    const error = await other.wallets.rail
+      .settle(agent.profile, payment, 2_000)
+      .catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(PaidUnrecorded);
+    expect(await other.wallets.rail.query(payment)).to.include({ status: "pending" });
+    expect(await scene.balanceCents(agent.wallet)).to.equal(850);
   });
 
   it("money that the owner withdraws between decision and mining: the payment fails, and is not made when money comes", async () => {

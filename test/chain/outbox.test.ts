@@ -1,5 +1,7 @@
 import { expect } from "chai";
+import { MongoClient } from "mongodb";
 import { type Hex, keccak256, parseTransaction, toHex } from "viem";
+import { z } from "zod";
 import type { Signer, UnsignedTransaction } from "../../activities/chain/config.ts";
 import { type Call, ChainOutbox, isTransaction, type Refused } from "../../activities/chain/outbox.ts";
 import { ChainRpc } from "../../activities/chain/rpc.ts";
@@ -64,6 +66,28 @@ describe("the record of the service's transactions", () => {
     } finally {
       await own.close();
     }
+  });
+
+  it("what is read of it is in the journal: what a killed database would lose is never sent", async () => {
+    const uri = process.env["TEST_MONGODB_URI"] ?? "";
+    const mongo = await new MongoClient(uri, { monitorCommands: true }).connect();
+    const reads: unknown[] = [];
+    mongo.on("commandStarted", ({ command, commandName }) => {
+      const { readConcern } = z.looseObject({ readConcern: z.unknown().optional() }).parse(command);
+      if (["aggregate", "find"].includes(commandName)) reads.push(readConcern);
+    });
+    const db = mongo.db(scene.db.databaseName);
+    const { outbox } = scene.open({ db });
+    await outbox.record([callOf("journal/1")]);
+    await Promise.all([
+      outbox.find(["journal/1"]),
+      outbox.under("journal/"),
+      outbox.from(0, 10),
+      outbox.movedBy([randomAddress()], 0),
+    ]);
+    expect(reads).to.have.length.of.at.least(5);
+    for (const concern of reads) expect(concern).to.include({ level: "majority" });
+    await mongo.close();
   });
 
   it("a process is not starved by seven others that record all the time", async () => {

@@ -1,6 +1,6 @@
 import { type Address, createWalletClient, encodeFunctionData, type Hash, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { agentWalletAbi } from "../../activities/chain/contracts.ts";
+import { agentWalletAbi, setLimitData, type Spend, spendData } from "../../activities/chain/contracts.ts";
 import { unitsOf } from "../../activities/chain/units.ts";
 import type { Scene } from "./support.ts";
 import { mined } from "../support/mined.ts";
@@ -14,12 +14,14 @@ const FEES = { maxFeePerGas: 200_000_000_000n, maxPriorityFeePerGas: 50_000_000_
 export interface Owner {
   setCeiling(wallet: Address, cents: number): Promise<void>;
   setSpender(wallet: Address, spender: Address): Promise<void>;
+  /** Becomes the spender, pays under an id of the service's, and makes the service the spender again. */
+  payInItsPlace(wallet: Address, spend: Omit<Spend, "token">): Promise<void>;
   /** Hands a withdrawal over without waiting for it. */
   beginWithdrawal(wallet: Address, to: Address, cents: number): Promise<Hash>;
   isDone(hash: Hash): Promise<void>;
 }
 
-export function openOwner({ chain, place }: Scene): Owner {
+export function openOwner({ chain, place, signer }: Scene): Owner {
   const account = privateKeyToAccount(DEMO_OWNER_KEY);
   const client = createWalletClient({ account, transport: http(place.rpcUrl) });
   const { token, tokenDecimals } = place;
@@ -30,15 +32,22 @@ export function openOwner({ chain, place }: Scene): Owner {
     if (status !== "success") throw new Error("the owner's transaction was undone");
   };
   const abi = agentWalletAbi;
+  const setSpender = async (wallet: Address, spender: Address): Promise<void> => {
+    const data = encodeFunctionData({ abi, functionName: "setSpender", args: [spender] });
+    await isDone(await send(wallet, data));
+  };
   return {
     isDone,
+    setSpender,
+    async payInItsPlace(wallet, spend) {
+      await setSpender(wallet, account.address);
+      await isDone(await send(wallet, setLimitData(token, spend.units * 10n, 0)));
+      await isDone(await send(wallet, spendData({ ...spend, token })));
+      await setSpender(wallet, signer.address);
+    },
     async setCeiling(wallet, cents) {
       const args = [token, unitsOf(cents, tokenDecimals), 0n] as const;
       await isDone(await send(wallet, encodeFunctionData({ abi, functionName: "setCeiling", args })));
-    },
-    async setSpender(wallet, spender) {
-      const data = encodeFunctionData({ abi, functionName: "setSpender", args: [spender] });
-      await isDone(await send(wallet, data));
     },
     beginWithdrawal(wallet, to, cents) {
       const args = [token, to, unitsOf(cents, tokenDecimals)] as const;

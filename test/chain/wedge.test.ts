@@ -1,14 +1,34 @@
 import { expect } from "chai";
+import { numberToHex } from "viem";
 import { z } from "zod";
 import { GAS, mintData } from "../../activities/chain/contracts.ts";
 import { isTransaction } from "../../activities/chain/outbox.ts";
+import { SANDBOX_FEES } from "../../activities/chain/sandbox.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
-import { eventually, type Instance, newId, openScene, type Scene } from "./support.ts";
+import { ended, eventually, type Instance, newId, newPayment, openScene, type Scene } from "./support.ts";
 
 const poolStatus = z.object({ pending: z.string(), queued: z.string() });
 
 const BATCH = 20;
 const BATCHES_MAX = 150;
+
+describe("anvil's base fee, which falls only as blocks are mined", () => {
+  it("is lowered by the keeper when it is above what the service pays, and everything recorded is mined", async () => {
+    const anvil = await startOwnAnvil();
+    const scene = await openScene(anvil.url);
+    const agent = await scene.funded(1_000);
+    const tooMuch = SANDBOX_FEES.maxFeePerGas * 3n;
+    await anvil.call("anvil_setNextBlockBaseFeePerGas", [numberToHex(tooMuch)]);
+    const instance = scene.open();
+    const payment = newPayment(100);
+    expect(await instance.wallets.rail.send(agent.profile, payment)).to.include({ status: "pending" });
+    await instance.wallets.start();
+    expect(await ended(instance, agent, payment)).to.include({ status: "settled" });
+    await instance.wallets.stop();
+    await scene.close();
+    await anvil.kill();
+  });
+});
 
 describe("anvil's pool, which can hold transactions back for good", () => {
   let anvil: OwnAnvil;

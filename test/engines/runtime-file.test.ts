@@ -9,6 +9,9 @@ import {
   type RuntimeFile,
   writeRuntimeFile,
 } from "../../src/engines/runtime-file.ts";
+import { readConfig } from "../../server/config.ts";
+import { enginesOfOurOwn } from "../../server/engines.ts";
+import { createLogger } from "../../server/logger.ts";
 import { engineErrorOf, removeFolder, scratchFolder } from "./support/scratch.ts";
 
 const CONTENT: RuntimeFile = {
@@ -48,6 +51,29 @@ describe("runtime.json", () => {
     await writeRuntimeFile(folder, { ...CONTENT, pid: process.pid + 1 });
     expect(await readLiveRuntimeFile(folder)).to.equal(null);
     await held.release();
+  });
+
+  it("does not name a chain that is not ours, whose address carries a key", async () => {
+    const env = {
+      DATA_DIR: folder,
+      MONGODB_URI: process.env["TEST_MONGODB_URI"],
+      TEMPORAL_ADDRESS: process.env["TEST_TEMPORAL_ADDRESS"],
+      TEMPORAL_NAMESPACE: process.env["TEST_TEMPORAL_NAMESPACE"],
+      EVM_RPC_URL: "https://rpc.example/v2/key",
+    };
+    const engines = await enginesOfOurOwn({
+      config: readConfig(env, "127.0.0.1"),
+      env,
+      baseUrl: CONTENT.baseUrl,
+      mcpUrl: CONTENT.mcpUrl,
+      logger: createLogger({ level: "silent", file: null }),
+      onProgress: () => undefined,
+      onFailed: () => undefined,
+    });
+    expect(engines.addresses.evmRpcUrl).to.equal(env.EVM_RPC_URL);
+    await engines.announce();
+    expect((await readRuntimeFile(folder))?.chain).to.deep.equal({ rpcUrl: null, pid: null });
+    await engines.stop();
   });
 
   it("is refused in one line when it is not ours", async () => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { getWallet } from "../../src/contract/operations/payments.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { ChainView, freshRecipient, fund, payFromWallet, walletPayment } from "./support/chain.ts";
@@ -24,6 +25,16 @@ describe("the sandbox: test money and the card processor's books", () => {
       expect(await chain.succeeded(funded.onChainTxHash)).to.equal(true);
       expect(await chain.cents(agent, address)).to.equal(total);
     }
+  });
+
+  it("a wallet may hold more than one payment can be: every answer about it is as the contract says", async () => {
+    const agent = await world.agent();
+    const most = 1_000_000_000_000;
+    await fund(world, agent, most);
+    expect((await fund(world, agent, most)).balanceCents).to.equal(2 * most);
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    expect((await mcp.ok(getWallet.output, "get_wallet")).balanceCents).to.equal(2 * most);
+    await mcp.close();
   });
 
   it("fundings at the same time all arrive", async () => {

@@ -26,9 +26,17 @@ const REFUSED_BY_TOKEN: RefusalReason = {
   reason: "The chain refused the transfer.",
 };
 
-/** The contract says that it has paid, and no transaction that is recorded shows it. Asked again, the chain may. */
-export class PaidByAnother extends Error {
-  override readonly name = "PaidByAnother";
+/**
+ * The wallet has paid under this payment's id, and by no transaction that counts now: the database has lost its record, or
+ * the wallet's owner had a spender of their own, or a reorganization goes on. Neither paid nor failed would be known to
+ * be true, so the payment stays pending, and an operator sees this.
+ */
+export class PaidUnrecorded extends Error {
+  override readonly name = "PaidUnrecorded";
+
+  constructor(transactionId: string) {
+    super(`the wallet says that ${transactionId} was paid, by no transaction of ours that is in the chain`);
+  }
 }
 
 export interface DiagnosisDependencies {
@@ -47,10 +55,8 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   if (error === null) return { kind: "again" };
   if (error === "LimitExceeded") return { kind: "raise" };
   if (error === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
-  // By a transaction of ours that a reorganization has brought back, or that our records have lost. Never to be called failed.
-  if (error === "AlreadySpent")
-    throw new PaidByAnother("the wallet has made this payment, by a transaction that is not known yet");
   if (error === "NotSpender") return { kind: "refuse", refusal: DETACHED };
+  if (error === "AlreadySpent") throw new PaidUnrecorded(attempt.transactionId);
   const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), place.tokenDecimals);
   return { kind: "refuse", refusal: held < amountCents ? INSUFFICIENT_FUNDS : REFUSED_BY_TOKEN };
 }

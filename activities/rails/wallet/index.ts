@@ -81,7 +81,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
     everyLook: async () => sandbox?.prepare(),
-    unwedge: async () => sandbox?.emptyPool(),
+    unwedge: async () => sandbox?.unwedge(),
     onTrouble,
   });
   return {

@@ -3,6 +3,7 @@ import { agentWith } from "../access.ts";
 import { define } from "../define.ts";
 import {
   cents,
+  heldCents,
   idempotencyKey,
   paging,
   paymentCents,
@@ -124,7 +125,7 @@ export const getWallet = define({
   output: z.strictObject({
     address: z.string(),
     chainCaip2: z.string(),
-    balanceCents: cents,
+    balanceCents: heldCents,
     currency: z.literal("USD"),
   }),
   errors: ["NOT_FOUND"],

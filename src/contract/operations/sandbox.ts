@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
-import { cents, paging, paymentCents, timestamp, uuid } from "../primitives.ts";
+import { cents, heldCents, paging, paymentCents, timestamp, uuid } from "../primitives.ts";
 import { listOf } from "../records.ts";
 
 /** Only while the sandbox rails are on; without them these routes are 404 (decisions.md section 6). */
@@ -17,7 +17,7 @@ export const fundAgentInSandbox = define({
   http: { method: "post", path: "/v1/sandbox/agents/:id/fund", successStatus: 200 },
   params: z.strictObject({ id: uuid }),
   body: z.strictObject({ amountCents: paymentCents }),
-  output: z.strictObject({ balanceCents: cents, onChainTxHash: z.string() }),
+  output: z.strictObject({ balanceCents: heldCents, onChainTxHash: z.string() }),
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
 });
 
