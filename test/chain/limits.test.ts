@@ -157,6 +157,18 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(900);
   });
 
+  it("a limit that changed while the service was no spender is on the chain after it is one again", async () => {
+    const agent = await scene.funded(1_000);
+    await pay(agent, 100);
+    await owner.setSpender(agent.wallet, randomAddress());
+    await mirror(one, agent, 300, 2);
+    expect(await pay(agent, 50)).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
+    await owner.setSpender(agent.wallet, scene.signer.address);
+    await pay(agent, 50);
+    await mined();
+    expect(await limitOf(agent)).to.include({ capCents: 300 });
+  });
+
   it("a payment whose id the wallet has paid by somebody else's doing is never called failed", async () => {
     const agent = await scene.funded(1_000);
     const payment = newPayment(100);

@@ -16,6 +16,37 @@ import {
 /** As if everything recorded were old already: then the keeper sends again at its first look. */
 const AHEAD = { clock: () => new Date(Date.now() + 60_000) };
 
+describe("a node that forgets receipts", () => {
+  let anvil: OwnAnvil;
+  let scene: Scene;
+  before(async () => {
+    anvil = await startOwnAnvil("--transaction-block-keeper", "5");
+    scene = await openScene(anvil.url);
+  });
+  after(async () => {
+    await scene.close();
+    await anvil.kill();
+  });
+
+  it("a payment whose receipt is gone is settled by the word of its wallet", async () => {
+    const instance = scene.open();
+    const agent = await scene.funded(1_000);
+    // Deploys the wallet.
+    expect(await instance.wallets.rail.send(agent.profile, newPayment(50))).to.include({ status: "settled" });
+    await anvil.call("evm_setAutomine", [false]);
+    const payment = newPayment(100);
+    const sent = await instance.wallets.rail.send(agent.profile, payment);
+    expect(sent.status).to.equal("pending");
+    await anvil.call("anvil_mine", ["0x20"]);
+    const settled = await instance.wallets.rail.settle(agent.profile, payment, 100);
+    expect(settled).to.deep.include({
+      status: "settled",
+      ...("onChain" in sent ? { onChain: sent.onChain } : {}),
+    });
+    expect(await scene.balanceCents(agent.wallet)).to.equal(850);
+  });
+});
+
 describe("a chain that loses blocks", () => {
   let anvil: OwnAnvil;
   let scene: Scene;

@@ -20,7 +20,7 @@ export interface OwnAnvil {
 const STARTED_MS = 15_000;
 const LOOK_MS = 20;
 
-export async function startOwnAnvil(): Promise<OwnAnvil> {
+export async function startOwnAnvil(...options: readonly string[]): Promise<OwnAnvil> {
   const found = await resolveEngine(
     ANVIL,
     resolveContext({ ...process.env, EVM_RPC_URL: "" }, () => undefined),
@@ -33,7 +33,7 @@ export async function startOwnAnvil(): Promise<OwnAnvil> {
   async function revive(): Promise<void> {
     if (found.kind !== "binary") return;
     const place = ["--host", LOOPBACK, "--port", String(port), "--chain-id", String(LOCAL_CHAIN_ID)];
-    child = spawn(found.path, [...place, "--quiet"], { stdio: "ignore" });
+    child = spawn(found.path, [...place, "--quiet", ...options], { stdio: "ignore" });
     const until = performance.now() + STARTED_MS;
     for (;;) {
       // anvil tells nobody that it listens, so it is asked.

@@ -122,6 +122,11 @@ export class Attempts {
     return { known, missing };
   }
 
+  /** Its limit is looked after once more before its next payment. */
+  lookAnewAt({ address }: Wallet): void {
+    this.#ready.delete(address);
+  }
+
   /** Once for each wallet and process: its policy may have changed while it was being deployed. */
   async #prepared(wallet: Wallet): Promise<void> {
     if (this.#ready.has(wallet.address)) return;

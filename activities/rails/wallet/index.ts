@@ -65,7 +65,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
-  const limits = new WalletLimits({ outbox, place, wallets, broadcast });
+  const limits = new WalletLimits({ outbox, place, wallets, finality, broadcast });
   const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality });
   const sandbox = options.sandbox
     ? new ChainSandbox({ place, rpc, outbox, finality, signer, broadcast })

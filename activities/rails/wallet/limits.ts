@@ -2,7 +2,8 @@ import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import type { ChainPlace } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
 import type { Call, ChainOutbox, Entry, Recorded } from "../../chain/outbox.ts";
-import { isTransaction } from "../../chain/outbox.ts";
+import type { Finality } from "../../chain/finality.ts";
+import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
 import type { AgentWallets, Wallet, WantedLimit } from "./wallets.ts";
 
@@ -16,6 +17,7 @@ export interface LimitsDependencies {
   readonly outbox: ChainOutbox;
   readonly place: ChainPlace;
   readonly wallets: AgentWallets;
+  readonly finality: Finality;
   /** Hands transactions that were recorded to the chain. */
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
@@ -51,11 +53,19 @@ export class WalletLimits {
       const set = await outbox.under(limitPrefix(wallet));
       const wanted = await wallets.wantedLimit(wallet);
       const last = set.findLast(isTransaction);
-      if (last?.limitVersion === wanted.policyVersion) return;
+      const isSet = last?.limitVersion === wanted.policyVersion;
+      // One more try at each occasion: it is undone again as long as the service is no spender.
+      if (isSet && (round > 0 || !(await this.#isUndone(last)))) return;
       const recorded = await outbox.record([this.#call(wallet, set.length + 1, wanted)]);
       await broadcast(recorded.values());
     }
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+  }
+
+  /** The contract undid it, as it does while the service is no spender of the wallet; then the limit before it holds. */
+  async #isUndone(limit: RecordedTransaction): Promise<boolean> {
+    const [receipt] = await this.#dependencies.finality.now([limit]);
+    return receipt?.succeeded === false;
   }
 
   /** The limit that a wallet is deployed with. */

@@ -2,7 +2,7 @@ import { getAddress } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
-import { agentWalletAbi, detachData, GAS, tellsOfPayment } from "../../chain/contracts.ts";
+import { agentWalletAbi, detachData, GAS, paymentIdOf, tellsOfPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import { centsOf } from "../../chain/units.ts";
@@ -92,7 +92,8 @@ export class WalletRail implements RailPort {
       const last = attempts.findLast(isTransaction);
       if (last === undefined) return outcome;
       const receipt = await finality.wait(last, Math.max(0, until - performance.now()));
-      if (receipt === null) return outcome;
+      if (receipt === null)
+        return (await this.#isPaidLongAgo(wallet, last, payment)) ? this.#settled(last) : outcome;
       if (hasPaid(last, receipt, transactionId)) return this.#settled(last);
       await this.#again(attemptOf(wallet, payment, attempts.length + 1));
     }
@@ -166,6 +167,24 @@ export class WalletRail implements RailPort {
     return (await rpc.answer(rpc.client.readContract(read))) === signer.address;
   }
 
+  /**
+   * Nodes forget receipts; the wallet does not forget what it paid. Asked at the block at which the transaction counts as
+   * confirmed, so that a node which has not come that far gives no answer instead of a wrong one. Only a yes is believed.
+   */
+  async #isPaidLongAgo(
+    wallet: Wallet,
+    { nonce }: RecordedTransaction,
+    { request }: Payment,
+  ): Promise<boolean> {
+    const { place, rpc, signer } = this.#dependencies;
+    const head = await rpc.head();
+    const blockNumber = head.blockNumber - BigInt(place.confirmations - 1);
+    if (blockNumber < 0n || (await rpc.nonceAt(signer.address, blockNumber)) <= nonce) return false;
+    const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
+    const args = [paymentIdOf(request.transactionId)] as const;
+    return rpc.answer(rpc.client.readContract({ ...read, args, blockNumber }));
+  }
+
   /** A process whose chain was that one may have signed it already, before its configuration changed. */
   async #refusedOn(chain: string, attempt: Attempt): Promise<RailOutcome> {
     const isRefused = await this.#dependencies.outbox.refuseOn(chain, refusalOf(attempt, OTHER_CHAIN));
@@ -182,7 +201,11 @@ export class WalletRail implements RailPort {
         ? ({ kind: "refuse", refusal: UNDONE_TOO_OFTEN } as const)
         : await diagnose(this.#dependencies, attempt);
     const spend = this.#attempts.spend(attempt);
-    if (remedy.kind === "refuse") await outbox.record([refusalOf(attempt, remedy.refusal)]);
+    if (remedy.kind === "refuse") {
+      await outbox.record([refusalOf(attempt, remedy.refusal)]);
+      // While the service was no spender, its limits went by without an effect.
+      this.#attempts.lookAnewAt(wallet);
+    }
     if (remedy.kind === "again") await broadcast((await outbox.record([spend])).values());
     if (remedy.kind !== "raise") return;
     const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
