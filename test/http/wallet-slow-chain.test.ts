@@ -59,6 +59,8 @@ describe("a chain that mines slowly", () => {
   const seen = (agent: TestAgent, id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
   const mineSettled = async (agent: TestAgent, id: string) => {
     await mine();
+    // What the keeper was just sending again is mined as it comes.
+    await minesAtOnce(true);
     return finalPayment(world, agent, id, SETTLED_MS);
   };
 

@@ -32,6 +32,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["listAgents", "getAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
   ...(["listTransactions", "listPayments", "getPayment"] as const),
   ...(["setUp", "listMembers", "updateMember", "removeMember"] as const),
+  ...(["getOrganization", "updateOrganization", "fundAgentInSandbox", "listCardLedger"] as const),
   ...(["createInvite", "listInvites", "revokeInvite", "acceptInvite"] as const),
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
   ...(["rotateOrganizationKey", "revokeOrganizationKey"] as const),
