@@ -34,6 +34,7 @@ export const CASES = [
   "read-50",
   "wallet-1",
   "wallet-16",
+  "wallet-spread",
 ] as const;
 export type CaseName = (typeof CASES)[number];
 
@@ -108,7 +109,7 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
   },
   "wallet-1": {
     name: "wallet-1",
-    title: "on chain, 1 in flight",
+    title: "on chain, 1 in flight, 50 wallets",
     connections: 1,
     systems: ON_CHAIN,
     agents: "spread",
@@ -116,7 +117,15 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
   },
   "wallet-16": {
     name: "wallet-16",
-    title: "on chain, 16 in flight",
+    title: "on chain, 16 in flight, 1 wallet",
+    connections: 16,
+    systems: ON_CHAIN,
+    agents: "hot",
+    lengths: 1,
+  },
+  "wallet-spread": {
+    name: "wallet-spread",
+    title: "on chain, 16 in flight, 50 wallets",
     connections: 16,
     systems: ON_CHAIN,
     agents: "spread",

@@ -126,8 +126,15 @@ export function judge(series: readonly Series[]): Target[] {
     ),
     ...costOfAuthentication(results),
     target(
-      "rate of wallet payments at 16 in flight, to bare transfers",
+      "rate of payments from one wallet at 16 in flight, to bare transfers from one account",
       results.ratio("wallet-16", perSecond, ["wallet", "transfers"]),
+      ">=",
+      0.5,
+      "x",
+    ),
+    target(
+      "the same over 50 agents' wallets",
+      results.ratio("wallet-spread", perSecond, ["wallet", "transfers"]),
       ">=",
       0.5,
       "x",

@@ -41,8 +41,10 @@ export class Finality {
   async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
     const { confirmations, from, rpc } = this.#dependencies;
     if (transactions.length === 0) return [];
-    // To be in the newest block is to have one confirmation: the receipt alone says so.
-    const confirmed = confirmations === 1 ? NEWEST : await rpc.confirmed(from);
+    // To be in the newest block is to have one confirmation: the receipt alone says so. Of many, the chain is asked first
+    // which of them are in it at all.
+    const isOneEnough = confirmations === 1 && transactions.length === 1;
+    const confirmed = isOneEnough ? NEWEST : await rpc.confirmed(from);
     const receiptOf = async ({ hash, nonce }: RecordedTransaction): Promise<Receipt | null> => {
       if (nonce >= confirmed.nonce) return null;
       const receipt = await rpc.receipt(hash);

@@ -147,24 +147,30 @@ export class Attempts {
     this.#busy = false;
   }
 
+  /**
+   * Whoever was decided before keeps that decision, in `record` at the latest; where there is money for all of them, nobody
+   * has to look for it first.
+   */
   async #decide(attempts: readonly Attempt[]): Promise<ReadonlyMap<string, Recorded>> {
-    const { broadcast, outbox } = this.#dependencies;
-    const before = await outbox.find(attempts.map(attemptPurpose));
     // One that was asked for twice at once is one, and takes what it takes once.
-    const open = new Map(
-      attempts
-        .map((attempt) => [attemptPurpose(attempt), attempt] as const)
-        .filter(([purpose]) => !before.has(purpose)),
-    );
-    if (open.size === 0) return before;
-    const wallets = new Map([...open.values()].map(({ wallet }) => [wallet.address, wallet]));
-    const available = await this.#enoughFor([...open.values()]);
+    const asked = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
+    const least = await this.#leastFor([...asked.values()]);
+    if (least !== null) return this.#decideWith([...asked.values()], least);
+    const before = await this.#dependencies.outbox.find([...asked.keys()]);
+    const open = [...asked].filter(([purpose]) => !before.has(purpose)).map(([, attempt]) => attempt);
+    if (open.length === 0) return before;
+    return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
+  }
+
+  async #decideWith(attempts: readonly Attempt[], available: Map<Address, number>) {
+    const { broadcast, outbox } = this.#dependencies;
+    const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
     const prepared = await this.#prepare([...wallets.values()]);
-    const recorded = await outbox.record(this.#entries([...open.values()], available, prepared));
+    const recorded = await outbox.record(this.#entries(attempts, available, prepared));
     await broadcast([...prepared.values(), ...recorded.values()]);
     const usable = [...wallets.values()].filter((wallet) => !isGivenUp(wallet, prepared));
     await Promise.all(usable.map((wallet) => this.#prepared(wallet)));
-    return new Map([...before, ...recorded]);
+    return recorded;
   }
 
   /**
@@ -212,13 +218,11 @@ export class Attempts {
   }
 
   /**
-   * What each wallet can pay. A first look takes off everything that was recorded since this process last saw the chain's
-   * nonce, and adds nothing: never too much. Only where that is too little for some payment, what is in the chain by now
-   * is told apart, at one block: transactions go in their order, so what was to be brought before is there before this
-   * payment, also while a chain that lost blocks is put together.
+   * What each wallet can pay at least: takes off everything that was recorded since this process last saw the chain's nonce,
+   * and adds nothing. Null where that is too little for some payment.
    */
-  async #enoughFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
-    const { finality, outbox, rpc, signer } = this.#dependencies;
+  async #leastFor(attempts: readonly Attempt[]): Promise<Map<Address, number> | null> {
+    const { finality, outbox, rpc } = this.#dependencies;
     await rpc.check();
     const wanted = new Map<Address, number>();
     for (const { amountCents, wallet } of attempts) {
@@ -230,15 +234,24 @@ export class Attempts {
       outbox.movedBy(wallets, finality.confirmedNonce),
     ]);
     const least = sum(held, moved, ({ takenCents }) => -takenCents);
-    if (wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0))) return least;
+    const isEnough = wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0));
+    return isEnough ? least : null;
+  }
 
+  /**
+   * What each wallet can pay, as of one block: transactions go in their order, so what was to be brought before is there
+   * before this payment, also while a chain that lost blocks is put together.
+   */
+  async #exactlyFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
+    const { outbox, rpc, signer } = this.#dependencies;
+    const wallets = [...new Set(attempts.map(({ wallet }) => wallet.address))];
     const { blockNumber } = await rpc.head();
     const mined = await rpc.nonceAt(signer.address, blockNumber);
-    const [heldThen, movedSince] = await Promise.all([
+    const [held, moved] = await Promise.all([
       this.#held(wallets, blockNumber),
       outbox.movedBy(wallets, mined),
     ]);
-    return sum(heldThen, movedSince, ({ broughtCents, takenCents }) => broughtCents - takenCents);
+    return sum(held, moved, ({ broughtCents, takenCents }) => broughtCents - takenCents);
   }
 
   async #held(wallets: readonly Address[], block: bigint | "latest"): Promise<Map<Address, number>> {
