@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { Db } from "mongodb";
-import { createPublicClient, getAddress, http, parseAbiItem } from "viem";
+import { createPublicClient, getAddress, http, parseAbiItem, type PublicClient, zeroAddress } from "viem";
 import { z } from "zod";
+import { agentWalletAbi, paymentIdOf } from "../../activities/chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type TransactionDocument } from "../../activities/documents.ts";
 import { type PayingAgent, postTo } from "./payments-agents.ts";
 import { TRANSFER } from "./system.ts";
 
 const FUNDED_CENTS = 10_000_000_000;
+const UNITS_PER_CENT = 10_000n;
 const SPENT = parseAbiItem(
   "event Spent(bytes32 indexed id, address indexed token, address indexed to, uint256 amount)",
 );
@@ -28,20 +30,42 @@ export async function prepareWallets(
   return agents.length;
 }
 
-/** What the chain has of the agents' wallets: their `Spent` events, and those whose transaction is on record. */
+/**
+ * What the wallets on the chain say of themselves: how much each has ever spent, and which of the approved payments. Their
+ * state, not their events: the local chain forgets those of more than 5,000 blocks ago.
+ */
 export async function spentOnChain(db: Db, rpcUrl: string): Promise<Readonly<Record<string, number>>> {
   const agents = await db.collection<AgentDocument>(COLLECTIONS.agents).find().toArray();
-  const address = agents.flatMap(({ wallet }) => (wallet === null ? [] : [getAddress(wallet.address)]));
-  const client = createPublicClient({ transport: http(rpcUrl) });
-  const events = await client.getLogs({ address, event: SPENT, fromBlock: 0n });
+  const wallets = new Map(
+    agents.flatMap(({ _id, wallet }) =>
+      wallet === null ? [] : [[_id, getAddress(wallet.address)] as const],
+    ),
+  );
+  const client = createPublicClient({ transport: http(rpcUrl, { batch: true }) });
+  const [token] = await tokensOf(client, [...wallets.values()]);
+  if (token === undefined) return { "spent by the wallets": 0, "payments that their wallets know": 0 };
+  const read = { abi: agentWalletAbi, functionName: "totalSpent", args: [token] } as const;
+  const totals = await Promise.all(
+    [...wallets.values()].map((address) => client.readContract({ ...read, address })),
+  );
   const approved = await db
     .collection<TransactionDocument>(COLLECTIONS.transactions)
-    .find({ status: "approved" }, { projection: { onChainTxHash: 1 } })
+    .find({ status: "approved" }, { projection: { agentId: 1 } })
     .toArray();
-  const hashes = new Set(approved.map(({ onChainTxHash }) => onChainTxHash));
+  const isKnown = approved.map(({ _id, agentId }) => {
+    const address = wallets.get(agentId) ?? zeroAddress;
+    const asked = { abi: agentWalletAbi, functionName: "isSpent", args: [paymentIdOf(_id)] } as const;
+    return client.readContract({ ...asked, address });
+  });
+  const units = BigInt(TRANSFER.amountCents) * UNITS_PER_CENT;
   return {
-    "Spent events": events.length,
-    "Spent events of approved transactions": events.filter((event) => hashes.has(event.transactionHash))
-      .length,
+    "spent by the wallets": Number(totals.reduce((sum, total) => sum + total, 0n) / units),
+    "payments that their wallets know": (await Promise.all(isKnown)).filter(Boolean).length,
   };
+}
+
+/** The tokens that wallets have spent, by their events: the newest of those are always there. */
+async function tokensOf(client: PublicClient, address: `0x${string}`[]): Promise<readonly `0x${string}`[]> {
+  const events = await client.getLogs({ address, event: SPENT, fromBlock: 0n });
+  return [...new Set(events.flatMap(({ args }) => (args.token === undefined ? [] : [args.token])))];
 }
