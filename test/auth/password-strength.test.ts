@@ -65,7 +65,10 @@ describe("A password that somebody chooses", () => {
   it("many at once let other work through in between", async () => {
     const password = "01/02/2003".repeat(6);
     const work = () => Promise.all(Array.from({ length: 40 }, () => isAccepted(password)));
-    expect(await longestPauseMs(work)).to.be.below(500);
+    const began = performance.now();
+    const pauseMs = await longestPauseMs(work);
+    // A busy machine makes all of it slow; what counts is that it is not one piece.
+    expect(pauseMs).to.be.below(Math.max(500, (performance.now() - began) / 4));
   });
 
   it("takes bounded time, whatever its length", async () => {
