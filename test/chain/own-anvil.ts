@@ -33,7 +33,10 @@ export async function startOwnAnvil(...options: readonly string[]): Promise<OwnA
   async function revive(): Promise<void> {
     if (found.kind !== "binary") return;
     const place = ["--host", LOOPBACK, "--port", String(port), "--chain-id", String(LOCAL_CHAIN_ID)];
-    child = spawn(found.path, [...place, "--quiet", ...options], { stdio: "ignore" });
+    const started = spawn(found.path, [...place, "--quiet", ...options], { stdio: "ignore" });
+    child = started;
+    // Also where a test's own end never comes, since its beginning failed.
+    process.once("exit", () => started.kill("SIGKILL"));
     const until = performance.now() + STARTED_MS;
     for (;;) {
       // anvil tells nobody that it listens, so it is asked.
