@@ -36,7 +36,7 @@ async function waitUntilItAnswers(rpcUrl: string, signal: AbortSignal): Promise<
   throw new Error("the local chain did not become usable", { cause: last });
 }
 
-export interface ChainPlace {
+export interface AnvilPlace {
   readonly binary: string;
   readonly dataDir: string;
   readonly port: number;
@@ -49,7 +49,7 @@ export interface ChainPlace {
  * Has this very anvil read a state file, without starting a chain: it reads its arguments, files included, before it
  * does the harmless thing it is asked for. Null if it takes the file, or if that cannot be told.
  */
-async function refusal({ binary, env }: ChainPlace, file: string): Promise<string | null> {
+async function refusal({ binary, env }: AnvilPlace, file: string): Promise<string | null> {
   try {
     await runTool(binary, ["--load-state", file, "completions", "bash"], {
       env: childEnvironment(env),
@@ -63,7 +63,7 @@ async function refusal({ binary, env }: ChainPlace, file: string): Promise<strin
 }
 
 /** anvil on loopback, on the newest state that it left or that was saved; ready once its chain id answers. */
-export const anvilSpec = (place: ChainPlace): EngineSpec => ({
+export const anvilSpec = (place: AnvilPlace): EngineSpec => ({
   name: "anvil",
   binary: place.binary,
   args: [
