@@ -63,6 +63,15 @@ export interface LimitMirror {
   mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void>;
 }
 
+/** The windows in which the first keys of machines' agents are delivered again. May be repeated. */
+export interface DeliveryWindows {
+  /**
+   * Ends an agent's window: its sealed key is erased for good. A create that was not committed by then is given up, and
+   * never will be.
+   */
+  close(agentId: string): Promise<"committed" | "discarded">;
+}
+
 /** The way to an agent's actor. */
 export interface AgentGateway {
   submit(agentId: string, command: AgentCommand): Promise<AgentReply>;

@@ -18,6 +18,10 @@ export interface Activities {
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /** Has the agent's policy mirrored into the limit of its wallet on the chain; nothing where it has none. */
   mirrorLimits(input: { agentId: string; policy: BudgetPolicy; policyVersion: number }): Promise<void>;
+  /** Ends the window in which the agent's first key is delivered again, and gives up a create that has no record by now. */
+  closeDeliveryWindow(input: { agentId: string }): Promise<"committed" | "discarded">;
+  /** Gives up the right to spend from an archived agent's wallet. Fails until that is so. */
+  detachWallet(input: { profile: AgentProfile }): Promise<void>;
   /** Creates the organization's default project and team, and marks it ready. */
   provisionOrganization(input: OrganizationInput): Promise<void>;
 }

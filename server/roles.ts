@@ -8,6 +8,7 @@ import { MemoryCounts } from "./limits/memory-counts.ts";
 import { MongoCounts } from "./limits/mongo-counts.ts";
 import type { Logger } from "./logger.ts";
 import { openWallets } from "./chain.ts";
+import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
@@ -59,6 +60,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
   const { db } = connections;
+  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock());
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();
@@ -67,6 +69,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     logger,
     clock,
     wallets,
+    deliveryKeys,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
   const worker = roles.worker ? await runWorker(options, connections, core) : null;
@@ -100,7 +103,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
   const { baseUrl, clock, config, counts, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
-  const { approvalWindowSeconds, trustedProxies } = config;
+  const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies } = config;
   return startService({
     http,
     connections,
@@ -109,6 +112,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     baseUrl,
     mcpUrl,
     approvalWindowSeconds,
+    keyDeliveryWindowSeconds,
     trustedProxies,
     // A server without a worker of its own is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),

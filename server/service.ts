@@ -18,6 +18,8 @@ import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp } from "./http/app.ts";
 import type { HttpServer } from "./http/server.ts";
+import { FirstUses } from "./first-uses.ts";
+import { KeyDeliveries } from "./key-deliveries/key-deliveries.ts";
 import { KeyUse } from "./key-use.ts";
 import type { Counts } from "./limits/counts.ts";
 import { Limits } from "./limits/limits.ts";
@@ -39,6 +41,7 @@ export interface ServiceOptions {
   readonly baseUrl: string;
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
+  readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
   readonly counts: Counts;
   readonly clock: () => Date;
@@ -77,11 +80,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyUse: organizationKeyUse,
     transaction,
   });
+  const firstUses = new FirstUses(core.mailboxes);
   const authenticator = new Authenticator({
     agents: collections.agents,
     hashApiKey: hash,
     authenticateSession: (token) => auth.authenticateSession(token),
     authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
+    isFirstUseAccepted: (agent) => firstUses.accept(agent),
     onAgentKeyUsed: ({ _id, key }) => {
       if (key === null) return;
       agentKeyUse.used(key.id, (at) => ({
@@ -102,10 +107,17 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     turns,
     clock,
   });
+  const keyDeliveries = new KeyDeliveries({
+    deliveries: collections.keyDeliveries,
+    deliveryKeys: core.deliveryKeys,
+    masterKey,
+    clock,
+  });
   const handlers = createHandlers({
     ...core,
     collections,
     creates,
+    keyDeliveries,
     dailyCreates,
     containers,
     logos,
@@ -117,6 +129,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logger,
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
+    keyDeliveryWindowSeconds: options.keyDeliveryWindowSeconds,
   });
   const limits = new Limits({ counts: options.counts, clock, organizations });
   const metrics = new Registry();

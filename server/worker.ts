@@ -46,6 +46,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       agents: core.mailboxes,
       db: connections.db,
       limits: core.limits,
+      windows: core.windows,
     }),
     shutdownGraceTime: "5 seconds",
   });

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Client } from "@temporalio/client";
 import type { Case } from "../cases.ts";
 import type { Course } from "../histories.ts";
@@ -73,5 +74,6 @@ export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv 
   EVM_RPC_URL: site.evmRpcUrl,
   TEMPORAL_TASK_QUEUE: name.replaceAll("_", "-"),
   MASTER_KEY: "a-master-key-for-the-bench-long-enough-to-be-one",
+  KEY_DELIVERY_DIR: join(site.dataDir, "key-delivery"),
   PORT: "0",
 });

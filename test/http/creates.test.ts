@@ -119,8 +119,10 @@ describe("creates over HTTP", () => {
           const body = kind.body(world);
           const record = await create(kind, 201, token, body);
           const { id } = record;
-          // What a crash leaves: the reservation and, of an agent, its actor, but no record and no committed place.
+          // What a crash leaves: the reservation and, of an agent, its actor, but nothing of what commits together.
           await world.service.db.collection<{ _id: string }>(`${noun}s`).deleteOne({ _id: id });
+          await world.service.db.collection<{ _id: string }>("key_deliveries").deleteOne({ _id: id });
+          await world.service.db.collection("events").deleteMany({ agentId: id });
           await world.service.db
             .collection("daily_creates")
             .updateMany({ "places.id": id }, { $set: { "places.$.committed": false } });
@@ -189,7 +191,7 @@ describe("creates over HTTP", () => {
     });
   }
 
-  it("an agent by a key: 201 with its own key once, a replay without it; createdBy names the key, the record its lineage", async () => {
+  it("an agent by a key: 201 with its own key, which a replay delivers again; createdBy names the key, the record its lineage", async () => {
     const first = await organizationKey(world);
     const key = await rotated(world, first);
     const { teamId } = world.organization;
@@ -198,7 +200,7 @@ describe("creates over HTTP", () => {
     expect(created.apiKey).to.match(/^sk_svc_live_/);
     expect(created.agent.createdBy).to.deep.equal({ type: "organization_key", id: key.id });
     const replayed = await world.api.ok("createAgent", 200, { token: key.token, body });
-    expect(replayed).to.deep.equal({ agent: created.agent, apiKey: null, mcpConfigBlock: null });
+    expect(replayed).to.deep.equal(created);
     const record = await world.service.db
       .collection<{ _id: string }>("agents")
       .findOne({ _id: created.agent.id });

@@ -40,6 +40,7 @@ const planted = await plant(engines, logDir);
 const env = {
   ...process.env,
   TEST_LOG_DIR: logDir,
+  TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
   TEST_EVM_RPC_URL: engines.chain.rpcUrl,
   TEST_MONGODB_URI: engines.mongodb.uri,
   TEST_TEMPORAL_ADDRESS: engines.temporal.address,

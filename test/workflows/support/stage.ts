@@ -105,6 +105,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
       agents: gateway(actors),
       db,
       limits: { mirror: () => Promise.resolve() },
+      windows: { close: () => Promise.resolve("committed") },
     }),
     ...options.activities,
   };
@@ -151,6 +152,8 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
   mirrorLimits: (input) => cast().mirrorLimits(input),
+  closeDeliveryWindow: (input) => cast().closeDeliveryWindow(input),
+  detachWallet: (input) => cast().detachWallet(input),
   provisionOrganization: (input) => cast().provisionOrganization(input),
 });
 
