@@ -38,4 +38,3 @@ function describeWindow({ deliverableUntil, erased, lineageId, provenAt }: Bundl
 }
 
 const iso = (at: number): string => new Date(at).toISOString();
-
