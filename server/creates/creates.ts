@@ -35,8 +35,17 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly prepare: (id: string, begunAt: Date) => Promise<M>;
   /** Writes the record, which commits the create. */
   readonly insert: (made: M, session: ClientSession) => Promise<unknown>;
-  /** Whether what was begun under the id has been given up meanwhile: nothing can be committed under it any more. */
-  readonly isDiscarded?: (id: string) => Promise<boolean>;
+  /** Where what goes before the record is given up after some time: how that is told, and done. */
+  readonly givenUp?: GivenUp;
+}
+
+interface GivenUp {
+  /** Whether what was begun then is to be given up, unless it was committed. */
+  readonly isDue: (begunAt: Date) => boolean;
+  /** Gives it up, unless it was committed: afterwards nothing can be committed under the id any more. */
+  readonly giveUp: (id: string) => Promise<"committed" | "discarded">;
+  /** Whether it was given up meanwhile. */
+  readonly isDiscarded: (id: string) => Promise<boolean>;
 }
 
 /** What was made, or else the record that an earlier call, or one at the same time, made. */
@@ -127,13 +136,25 @@ export class Creates {
     held: Held,
   ): Promise<Result<Created<R, M>>> {
     try {
-      const made = await this.#make(create, held);
+      const made = await this.#makeUnlessDue(create, held);
       if (made !== "discarded") return made;
       return await this.#orRetry(this.#make(create, await this.#begunAnew(held)));
     } finally {
       // Where the database is out of reach for this, whoever waits has it a little later.
       await this.#release(held).catch(() => undefined);
     }
+  }
+
+  /** What a caller left half-way long ago is not finished, but begun anew: its window would be over with its first answer. */
+  async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    held: Held,
+  ): Promise<Result<Created<R, M>> | "discarded"> {
+    const { find, givenUp } = create;
+    if (givenUp === undefined || !givenUp.isDue(held.begunAt)) return this.#make(create, held);
+    if ((await givenUp.giveUp(held.id)) === "discarded") return "discarded";
+    const record = await find(held.id);
+    return record === null ? this.#make(create, held) : ok({ replayed: true, record });
   }
 
   async #orRetry<T>(making: Promise<Result<T> | "discarded">): Promise<Result<T>> {
@@ -171,7 +192,7 @@ export class Creates {
       case "there": {
         const record = await create.find(id);
         if (record !== null) return ok({ replayed: true, record });
-        if ((await create.isDiscarded?.(id)) === true) return "discarded";
+        if ((await create.givenUp?.isDiscarded(id)) === true) return "discarded";
         throw new Error(`a ${create.kind} could not be written beside another record`);
       }
     }

@@ -35,8 +35,21 @@ interface NewAgent {
  * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
-  const { actors, clock, collections, creates, hashApiKey, keyDeliveries, mailboxes, mcpUrl, wallets } =
-    dependencies;
+  const {
+    actors,
+    clock,
+    collections,
+    creates,
+    hashApiKey,
+    keyDeliveries,
+    mailboxes,
+    mcpUrl,
+    wallets,
+    windows,
+  } = dependencies;
+
+  const untilOf = (begunAt: Date): Date =>
+    new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
 
   /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
   async function newWallet(
@@ -64,7 +77,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     principal: ManagementPrincipal,
   ): Promise<NewAgent> {
     const apiKey = formatApiKey("agent", randomBytes);
-    const until = new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
+    const until = untilOf(begunAt);
     const key: AgentKeyRecord = {
       id: firstKeyId(id),
       hash: hashApiKey(apiKey),
@@ -137,10 +150,14 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await collections.agents.insertOne(record, { session });
         await collections.events.insertOne(createdEvent(record), { session });
       },
-      async isDiscarded(id) {
-        if (!(await keyDeliveries.isDiscarded(id))) return false;
-        await keyDeliveries.forget(id);
-        return true;
+      givenUp: {
+        isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
+        giveUp: (id) => windows.close(id),
+        async isDiscarded(id) {
+          if (!(await keyDeliveries.isDiscarded(id))) return false;
+          await keyDeliveries.forget(id);
+          return true;
+        },
       },
     });
     if (!created.ok) return created;
