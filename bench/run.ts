@@ -8,7 +8,8 @@ import { Child } from "./child.ts";
 import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
-import { startBare } from "./systems/bare.ts";
+import { startBare, startBareStarts } from "./systems/bare.ts";
+import { startCreates } from "./systems/creates.ts";
 import { startPayments, startWalletPayments } from "./systems/payments.ts";
 import { startPlain } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
@@ -27,6 +28,8 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   "bare-read": startBareRead,
   "key-read": startKeyRead,
   "session-read": startSessionRead,
+  "bare-start": startBareStarts,
+  creates: startCreates,
 };
 
 /** What is to be undone at the end, the last first. */
