@@ -5,6 +5,7 @@ import { Client, Connection } from "@temporalio/client";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { ALL_CASES, type SystemName } from "./cases.ts";
 import { Child } from "./child.ts";
+import { type IdleResult, measureIdle } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
@@ -69,6 +70,8 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
   const rounds = new Rounds({ options, systems, generator, pids: site.pids, onProgress: say });
   await rounds.run();
   const { series } = rounds;
+  const disagreements = await audit(systems, rounds);
+  const idle = await idleAgents(options, site, undo, say);
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
@@ -76,9 +79,20 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
     options: { rounds: options.rounds, seconds: options.seconds },
     series,
     targets: judge(series),
-    disagreements: await audit(systems, rounds),
+    idle,
+    disagreements,
     errors: rounds.errors,
   };
+}
+
+async function idleAgents(
+  { idleAgents: count }: BenchOptions,
+  site: Site,
+  undo: Undo,
+  say: Say,
+): Promise<IdleResult | null> {
+  if (count === null) return null;
+  return measureIdle({ site, count, onProgress: say, undo: (step) => undo.add(step) });
 }
 
 async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise<Site> {
