@@ -135,13 +135,15 @@ export class Creates {
     create: Create<R, M>,
     held: Held,
   ): Promise<Result<Created<R, M>>> {
+    let result: Result<Created<R, M>> | null = null;
     try {
       const made = await this.#makeUnlessDue(create, held);
-      if (made !== "discarded") return made;
-      return await this.#orRetry(this.#make(create, await this.#begunAnew(held)));
+      result =
+        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#begunAnew(held))) : made;
+      return result;
     } finally {
-      // Where the database is out of reach for this, whoever waits has it a little later.
-      await this.#release(held).catch(() => undefined);
+      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
+      if (result?.ok !== true) await this.#release(held);
     }
   }
 
@@ -295,9 +297,12 @@ export class Creates {
     return held === null ? null : heldOf(held);
   }
 
+  /** Where the database is out of reach for this, whoever waits has it a little later. */
   async #release({ holder, reservationId }: Held): Promise<void> {
-    const now = this.#dependencies.clock();
-    await this.#dependencies.creates.updateOne({ _id: reservationId, holder }, { $set: { heldUntil: now } });
+    const $set = { heldUntil: this.#dependencies.clock() };
+    await this.#dependencies.creates
+      .updateOne({ _id: reservationId, holder }, { $set })
+      .catch(() => undefined);
   }
 
   /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */
