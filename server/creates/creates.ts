@@ -114,7 +114,9 @@ export class Creates {
       return within(CARRIED_OUT_MS, this.#orRetry(this.#make(create, slot)));
     }
     const until = performance.now() + EARLIER_CALL_MS;
-    for (;;) {
+    // Most creates are new: the reservation is written without a look whether there is one.
+    let held = isArchived(create) ? null : await this.#reserve(reservation);
+    while (held === null) {
       const earlier = await this.#dependencies.creates.findOne({ _id: reservation._id });
       if (earlier !== null) {
         const differs = earlier.payloadHash !== reservation.payloadHash;
@@ -123,11 +125,12 @@ export class Creates {
         if (record !== null) return ok({ replayed: true, record });
       }
       if (isArchived(create)) return archived();
-      const held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
-      if (held !== null) return within(CARRIED_OUT_MS, this.#carryOutHeld(create, held));
+      held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
+      if (held !== null) break;
       if (performance.now() >= until) return refused(refusal("REQUEST_IN_PROGRESS"));
       await sleep(LOOK_AGAIN_MS);
     }
+    return within(CARRIED_OUT_MS, this.#carryOutHeld(create, held));
   }
 
   /** Carries a create out to its end, also when nobody waits for it any more. */
