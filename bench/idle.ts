@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import proto from "@temporalio/proto";
 import { createOrganization } from "../server/admin/create-organization.ts";
 import { collectionsOf } from "../server/collections.ts";
 import { connectMongo } from "../server/connections.ts";
@@ -12,6 +13,8 @@ import { median } from "./statistics.ts";
 import { makeIdleAgents } from "./systems/idle-agents.ts";
 import { createAgents, type PayingAgent } from "./systems/payments-agents.ts";
 import { ORDER, portOf, serviceEnvironment, type Site } from "./systems/system.ts";
+
+const { TaskQueueType } = proto.temporal.api.enums.v1;
 
 /** What many agents without anything to do cost the one worker that has them, and how soon they are back. */
 export interface IdleResult {
@@ -38,12 +41,10 @@ export interface Payments {
 }
 
 /** With what goes before and comes after it stays at some 3 minutes. */
-const MAKING_MS = 100_000;
-const CALM_MS = 60_000;
+const MAKING_MS = 90_000;
+const CALM_MS = 80_000;
 const CALM_CPU_SHARE = 0.1;
 const LOOK_MS = 1_000;
-/** Of the two kinds of tasks a queue has. */
-const WORKFLOW_TASKS = 1;
 const ANSWER_MS = 10_000;
 
 const WARM_AGENTS = 10;
@@ -126,7 +127,7 @@ async function tasksWaiting({ temporal, temporalNamespace }: Site, name: string)
   const { stats } = await temporal.workflowService.describeTaskQueue({
     namespace: temporalNamespace,
     taskQueue: { name },
-    taskQueueType: WORKFLOW_TASKS,
+    taskQueueType: TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     reportStats: true,
   });
   return Number(stats?.approximateBacklogCount ?? 0);

@@ -80,10 +80,10 @@ interface Flags {
 }
 
 function idleAgentsOf({ idle, only, quick }: Flags): number | null {
-  const named = only.includes(IDLE);
-  if (!named && only.length > 0) return null;
+  const isNamed = only.includes(IDLE);
+  if (!isNamed && only.length > 0) return null;
   if (quick) return idle ?? IDLE_AGENTS.quick;
-  return idle ?? (named ? IDLE_AGENTS.named : IDLE_AGENTS.amongAll);
+  return idle ?? (isNamed ? IDLE_AGENTS.named : IDLE_AGENTS.amongAll);
 }
 
 /** Reads the command line; ends the process with a line of help when it makes no sense. */

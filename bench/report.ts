@@ -118,21 +118,22 @@ const caseLines = (series: readonly Series[], targets: readonly Target[]): strin
 const MEGABYTE = 1_000_000;
 const KILOBYTE = 1_000;
 
+const paymentCells = (name: string, payments: Payments | null): string[] =>
+  payments === null
+    ? [name, "0", "-", "-", "-"]
+    : [
+        name,
+        String(payments.count),
+        payments.p50Ms.toFixed(1),
+        payments.maxMs.toFixed(0),
+        payments.toWarm.toFixed(2),
+      ];
+
 function idleLines(idle: IdleResult | null): string[] {
   if (idle === null) return [];
   const { agents, asked, cached, firstOfCached, firstOfEvicted, madeSeconds, residentBytes, warm } = idle;
   const { after, before } = residentBytes;
   const each = (count: number): string => ((after - before) / count / KILOBYTE).toFixed(0);
-  const cells = (name: string, payments: Payments | null): string[] =>
-    payments === null
-      ? [name, "0", "-", "-", "-"]
-      : [
-          name,
-          String(payments.count),
-          payments.p50Ms.toFixed(1),
-          payments.maxMs.toFixed(0),
-          payments.toWarm.toFixed(2),
-        ];
   return [
     `${String(agents)} idle agents on one worker (${String(asked)} asked for), made in ${madeSeconds.toFixed(0)} s; ${String(cached)} actors in its cache.`,
     `Its memory: ${(before / MEGABYTE).toFixed(0)} MB before, ${(after / MEGABYTE).toFixed(0)} MB after; ${each(agents)} kB per agent, ${each(cached)} kB per cached one.`,
@@ -140,9 +141,9 @@ function idleLines(idle: IdleResult | null): string[] {
     ...table(
       ["payment", "samples", "p50 ms", "max ms", "to warm"],
       [
-        cells("of a warm agent", warm),
-        cells("first of an idle agent, its actor cached", firstOfCached),
-        cells("first of an idle agent, its actor evicted", firstOfEvicted),
+        paymentCells("of a warm agent", warm),
+        paymentCells("first of an idle agent, its actor cached", firstOfCached),
+        paymentCells("first of an idle agent, its actor evicted", firstOfEvicted),
       ],
       1,
     ),

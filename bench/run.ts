@@ -71,7 +71,11 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
   await rounds.run();
   const { series } = rounds;
   const disagreements = await audit(systems, rounds);
-  const idle = await idleAgents(options, site, undo, say);
+  const idle = await idleAgents(options, site, undo, say).catch((error: unknown) => {
+    // What was measured before stands.
+    disagreements.push(String(error));
+    return null;
+  });
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
