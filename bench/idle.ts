@@ -149,7 +149,7 @@ async function calm(worker: Child, waiting: () => Promise<number>): Promise<Serv
     const left = await waiting();
     if (isCalm && left === 0) return next;
     if (performance.now() > until)
-      throw new Error(`idle: the worker is not at rest, ${String(left)} tasks wait for it`);
+      throw new Error(`the worker is not at rest, ${String(left)} tasks wait for it`);
     last = next;
   }
 }
@@ -251,6 +251,5 @@ class Samples {
 
 async function checkBooks({ paid }: Payer, db: Parameters<typeof collectionsOf>[0]): Promise<void> {
   const approved = await collectionsOf(db).transactions.countDocuments({ status: "approved" });
-  if (approved !== paid)
-    throw new Error(`idle: ${String(paid)} payments answered, ${String(approved)} approved`);
+  if (approved !== paid) throw new Error(`${String(paid)} payments answered, ${String(approved)} approved`);
 }

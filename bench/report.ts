@@ -15,8 +15,8 @@ export interface BenchResult {
   readonly options: Pick<BenchOptions, "rounds" | "seconds">;
   readonly series: readonly Series[];
   readonly targets: readonly Target[];
-  /** Null: not measured. */
-  readonly idle: IdleResult | null;
+  /** Null: not asked for; a text: why there is none. */
+  readonly idle: IdleResult | string | null;
   /** Where books disagree; empty: nowhere. */
   readonly disagreements: readonly string[];
   readonly errors: number;
@@ -129,8 +129,9 @@ const paymentCells = (name: string, payments: Payments | null): string[] =>
         payments.toWarm.toFixed(2),
       ];
 
-function idleLines(idle: IdleResult | null): string[] {
+function idleLines(idle: IdleResult | string | null): string[] {
   if (idle === null) return [];
+  if (typeof idle === "string") return [`IDLE AGENTS WERE NOT MEASURED: ${idle}`, ""];
   const { agents, asked, cached, firstOfCached, firstOfEvicted, madeSeconds, residentBytes, warm } = idle;
   const { after, before } = residentBytes;
   const each = (count: number): string => ((after - before) / count / KILOBYTE).toFixed(0);

@@ -71,11 +71,7 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
   await rounds.run();
   const { series } = rounds;
   const disagreements = await audit(systems, rounds);
-  const idle = await idleAgents(options, site, undo, say).catch((error: unknown) => {
-    // What was measured before stands.
-    disagreements.push(String(error));
-    return null;
-  });
+  const idle = await idleAgents(options, site, undo, say);
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
@@ -94,9 +90,14 @@ async function idleAgents(
   site: Site,
   undo: Undo,
   say: Say,
-): Promise<IdleResult | null> {
+): Promise<IdleResult | string | null> {
   if (count === null) return null;
-  return measureIdle({ site, count, onProgress: say, undo: (step) => undo.add(step) });
+  try {
+    return await measureIdle({ site, count, onProgress: say, undo: (step) => undo.add(step) });
+  } catch (error) {
+    // What was measured before stands.
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise<Site> {
