@@ -107,6 +107,6 @@ export const life: fc.Arbitrary<Life> = fc
   .record({
     origin: kindOf("machine", "machine", "machine", "machine", "person", "unknown"),
     begin: fc.array(quiet, { maxLength: 12, size: "max" }),
-    then: fc.array(fc.oneof(quiet, busy), { maxLength: 30, size: "max" }),
+    rest: fc.array(fc.oneof(quiet, busy), { maxLength: 30, size: "max" }),
   })
-  .map(({ begin, origin, then }) => ({ origin, actions: [...begin, ...then] }));
+  .map(({ begin, origin, rest }) => ({ origin, actions: [...begin, ...rest] }));
