@@ -18,6 +18,8 @@ import { newWorld, tally, type TestOrganizationKey, times, until, type World } f
 /** How long a replay waits for the call that carries its create out; the machine may be busy. */
 const WAITS_MS = [9_500, 11_500] as const;
 const SLOW_ANSWER_MS = 5_500;
+const SURELY_MS = 30_000;
+const AMBIGUOUS = ["CREATE_RETRYABLE", "REQUEST_IN_PROGRESS"];
 
 describe("replays of an agent's create", () => {
   let world: World;
@@ -28,6 +30,17 @@ describe("replays of an agent's create", () => {
   });
 
   const create = (token: string, body: CreateBody) => world.api.call("createAgent", { token, body });
+  /** As rule 5 has it: an ambiguous failure, which a busy machine brings, is replayed. */
+  async function createSurely(token: string, body: CreateBody): Promise<Answer> {
+    return until(
+      "the create is answered",
+      async () => {
+        const answer = await create(token, body);
+        return AMBIGUOUS.includes(codeOf(answer) ?? "") ? null : answer;
+      },
+      SURELY_MS,
+    );
+  }
   const outcome = (answer: Answer) => codeOf(answer) ?? answer.status;
   const createdIn = (answers: readonly Answer[]) => answers.map(({ body }) => successOf("createAgent", body));
 
@@ -49,18 +62,22 @@ describe("replays of an agent's create", () => {
       const token = caller === "machine" ? by.token : world.token;
       const name = `Two hundred by a ${caller}`;
       const body = createBody(world, { name });
-      const answers = await Promise.all(times(200, () => create(token, body)));
-      expect(tally(answers.map(outcome))).to.deep.equal({ "200": 199, "201": 1 });
+      const answers = await Promise.all(times(200, () => createSurely(token, body)));
+      const { 200: replays = 0, 201: first = 0, ...others } = tally(answers.map(outcome));
+      expect(others).to.deep.equal({});
+      expect([replays + first, first <= 1]).to.deep.equal([200, true]);
       const created = createdIn(answers);
       const ids = new Set(created.map(({ agent }) => agent.id));
       const keys = created.flatMap(({ apiKey }) => (apiKey === null ? [] : [apiKey]));
-      expect([ids.size, new Set(keys).size]).to.deep.equal([1, 1]);
-      expect(keys, "a machine is given it each time, a person once").to.have.lengthOf(
-        caller === "machine" ? 200 : 1,
-      );
+      expect(ids.size).to.equal(1);
       await expectMadeOnce(name, [...ids].join());
-      await world.api.ok("listPayments", 200, { token: keys[0] });
+      // With the answer that a person's key came in, it is lost.
+      expect(keys, "a machine is given it each time, a person once").to.have.lengthOf(
+        caller === "machine" ? 200 : first,
+      );
       if (caller === "machine") {
+        expect(new Set(keys).size).to.equal(1);
+        await world.api.ok("listPayments", 200, { token: keys[0] });
         const { createdToday } = await keyRecord(by.id);
         expect(createdToday, "replays are free").to.equal(1);
       }
@@ -80,8 +97,7 @@ describe("replays of an agent's create", () => {
     const answers = await Promise.all(
       times(200, async (index) => {
         const { id, token } = lineages[index % 10] ?? by;
-        const answer = await world.api.call("createAgent", { token, body });
-        return { id, ...successOf("createAgent", answer.body) };
+        return { id, ...successOf("createAgent", (await createSurely(token, body)).body) };
       }),
     );
     for (const { id } of lineages) {
@@ -161,12 +177,13 @@ describe("replays of an agent's create", () => {
 
   it("an organization that was not ready: ORG_NOT_READY makes nothing, and the replay creates", async () => {
     const own = await newWorld();
-    const { token } = await orchestrator(own);
     const body = createBody(own);
     const organizations = own.service.db.collection<{ _id: string }>("organizations");
     const mark = (status: string) =>
       organizations.updateOne({ _id: own.organization.organizationId }, { $set: { status } });
+    // Before anybody has asked: an organization that is ready stays so.
     await mark("provisioning");
+    const { token } = await orchestrator(own);
     await own.api.refused("createAgent", 409, "ORG_NOT_READY", { token, body });
     await mark("ready");
     const { agent } = await until("the replay creates", async () => {
