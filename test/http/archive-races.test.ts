@@ -28,12 +28,12 @@ const HEAD_START_MS = 60;
 const PAYMENTS = 10;
 const SPREAD_MS = 150;
 
+const accepted = (world: World, id: string) =>
+  world.service.db.collection<TransactionDocument>("transactions").countDocuments({ agentId: id });
+
 describe(`archives that race (TEST_SEED=${seed})`, () => {
   const random = new Random(seed);
   const within = (ms: number) => sleep(random.between(0, ms));
-
-  const accepted = (world: World, id: string) =>
-    world.service.db.collection<TransactionDocument>("transactions").countDocuments({ agentId: id });
 
   describe("an agent's first request against its machine archive", () => {
     let service: TestService;

@@ -21,6 +21,9 @@ const SLOW_ANSWER_MS = 5_500;
 const SURELY_MS = 30_000;
 const AMBIGUOUS = ["CREATE_RETRYABLE", "REQUEST_IN_PROGRESS"];
 
+const outcome = (answer: Answer) => codeOf(answer) ?? answer.status;
+const createdIn = (answers: readonly Answer[]) => answers.map(({ body }) => successOf("createAgent", body));
+
 describe("replays of an agent's create", () => {
   let world: World;
   let by: TestOrganizationKey;
@@ -41,8 +44,6 @@ describe("replays of an agent's create", () => {
       SURELY_MS,
     );
   }
-  const outcome = (answer: Answer) => codeOf(answer) ?? answer.status;
-  const createdIn = (answers: readonly Answer[]) => answers.map(({ body }) => successOf("createAgent", body));
 
   /** One record, one key, one wallet, one event: what a create makes, however often it was asked for. */
   async function expectMadeOnce(name: string, id: string): Promise<void> {

@@ -13,6 +13,13 @@ const MISHAPS = ["silence", "cut-before", "garbage", "nonsense", "too-many"] as 
 
 const walletAbi = parseAbi(["function spender() view returns (address)"]);
 
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const began = performance.now();
+  const value = await work;
+  expect(performance.now() - began).to.be.below(ANSWER_MS);
+  return value;
+}
+
 describe("archiving while the chain does not answer", () => {
   const rpcUrl = process.env["TEST_EVM_RPC_URL"] ?? "";
   let proxy: ChainProxy;
@@ -31,13 +38,6 @@ describe("archiving while the chain does not answer", () => {
     await proxy.close();
   });
   beforeEach(() => proxy.behave(() => "pass"));
-
-  async function inTime<T>(work: Promise<T>): Promise<T> {
-    const began = performance.now();
-    const value = await work;
-    expect(performance.now() - began).to.be.below(ANSWER_MS);
-    return value;
-  }
 
   /** Funded, and with a wallet that is deployed and that the service may spend from. */
   async function deployed(): Promise<TestAgent> {

@@ -110,8 +110,8 @@ describe("an organization's key archives an agent", () => {
     let by: TestOrganizationKey;
     let unproven: MadeAgent[];
     let aheadMs = 0;
+    const clock = () => new Date(Date.now() + aheadMs);
     before(async () => {
-      const clock = () => new Date(Date.now() + aheadMs);
       service = await startTestService({ clock, keyDeliveryWindowSeconds: WINDOW_SECONDS });
       world = await newWorld(service);
       by = await orchestrator(world);
