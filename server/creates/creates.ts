@@ -35,6 +35,8 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly prepare: (id: string, begunAt: Date) => Promise<M>;
   /** Writes the record, which commits the create. */
   readonly insert: (made: M, session: ClientSession) => Promise<unknown>;
+  /** Whether what was begun under the id then is of no use any more; it is given up for good. */
+  readonly isTooLate?: (id: string, begunAt: Date) => Promise<boolean>;
   /** Whether what was begun under the id has been given up meanwhile: nothing can be committed under it any more. */
   readonly isDiscarded?: (id: string) => Promise<boolean>;
 }
@@ -159,6 +161,7 @@ export class Creates {
     { begunAt, id }: Slot,
     place: Place | null,
   ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
+    if ((await create.isTooLate?.(id, begunAt)) === true) return "discarded";
     const made = await create.prepare(id, begunAt);
     const outcome = await this.#commit(create, made, place);
     switch (outcome) {
