@@ -4,6 +4,7 @@ import { MasterKeyError } from "../secrets/master-key.ts";
 import { ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
 import { ConfigError } from "../config.ts";
 import { EngineUnreachable } from "../connections.ts";
+import { adoptKeyDeliveryFolder } from "./adopt-key-delivery-folder.ts";
 import { AdminError } from "./connecting.ts";
 import { createOrganization } from "./create-organization.ts";
 import { deployWalletFactory } from "./deploy-wallet-factory.ts";
@@ -38,6 +39,15 @@ program
   )
   .action(async () => {
     process.stdout.write(`${JSON.stringify(await deployWalletFactory(process.env))}\n`);
+  });
+
+program
+  .command("adopt-key-delivery-folder")
+  .description(
+    "Makes KEY_DELIVERY_DIR the folder that the database is used with, where the old one is lost; prints it as JSON. Agents' first keys that were not delivered yet are lost with the old one.",
+  )
+  .action(async () => {
+    process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
   });
 
 interface CreateOrganizationOptions {

@@ -95,11 +95,11 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       deliverableUntil: until.getTime(),
     };
     const machinesKey = principal.type === "session" ? null : (body.idempotencyKey ?? null);
+    // The actor runs before its key is good, and before there is anything that it has to destroy if all ends here.
+    const started = actors.startAgent(profileOf(draft), draft.policy, firstKey);
     const [wallet, sealed] = await Promise.all([
       newWallet(id, principal),
-      seal(id, until, apiKey, machinesKey),
-      // The actor runs before its key is good, so no key ever lacks an actor.
-      actors.startAgent(profileOf(draft), draft.policy, firstKey),
+      started.then(() => seal(id, until, apiKey, machinesKey)),
     ]);
     return { record: { ...draft, wallet }, apiKey, sealed };
   }
