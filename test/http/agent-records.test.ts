@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { AgentDocument } from "../../activities/documents.ts";
+import type { AgentDocument, EventDocument } from "../../activities/documents.ts";
 import { COLLECTIONS } from "../../activities/documents.ts";
 import { MongoProjections } from "../../activities/projections.ts";
 import type { AgentSummary } from "../../src/domain/agent/state.ts";
@@ -18,6 +18,7 @@ describe("agents' records", () => {
   after(() => database.close());
 
   const agents = () => database.db.collection<AgentDocument>(COLLECTIONS.agents);
+  const events = () => database.db.collection<EventDocument>(COLLECTIONS.events);
 
   async function newAgent(_id: string, change: Partial<AgentDocument> = {}): Promise<void> {
     await agents().insertOne({
@@ -67,5 +68,19 @@ describe("agents' records", () => {
       authenticatedAt: null,
       lifecycle: "paused",
     });
+  });
+
+  it("an event shows the agent as it was then, also where it is told after the agent was archived", async () => {
+    await newAgent("late", { lifecycle: "archived", archivedAt: AT, revision: 3 });
+    const told = [
+      { id: "evt_late_2", type: "agent.paused", at: AT.getTime(), revision: 2 },
+      { id: "evt_late_3", type: "agent.archived", at: AT.getTime(), revision: 3 },
+    ] as const;
+    await new MongoProjections(database.db, () => AT).writeAgentSummary("late", summary({ events: told }));
+    const shown = await events().find({ agentId: "late" }).sort({ _id: 1 }).toArray();
+    expect(shown.map(({ data }) => [data.agent?.["lifecycle"], data.agent?.["archivedAt"]])).to.deep.equal([
+      ["paused", null],
+      ["archived", AT],
+    ]);
   });
 });
