@@ -1,9 +1,13 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { COLLECTIONS, type KeyDeliveryDocument } from "../../activities/documents.ts";
-import { type DeliveryKeys, DeliveryKeyFiles } from "../../activities/key-delivery/delivery-keys.ts";
+import {
+  DeliveryKeyFiles,
+  type DeliveryKeys,
+  DeliveryKeysUnreachable,
+} from "../../activities/key-delivery/delivery-keys.ts";
 import { MongoDeliveryWindows } from "../../activities/key-delivery/windows.ts";
 import { newUuid } from "../../server/ids.ts";
 import { type TestDatabase, testDatabase } from "../support/mongo.ts";
@@ -61,6 +65,18 @@ describe("the end of the window of an agent's first key", () => {
     const agentId = newUuid();
     const keys = disturbed(() => files.obtain(agentId));
     expect(await new MongoDeliveryWindows(database.db, keys, clock).close(agentId)).to.equal("discarded");
+    expect(await readdir(folder)).to.deep.equal(["folder-id"]);
+  });
+
+  it("waits for the folder where that is away: its key would come back with it", async () => {
+    const agentId = newUuid();
+    await files.obtain(agentId);
+    const windows = new MongoDeliveryWindows(database.db, files, clock);
+    await rename(folder, `${folder}-away`);
+    const refused: unknown = await windows.close(agentId).catch((error: unknown) => error);
+    await rename(`${folder}-away`, folder);
+    expect(refused).to.be.instanceOf(DeliveryKeysUnreachable);
+    await windows.close(agentId);
     expect(await readdir(folder)).to.deep.equal(["folder-id"]);
   });
 });
