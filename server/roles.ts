@@ -47,6 +47,8 @@ export interface RunningRoles {
   stop(): Promise<void>;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
+  /** Workflows that this process holds in memory. */
+  cachedWorkflows(): number;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -78,6 +80,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     connections,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
+    cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
       await service?.drain();
       await worker?.stop();
@@ -92,6 +95,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
   const worker = await startWorker({ connections, native, core, logger });
   return {
     failed: worker.failed,
+    cachedWorkflows: () => worker.cachedWorkflows(),
     async stop() {
       await worker.stop();
       await core.mailboxes.flushAll();

@@ -114,7 +114,9 @@ export class Creates {
       return within(CARRIED_OUT_MS, this.#orRetry(this.#make(create, slot)));
     }
     const until = performance.now() + EARLIER_CALL_MS;
-    for (;;) {
+    // Most creates are new: the reservation is written without a look whether there is one.
+    let held = isArchived(create) ? null : await this.#reserve(reservation);
+    while (held === null) {
       const earlier = await this.#dependencies.creates.findOne({ _id: reservation._id });
       if (earlier !== null) {
         const differs = earlier.payloadHash !== reservation.payloadHash;
@@ -123,11 +125,12 @@ export class Creates {
         if (record !== null) return ok({ replayed: true, record });
       }
       if (isArchived(create)) return archived();
-      const held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
-      if (held !== null) return within(CARRIED_OUT_MS, this.#carryOutHeld(create, held));
+      held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
+      if (held !== null) break;
       if (performance.now() >= until) return refused(refusal("REQUEST_IN_PROGRESS"));
       await sleep(LOOK_AGAIN_MS);
     }
+    return within(CARRIED_OUT_MS, this.#carryOutHeld(create, held));
   }
 
   /** Carries a create out to its end, also when nobody waits for it any more. */
@@ -135,13 +138,15 @@ export class Creates {
     create: Create<R, M>,
     held: Held,
   ): Promise<Result<Created<R, M>>> {
+    let result: Result<Created<R, M>> | null = null;
     try {
       const made = await this.#makeUnlessDue(create, held);
-      if (made !== "discarded") return made;
-      return await this.#orRetry(this.#make(create, await this.#begunAnew(held)));
+      result =
+        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#begunAnew(held))) : made;
+      return result;
     } finally {
-      // Where the database is out of reach for this, whoever waits has it a little later.
-      await this.#release(held).catch(() => undefined);
+      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
+      if (result?.ok !== true) await this.#release(held);
     }
   }
 
@@ -295,9 +300,12 @@ export class Creates {
     return held === null ? null : heldOf(held);
   }
 
+  /** Where the database is out of reach for this, whoever waits has it a little later. */
   async #release({ holder, reservationId }: Held): Promise<void> {
-    const now = this.#dependencies.clock();
-    await this.#dependencies.creates.updateOne({ _id: reservationId, holder }, { $set: { heldUntil: now } });
+    const $set = { heldUntil: this.#dependencies.clock() };
+    await this.#dependencies.creates
+      .updateOne({ _id: reservationId, holder }, { $set })
+      .catch(() => undefined);
   }
 
   /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */
