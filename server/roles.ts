@@ -63,7 +63,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock());
+  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();

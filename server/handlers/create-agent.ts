@@ -117,11 +117,12 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     idempotencyKey: string | undefined,
   ): Promise<CreateReply> {
     if (principal.type === "session" || idempotencyKey === undefined) return again(answer(agent, null));
-    if (isStillDeliverable(agent, clock())) {
+    const until = agent.keyDeliverableUntil ?? null;
+    if (until !== null && isDeliverable(until.getTime(), clock().getTime())) {
       if (agent.key?.id !== firstKeyId(agent._id) || agent.lifecycle === "archived") {
         return again(answer(agent, null));
       }
-      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey);
+      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey, until);
       if (apiKey !== null) return again(answer(agent, apiKey));
       return again({ ...answer(agent, null), keyDelivery: "expired" });
     }

@@ -54,8 +54,9 @@ function* contentsOf(message: unknown): Generator<string> {
 
 const named = (creator: Creator) => ({ ...agentIn(creator), name: `marker-${randomUUID()}` });
 
-const nowhere = (where: (value: string) => readonly Kind[], values: readonly string[]): void =>
+function nowhere(where: (value: string) => readonly Kind[], values: readonly string[]): void {
   expect([...new Set(values.flatMap(where))]).to.deep.equal([]);
+}
 
 describe("Agents' keys, on the disk of a service that runs, and after", function () {
   this.timeout(90_000);
