@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Db, Document, Filter } from "mongodb";
 import type { Payment } from "../src/domain/agent/payment.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
@@ -41,7 +41,7 @@ export class MongoProjections implements Projections {
     ]);
   }
 
-  async writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void> {
+  async writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void> {
     const filter = { _id: agentId, revision: { $lt: summary.revision } };
     await Promise.all([
       this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
@@ -51,7 +51,7 @@ export class MongoProjections implements Projections {
 }
 
 /** A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. */
-function agentFields({ events: _events, keyId, ...summary }: AgentSummary): Document {
+function agentFields({ events: _events, keyId, ...summary }: WrittenSummary): Document {
   const { archivedAt, authenticatedAt, updatedAt, ...fields } = summary;
   const written = {
     ...fields,

@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import { TestActor } from "./support/actor.ts";
 
-describe("minting a key", () => {
-  const mint = (actor: TestActor, keyId: string) =>
-    actor.do({ kind: "mint_key", keyId, recordedKeyId: null });
+const mint = (actor: TestActor, keyId: string) => actor.do({ kind: "mint_key", keyId, recordedKeyId: null });
 
+describe("minting a key", () => {
   it("is answered the same when the engine repeats it, and changes nothing then: nobody else has the key", () => {
     const actor = new TestActor();
     const first = mint(actor, "akey_1");

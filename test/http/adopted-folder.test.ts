@@ -10,6 +10,8 @@ import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 
 const now = new Date();
 
+const refusalOf = (opening: Promise<unknown>): Promise<unknown> => opening.catch((error: unknown) => error);
+
 /** Servers and workers of one database use one folder for key deliveries, and a lost one is no end of the service. */
 describe("the folder for key deliveries", () => {
   let database: TestDatabase;
@@ -24,8 +26,6 @@ describe("the folder for key deliveries", () => {
     await rm(scratch, { recursive: true });
     await database.close();
   });
-
-  const refusalOf = (opening: Promise<unknown>): Promise<unknown> => opening.catch((error: unknown) => error);
 
   it("is the first one's: a process that is given another does not start", async () => {
     const { db } = database;

@@ -2,11 +2,24 @@ import { expect } from "chai";
 import type { AgentDocument, EventDocument } from "../../activities/documents.ts";
 import { COLLECTIONS } from "../../activities/documents.ts";
 import { MongoProjections } from "../../activities/projections.ts";
-import type { AgentSummary } from "../../src/domain/agent/state.ts";
+import type { WrittenSummary } from "../../src/domain/agent/state.ts";
 import { openPolicy } from "../domain/support/actor.ts";
 import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 
 const AT = new Date("2026-05-13T12:00:00.000Z");
+
+const summary = (change: Partial<WrittenSummary> = {}): WrittenSummary => ({
+  name: "Agent",
+  lifecycle: "paused",
+  walletDetached: false,
+  policy: openPolicy,
+  policyVersion: 1,
+  spentCents: 0,
+  reservedCents: 0,
+  revision: 2,
+  updatedAt: AT.getTime(),
+  ...change,
+});
 
 /** An agent's record follows its actor, whichever version of the service has said what is to be written. */
 describe("agents' records", () => {
@@ -45,19 +58,6 @@ describe("agents' records", () => {
       ...change,
     });
   }
-
-  const summary = (change: Partial<AgentSummary> = {}): AgentSummary => ({
-    name: "Agent",
-    lifecycle: "paused",
-    walletDetached: false,
-    policy: openPolicy,
-    policyVersion: 1,
-    spentCents: 0,
-    reservedCents: 0,
-    revision: 2,
-    updatedAt: AT.getTime(),
-    ...change,
-  });
 
   it("a write that an earlier version has scheduled is carried out, and makes no agent archived or used", async () => {
     await newAgent("before");

@@ -107,12 +107,11 @@ export function initialAgentState(
 export interface AgentSummary {
   readonly name: string;
   readonly lifecycle: AgentLifecycle;
-  /** As `authenticatedAt` and `events`, not there in what was to be written before actors knew of them. */
-  readonly archivedAt?: number | null;
+  readonly archivedAt: number | null;
   readonly walletDetached: boolean;
   /** The active key's id; left out where the actor does not know, and the record does. */
   readonly keyId?: string | null;
-  readonly authenticatedAt?: number | null;
+  readonly authenticatedAt: number | null;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentCents: number;
@@ -120,8 +119,13 @@ export interface AgentSummary {
   readonly revision: number;
   readonly updatedAt: number;
   /** For the journal; told until the record of this revision is confirmed. */
-  readonly events?: readonly LifecycleEvent[];
+  readonly events: readonly LifecycleEvent[];
 }
+
+type Later = "archivedAt" | "authenticatedAt" | "events";
+
+/** One that is to be written; an earlier version may have said so, when actors did not know of these. */
+export type WrittenSummary = Omit<AgentSummary, Later> & Partial<Pick<AgentSummary, Later>>;
 
 export const summarize = (state: AgentState): AgentSummary => ({
   name: state.profile.name,
