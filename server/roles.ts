@@ -12,7 +12,7 @@ import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
-import { startService } from "./service.ts";
+import { type Means, startService } from "./service.ts";
 import { startWorker } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind (decisions.md section 10). */
@@ -35,6 +35,7 @@ export interface RoleOptions {
   /** For what only some set-ups need, such as a chain's settings. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+  readonly decorateMeans?: (means: Means) => Means;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -62,7 +63,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock());
+  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();
@@ -105,7 +106,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 }
 
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { baseUrl, clock, config, counts, http, logger, mcpUrl, roles } = options;
+  const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies } = config;
   return startService({
@@ -122,5 +123,6 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
     clock,
     logger,
+    ...(decorateMeans === undefined ? {} : { decorateMeans }),
   });
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { destroyFile, obtainFile, readIfThere } from "../durable-files.ts";
+import { destroyFile, errnoOf, obtainFile, readIfThere } from "../durable-files.ts";
 
 /**
  * Where the keys lie that seal agents' first keys while they may be delivered again (decisions.md section 3): outside of
@@ -25,7 +25,15 @@ const FOLDER_ID_FILE = "folder-id";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A file each, in a folder that every server and worker of the service sees. */
+/** The folder can't be used at the moment: nothing is known of any key in it. */
+export class DeliveryKeysUnreachable extends Error {
+  override readonly name = "DeliveryKeysUnreachable";
+}
+
+/**
+ * A file each, in a folder that every server and worker of the service sees. That a key is not there counts only where the
+ * folder is: on a volume that is away for a while, it is not gone.
+ */
 export class DeliveryKeyFiles implements DeliveryKeys {
   readonly #folder: string;
   /** Random; made with the folder. */
@@ -43,15 +51,25 @@ export class DeliveryKeyFiles implements DeliveryKeys {
   }
 
   obtain(agentId: string): Promise<Buffer> {
-    return obtainFile(this.#folder, nameOf(agentId), () => randomBytes(SIZE_BYTES));
+    return this.#reaching(() => obtainFile(this.#folder, nameOf(agentId), () => randomBytes(SIZE_BYTES)));
   }
 
   read(agentId: string): Promise<Buffer | null> {
-    return readIfThere(join(this.#folder, nameOf(agentId)));
+    return this.#reaching(() => readIfThere(join(this.#folder, nameOf(agentId))));
   }
 
   destroy(agentId: string): Promise<void> {
-    return destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES);
+    return this.#reaching(() => destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES));
+  }
+
+  async #reaching<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const folderId = await readIfThere(join(this.#folder, FOLDER_ID_FILE));
+      if (folderId?.toString("utf8") === this.folderId) return await work();
+    } catch (cause) {
+      throw new DeliveryKeysUnreachable(`the folder for key deliveries fails (${errnoOf(cause)})`, { cause });
+    }
+    throw new DeliveryKeysUnreachable("the folder for key deliveries is not there");
   }
 }
 

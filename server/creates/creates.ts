@@ -78,6 +78,8 @@ export interface CreatesDependencies {
 /** How long a replay waits for the call that carries its create out (decisions.md section 3); then it is 409. */
 const EARLIER_CALL_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
+/** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
+const LOOK_SELDOM_MS = 500;
 
 /** Less than that: who waits for a call whose process has died takes its create over. */
 const HELD_MS = 8_000;
@@ -99,6 +101,8 @@ const PLACES_TAKEN_MAX = 3;
  */
 export class Creates {
   readonly #dependencies: CreatesDependencies;
+  /** What this process carries out, by reservation: hundreds who wait for it do not ask the database meanwhile. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CreatesDependencies) {
     this.#dependencies = dependencies;
@@ -128,9 +132,26 @@ export class Creates {
       held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
       if (held !== null) break;
       if (performance.now() >= until) return refused(refusal("REQUEST_IN_PROGRESS"));
-      await sleep(LOOK_AGAIN_MS);
+      await this.#nextLook(reservation._id);
     }
-    return within(CARRIED_OUT_MS, this.#carryOutHeld(create, held));
+    const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
+    return within(CARRIED_OUT_MS, work);
+  }
+
+  /** Lets those who wait in this process know of the work's end. */
+  async #told<T>(reservationId: string, work: Promise<T>): Promise<T> {
+    const ended = work.then(nothing, nothing);
+    this.#underWay.set(reservationId, ended);
+    try {
+      return await work;
+    } finally {
+      if (this.#underWay.get(reservationId) === ended) this.#underWay.delete(reservationId);
+    }
+  }
+
+  async #nextLook(reservationId: string): Promise<void> {
+    const ended = this.#underWay.get(reservationId);
+    await (ended === undefined ? sleep(LOOK_AGAIN_MS) : Promise.race([ended, sleep(LOOK_SELDOM_MS)]));
   }
 
   /** Carries a create out to its end, also when nobody waits for it any more. */
@@ -329,6 +350,7 @@ const heldOf = ({ _id, createdAt, createdId, holder }: CreateDocument): Held => 
 const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>
   parent !== null && parent.archivedAt !== null;
 
+const nothing = (): void => undefined;
 const retryable = () => refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
 const archived = () => refused(refusal("CONTAINER_ARCHIVED"));
 

@@ -95,11 +95,11 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       deliverableUntil: until.getTime(),
     };
     const machinesKey = principal.type === "session" ? null : (body.idempotencyKey ?? null);
+    // The actor runs before its key is good, and before there is anything that it has to destroy if all ends here.
+    const started = actors.startAgent(profileOf(draft), draft.policy, firstKey);
     const [wallet, sealed] = await Promise.all([
       newWallet(id, principal),
-      seal(id, until, apiKey, machinesKey),
-      // The actor runs before its key is good, so no key ever lacks an actor.
-      actors.startAgent(profileOf(draft), draft.policy, firstKey),
+      started.then(() => seal(id, until, apiKey, machinesKey)),
     ]);
     return { record: { ...draft, wallet }, apiKey, sealed };
   }
@@ -117,11 +117,12 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     idempotencyKey: string | undefined,
   ): Promise<CreateReply> {
     if (principal.type === "session" || idempotencyKey === undefined) return again(answer(agent, null));
-    if (isStillDeliverable(agent, clock())) {
+    const until = agent.keyDeliverableUntil ?? null;
+    if (until !== null && isDeliverable(until.getTime(), clock().getTime())) {
       if (agent.key?.id !== firstKeyId(agent._id) || agent.lifecycle === "archived") {
         return again(answer(agent, null));
       }
-      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey);
+      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey, until);
       if (apiKey !== null) return again(answer(agent, apiKey));
       return again({ ...answer(agent, null), keyDelivery: "expired" });
     }
