@@ -23,10 +23,10 @@ const oneOf = <const T extends string>(...names: readonly T[]): fc.Arbitrary<T> 
 const use = fc.record({ kind: oneOf("use"), key: fc.nat(KEYS_MAX - 1) });
 const anything: fc.Arbitrary<Action> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: oneOf("create") }) },
-  { weight: 2, arbitrary: use },
-  { weight: 2, arbitrary: fc.record({ kind: oneOf("mint", "revoke") }) },
-  { weight: 2, arbitrary: fc.record({ kind: oneOf("pause", "resume"), by: oneOf("person", "machine") }) },
-  { weight: 3, arbitrary: fc.record({ kind: oneOf("archive"), by: oneOf("machine", "stranger") }) },
+  { weight: 4, arbitrary: use },
+  { weight: 5, arbitrary: fc.record({ kind: oneOf("mint", "revoke") }) },
+  { weight: 4, arbitrary: fc.record({ kind: oneOf("pause", "resume"), by: oneOf("person", "machine") }) },
+  { weight: 2, arbitrary: fc.record({ kind: oneOf("archive"), by: oneOf("machine", "stranger") }) },
   { weight: 1, arbitrary: fc.record({ kind: oneOf("archive"), by: oneOf("person") }) },
 );
 
