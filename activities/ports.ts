@@ -1,7 +1,7 @@
 import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 
 /** What a rail is like (decisions.md section 6). */
 export interface RailCapabilities {
@@ -48,7 +48,7 @@ export type Rails = Readonly<Record<Rail, RailPort>>;
 /** Queryable records of what the actors decided. Writing the same revision twice, or an older one, does nothing. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
-  writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void>;
+  writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void>;
 }
 
 /** Starts and tells the workflows that wait with a payment. Each call may be repeated. */

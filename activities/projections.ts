@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Db, Document, Filter } from "mongodb";
 import type { Payment } from "../src/domain/agent/payment.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
@@ -41,17 +41,17 @@ export class MongoProjections implements Projections {
     ]);
   }
 
-  async writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void> {
+  async writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void> {
     const filter = { _id: agentId, revision: { $lt: summary.revision } };
     await Promise.all([
       this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
-      this.#journal.tellLifecycle(agentId, summary.events),
+      this.#journal.tellLifecycle(agentId, summary.events ?? []),
     ]);
   }
 }
 
 /** A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. */
-function agentFields({ events: _events, keyId, ...summary }: AgentSummary): Document {
+function agentFields({ events: _events, keyId, ...summary }: WrittenSummary): Document {
   const { archivedAt, authenticatedAt, updatedAt, ...fields } = summary;
   const written = {
     ...fields,
@@ -73,7 +73,8 @@ function keyFields(keyId: string | null): Document {
   return { key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] }, candidateKeys: others };
 }
 
-const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
+const dateOrNull = (at: number | null | undefined): Date | null =>
+  typeof at === "number" ? new Date(at) : null;
 
 interface Revised extends Document {
   _id: string;

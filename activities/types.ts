@@ -1,6 +1,6 @@
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
@@ -9,7 +9,7 @@ export interface Activities {
   /** Carries out what a payment still asks for; the agent's actor itself records the result. */
   carryOutPayment(input: { profile: AgentProfile; payment: Payment }): Promise<CarriedOut>;
   /** Writes the agent's record as its actor has it. */
-  writeAgentSummary(input: { agentId: string; summary: AgentSummary }): Promise<void>;
+  writeAgentSummary(input: { agentId: string; summary: WrittenSummary }): Promise<void>;
   /** Asks the agent's actor to expire a payment on hold; answers the payment as it is then, null if long over. */
   expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<Payment | null>;
   /** Calls the rail for an approved payment, writes it down and tells the agent's actor. */

@@ -48,6 +48,8 @@ export interface RunningRoles {
   stop(): Promise<void>;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
+  /** Workflows that this process holds in memory. */
+  cachedWorkflows(): number;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -61,7 +63,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock());
+  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();
@@ -79,6 +81,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     connections,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
+    cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
       await service?.drain();
       await worker?.stop();
@@ -93,6 +96,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
   const worker = await startWorker({ connections, native, core, logger });
   return {
     failed: worker.failed,
+    cachedWorkflows: () => worker.cachedWorkflows(),
     async stop() {
       await worker.stop();
       await core.mailboxes.flushAll();

@@ -4,8 +4,8 @@ import { MasterKeyError } from "../secrets/master-key.ts";
 import { ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
 import { ConfigError } from "../config.ts";
 import { EngineUnreachable } from "../connections.ts";
-import { adoptKeyDeliveryFolder } from "./adopt-key-delivery-folder.ts";
 import { AdminError } from "./connecting.ts";
+import { adoptKeyDeliveryFolder } from "./adopt-key-delivery-folder.ts";
 import { createOrganization } from "./create-organization.ts";
 import { deployWalletFactory } from "./deploy-wallet-factory.ts";
 
@@ -44,7 +44,7 @@ program
 program
   .command("adopt-key-delivery-folder")
   .description(
-    "Makes KEY_DELIVERY_DIR the folder that the database is used with, where the old one is lost; prints it as JSON. Agents' first keys that were not delivered yet are lost with the old one.",
+    "Makes KEY_DELIVERY_DIR the folder of the service's key deliveries, where the one before is lost; prints it as JSON.",
   )
   .action(async () => {
     process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);

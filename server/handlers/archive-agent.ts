@@ -1,5 +1,6 @@
 import type { AgentDocument } from "../../activities/documents.ts";
 import { detachEverywhere } from "../../activities/rails/detach.ts";
+import type { Detachment } from "../../activities/ports.ts";
 import { within } from "../../activities/within.ts";
 import type { Archiver, MachineArchiver } from "../../src/domain/agent/archive.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -19,9 +20,6 @@ const BALANCE_MS = 1_000;
 
 /** When what the archive still waits for is left to the actor, counted from the call; within the pipeline's bound. */
 const ARCHIVED_MS = 3_200;
-
-/** Payments on hold that are seen to before the answer; the actor holds no more. */
-const HELD_MAX = 200;
 
 /**
  * Archives an agent (management-api.md sections 3.1 and 5.4). The actor decides, in the order of decisions.md section 3;
@@ -53,13 +51,11 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
-  async function tellHeld(agent: AgentDocument): Promise<void> {
-    const { _id, organizationId } = agent;
-    const pending = { organizationId, agentId: _id, state: "pending" as const };
-    const held = await collections.approvals.find(pending).limit(HELD_MAX).toArray();
+  async function tellHeld(agent: AgentDocument, ended: readonly string[]): Promise<void> {
     await Promise.all(
-      held.map(async ({ transactionId }) => {
-        const reply = await mailboxes.submit(_id, { kind: "read_payment", transactionId });
+      // As the actor names them: a payment may have been accepted just before, and not be recorded yet.
+      ended.map(async (transactionId) => {
+        const reply = await mailboxes.submit(agent._id, { kind: "read_payment", transactionId });
         if (reply.kind === "payment") await payments.carryOutResolution(profileOf(agent), reply.payment);
       }),
     );
@@ -73,15 +69,18 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     throw new ActorUnavailable("the agent's record does not follow its actor");
   }
 
+  /** Told before the answer: what was once answered as detached is not asked of any chain again. */
+  async function detachAndTell(agent: AgentDocument): Promise<Detachment> {
+    const end = await detachEverywhere(rails, profileOf(agent));
+    if (end === "detached") await mailboxes.submit(agent._id, { kind: "confirm_detached" });
+    return end;
+  }
+
   /** The wallets that the service may still spend from. */
   async function detach(agent: AgentDocument, withinMs: number) {
     if (agent.walletDetached === true) return [];
     try {
-      const end = await within(withinMs, detachEverywhere(rails, profileOf(agent)));
-      if (end === "detached") {
-        mailboxes.confirmLater(agent._id, { kind: "confirm_detached" });
-        return [];
-      }
+      if ((await within(withinMs, detachAndTell(agent))) === "detached") return [];
     } catch (err) {
       logger.warn({ err, agentId: agent._id }, "an archived agent's wallet is not detached yet");
     }
@@ -94,12 +93,14 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     const by = await archiverOf(principal, target);
     const reply = await mailboxes.submit(target._id, { kind: "archive", by });
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
-    const held = reply.kind === "archive" && reply.changed ? tellHeld(target) : Promise.resolve();
+    const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
     const [agent, walletsFailed] = await Promise.all([
       recorded(target._id),
       detach(target, until - performance.now()),
-      caughtUp(held),
+      caughtUp(tellHeld(target, ended)),
     ]);
-    return ok({ body: { agent: agentView(agent), walletsFailed } });
+    const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;
+    const shown = isSettled ? agent : await recorded(target._id);
+    return ok({ body: { agent: agentView(shown), walletsFailed } });
   };
 }

@@ -48,7 +48,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     windows,
   } = dependencies;
 
-  const deliverableUntil = (begunAt: Date): Date =>
+  const untilOf = (begunAt: Date): Date =>
     new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
 
   /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
@@ -77,7 +77,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     principal: ManagementPrincipal,
   ): Promise<NewAgent> {
     const apiKey = formatApiKey("agent", randomBytes);
-    const until = deliverableUntil(begunAt);
+    const until = untilOf(begunAt);
     const key: AgentKeyRecord = {
       id: firstKeyId(id),
       hash: hashApiKey(apiKey),
@@ -117,11 +117,12 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     idempotencyKey: string | undefined,
   ): Promise<CreateReply> {
     if (principal.type === "session" || idempotencyKey === undefined) return again(answer(agent, null));
-    if (isStillDeliverable(agent, clock())) {
+    const until = agent.keyDeliverableUntil ?? null;
+    if (until !== null && isDeliverable(until.getTime(), clock().getTime())) {
       if (agent.key?.id !== firstKeyId(agent._id) || agent.lifecycle === "archived") {
         return again(answer(agent, null));
       }
-      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey);
+      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey, until);
       if (apiKey !== null) return again(answer(agent, apiKey));
       return again({ ...answer(agent, null), keyDelivery: "expired" });
     }
@@ -150,15 +151,14 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await collections.agents.insertOne(record, { session });
         await collections.events.insertOne(createdEvent(record), { session });
       },
-      // Begun, and left until nobody may be given its key again: what has no actor is discarded here.
-      async isTooLate(id, begunAt) {
-        if (isDeliverable(deliverableUntil(begunAt).getTime(), clock().getTime())) return false;
-        return (await windows.close(id)) === "discarded";
-      },
-      async isDiscarded(id) {
-        if (!(await keyDeliveries.isDiscarded(id))) return false;
-        await keyDeliveries.forget(id);
-        return true;
+      givenUp: {
+        isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
+        giveUp: (id) => windows.close(id),
+        async isDiscarded(id) {
+          if (!(await keyDeliveries.isDiscarded(id))) return false;
+          await keyDeliveries.forget(id);
+          return true;
+        },
       },
     });
     if (!created.ok) return created;

@@ -32,17 +32,7 @@ describe("The folder of the key deliveries, which all servers and workers of a d
     await rm(another, { recursive: true, force: true });
   });
 
-  it("is another one: the service says so in a line and does not start; after the admin command it does, and the old folder is refused", async () => {
-    const env = { ...service.env, KEY_DELIVERY_DIR: another };
-    await expectRefused(Child.node("server/main.ts", ["start"], env), another);
-    expect(await service.processes()).to.deep.equal([]);
-
-    // Nothing runs that the command could ask, and nothing does after it.
-    const admin = Child.node("server/admin/main.ts", ["adopt-key-delivery-folder"], env);
-    expect(await admin.exit(WITH_ENGINES_MS), admin.stderr).to.deep.equal({ code: 0, signal: null });
-    expect(JSON.parse(admin.stdout)).to.deep.equal({ folder: another });
-    await service.untilNothingRuns(WITH_ENGINES_MS);
-
+  it("is another one: a role says so in a line and does not start, after the admin command it does; npm start takes what it is given", async () => {
     const { mongodb, temporal } = await service.start({ KEY_DELIVERY_DIR: another });
     const engines = {
       MONGODB_URI: mongodb.uri,
@@ -50,6 +40,14 @@ describe("The folder of the key deliveries, which all servers and workers of a d
       TEMPORAL_NAMESPACE: temporal.namespace,
     };
     const old = join(service.dataDir, "key-delivery");
-    await expectRefused(Child.node("server/main.ts", ["worker"], { ...service.env, ...engines }), old);
+    const env = { ...service.env, ...engines, KEY_DELIVERY_DIR: old };
+    await expectRefused(Child.node("server/main.ts", ["worker"], env), old);
+
+    const admin = Child.node("server/admin/main.ts", ["adopt-key-delivery-folder"], env);
+    expect(await admin.exit(WITH_ENGINES_MS), admin.stderr).to.deep.equal({ code: 0, signal: null });
+    expect(JSON.parse(admin.stdout)).to.deep.equal({ folder: old });
+    const worker = Child.node("server/main.ts", ["worker"], env);
+    await worker.printed(/The worker is running/, WITH_ENGINES_MS);
+    expect((await worker.end("SIGTERM")).code).to.equal(0);
   });
 });

@@ -54,7 +54,7 @@ function* contentsOf(message: unknown): Generator<string> {
 
 const named = (creator: Creator) => ({ ...agentIn(creator), name: `marker-${randomUUID()}` });
 
-function expectNowhere(where: (value: string) => readonly Kind[], values: readonly string[]): void {
+function nowhere(where: (value: string) => readonly Kind[], values: readonly string[]): void {
   expect([...new Set(values.flatMap(where))]).to.deep.equal([]);
 }
 
@@ -141,7 +141,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", function
     );
     expect(await stage.deliveryKeys(), "the window is open").to.have.lengthOf(MACHINES_AGENTS);
 
-    expectNowhere(where, [...forms, ...idempotencyKeys]);
+    nowhere(where, [...forms, ...idempotencyKeys]);
     // The sight of the search: each kind of file shows something.
     const seen = (values: readonly string[]): readonly Kind[] => [...new Set(values.flatMap(where))];
     expect(seen(hashes)).to.have.members(["journal", "tables"]);
@@ -194,7 +194,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", function
     const where = await traces([...sealed, ...deliveryKeys, ...forms]);
     // The log of operations remembers them. That is why their key lies elsewhere.
     expect(sealed.flatMap(where)).to.include("tables");
-    expectNowhere(where, [...deliveryKeys, ...forms]);
+    nowhere(where, [...deliveryKeys, ...forms]);
 
     const { dataDir } = stage.service;
     const left = await Promise.all([

@@ -81,7 +81,8 @@ export type AgentReply =
   | { readonly kind: "lifecycle"; readonly lifecycle: AgentLifecycle; readonly changed: boolean }
   | { readonly kind: "archived" }
   | { readonly kind: "confirmed" }
-  | { readonly kind: "renamed" }
+  /** The agent's record of this revision, and any later one, has the name. */
+  | { readonly kind: "renamed"; readonly revision: number }
   /** Whether the key is the agent's active one: then it counts as used from now on. */
   | { readonly kind: "authenticated"; readonly accepted: boolean }
   /** The key that was minted or revoked. */
@@ -90,8 +91,8 @@ export type AgentReply =
   | { readonly kind: "no_key" }
   /** Whether the window is over, and the proof is stamped for the lineage that asked. */
   | { readonly kind: "non_delivery"; readonly windowOver: boolean; readonly proven: boolean }
-  /** The agent is archived, by this command or (`changed` false) before. */
-  | { readonly kind: "archive"; readonly changed: boolean }
+  /** The agent is archived, by this command or (`changed` false) before. `ended`: the payments on hold that it denied. */
+  | { readonly kind: "archive"; readonly changed: boolean; readonly ended?: readonly string[] }
   | { readonly kind: "archive_refused"; readonly code: ArchiveRefusalCode };
 
 /** The payment as the actor has it, put together from the request that was sent and the decision that came back. */

@@ -25,9 +25,10 @@ export function decideArchive(state: AgentState, by: Archiver, now: number): Dec
     type: "payment_changed",
     payment: endByArchive(payment, now),
   }));
+  const ids = held.map(({ payment }) => payment.request.transactionId);
   return {
     events: [...ended, { type: "lifecycle_changed", lifecycle: "archived" }],
-    reply: { kind: "archive", changed: true },
+    reply: { kind: "archive", changed: true, ...(ids.length > 0 ? { ended: ids } : {}) },
   };
 }
 

@@ -122,6 +122,11 @@ export interface AgentSummary {
   readonly events: readonly LifecycleEvent[];
 }
 
+type Later = "archivedAt" | "authenticatedAt" | "events";
+
+/** One that is to be written; an earlier version may have said so, when actors did not know of these. */
+export type WrittenSummary = Omit<AgentSummary, Later> & Partial<Pick<AgentSummary, Later>>;
+
 export const summarize = (state: AgentState): AgentSummary => ({
   name: state.profile.name,
   lifecycle: state.lifecycle,
