@@ -40,12 +40,13 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   }
 
   async function setLifecycle(id: string, kind: "pause" | "resume") {
-    const reply = await mailboxes.submit(id, { kind });
+    const { reply, revision } = await mailboxes.answered(id, { kind });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
-    // The record is what keeps a paused agent's key out, so the answer waits until it says so.
+    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
+    // have resumed or archived the agent since.
     await mailboxes.flush(id);
     const agent = await current(id);
-    if (reply.kind === "lifecycle" && agent.lifecycle !== reply.lifecycle) {
+    if (agent.revision < revision) {
       throw new ActorUnavailable("the agent's record does not follow its actor");
     }
     return ok({ body: { agent: agentView(agent) } });
