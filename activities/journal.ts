@@ -47,8 +47,10 @@ export class EventJournal {
       profileOf(agent),
       events.map(({ at, id, type }) => {
         const lifecycle = lifecycles[type];
-        const archived = lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : {};
-        const data = { agent: { ...agentSnapshot(agent), lifecycle, ...archived } };
+        // The record may be ahead of what is told, or behind it.
+        const then =
+          lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };
+        const data = { agent: { ...agentSnapshot(agent), lifecycle, ...then } };
         return { _id: id, type, createdAt: new Date(at), data };
       }),
     );

@@ -45,7 +45,7 @@ export class MongoProjections implements Projections {
     const filter = { _id: agentId, revision: { $lt: summary.revision } };
     await Promise.all([
       this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
-      this.#journal.tellLifecycle(agentId, summary.events),
+      this.#journal.tellLifecycle(agentId, summary.events ?? []),
     ]);
   }
 }
@@ -73,7 +73,8 @@ function keyFields(keyId: string | null): Document {
   return { key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] }, candidateKeys: others };
 }
 
-const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
+const dateOrNull = (at: number | null | undefined): Date | null =>
+  typeof at === "number" ? new Date(at) : null;
 
 interface Revised extends Document {
   _id: string;

@@ -58,7 +58,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const mailboxes = new AgentMailboxes({
     submit: (agentId, commands) => actors.submit(agentId, commands),
-    writeSummary: (agentId, summary) => projections.writeAgentSummary(agentId, summary),
+    writeSummary: (agentId, summary) => effectDependencies.projections.writeAgentSummary(agentId, summary),
     confirmAfterMs: CONFIRM_AFTER_MS,
     onError: (message, error) => logger.warn({ err: error }, message),
   });

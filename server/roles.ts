@@ -12,7 +12,7 @@ import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
-import { startService } from "./service.ts";
+import { type Means, startService } from "./service.ts";
 import { startWorker } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind (decisions.md section 10). */
@@ -35,6 +35,7 @@ export interface RoleOptions {
   /** For what only some set-ups need, such as a chain's settings. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+  readonly decorateMeans?: (means: Means) => Means;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -47,6 +48,8 @@ export interface RunningRoles {
   stop(): Promise<void>;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
+  /** Workflows that this process holds in memory. */
+  cachedWorkflows(): number;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -60,7 +63,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock());
+  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();
@@ -78,6 +81,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     connections,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
+    cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
       await service?.drain();
       await worker?.stop();
@@ -92,6 +96,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
   const worker = await startWorker({ connections, native, core, logger });
   return {
     failed: worker.failed,
+    cachedWorkflows: () => worker.cachedWorkflows(),
     async stop() {
       await worker.stop();
       await core.mailboxes.flushAll();
@@ -101,7 +106,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 }
 
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { baseUrl, clock, config, counts, http, logger, mcpUrl, roles } = options;
+  const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies } = config;
   return startService({
@@ -118,5 +123,6 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
     clock,
     logger,
+    ...(decorateMeans === undefined ? {} : { decorateMeans }),
   });
 }

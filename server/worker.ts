@@ -23,6 +23,8 @@ export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
   stop(): Promise<void>;
   readonly failed: Promise<never>;
+  /** Workflows that are held in memory. */
+  cachedWorkflows(): number;
 }
 
 export interface WorkerOptions {
@@ -58,6 +60,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   failed.catch(() => undefined);
   return {
     failed,
+    cachedWorkflows: () => worker.getStatus().numCachedWorkflows,
     async stop() {
       if (worker.getState() === "RUNNING") worker.shutdown();
       await run;

@@ -25,6 +25,13 @@ export class MongoDeliveryWindows implements DeliveryWindows {
   async close(agentId: string): Promise<"committed" | "discarded"> {
     // What seals it goes first: should the rest have to be repeated, the sealed key can't be opened any more.
     await this.#keys.destroy(agentId);
+    const end = await this.#conclude(agentId);
+    // A create that was late may have made it anew meanwhile; from now on none of them can commit.
+    await this.#keys.destroy(agentId);
+    return end;
+  }
+
+  async #conclude(agentId: string): Promise<"committed" | "discarded"> {
     const at = this.#clock();
     for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
       const change = { $set: { state: "closed" as const, sealed: null, at } };

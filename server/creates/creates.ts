@@ -35,8 +35,17 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly prepare: (id: string, begunAt: Date) => Promise<M>;
   /** Writes the record, which commits the create. */
   readonly insert: (made: M, session: ClientSession) => Promise<unknown>;
-  /** Whether what was begun under the id has been given up meanwhile: nothing can be committed under it any more. */
-  readonly isDiscarded?: (id: string) => Promise<boolean>;
+  /** Where what goes before the record is given up after some time: how that is told, and done. */
+  readonly givenUp?: GivenUp;
+}
+
+interface GivenUp {
+  /** Whether what was begun then is to be given up, unless it was committed. */
+  readonly isDue: (begunAt: Date) => boolean;
+  /** Gives it up, unless it was committed: afterwards nothing can be committed under the id any more. */
+  readonly giveUp: (id: string) => Promise<"committed" | "discarded">;
+  /** Whether it was given up meanwhile. */
+  readonly isDiscarded: (id: string) => Promise<boolean>;
 }
 
 /** What was made, or else the record that an earlier call, or one at the same time, made. */
@@ -109,7 +118,9 @@ export class Creates {
       return within(CARRIED_OUT_MS, this.#orRetry(this.#make(create, slot)));
     }
     const until = performance.now() + EARLIER_CALL_MS;
-    for (;;) {
+    // Most creates are new: the reservation is written without a look whether there is one.
+    let held = isArchived(create) ? null : await this.#reserve(reservation);
+    while (held === null) {
       const earlier = await this.#dependencies.creates.findOne({ _id: reservation._id });
       if (earlier !== null) {
         const differs = earlier.payloadHash !== reservation.payloadHash;
@@ -118,13 +129,13 @@ export class Creates {
         if (record !== null) return ok({ replayed: true, record });
       }
       if (isArchived(create)) return archived();
-      const held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
-      if (held !== null) {
-        return within(CARRIED_OUT_MS, this.#told(held.reservationId, this.#carryOutHeld(create, held)));
-      }
+      held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
+      if (held !== null) break;
       if (performance.now() >= until) return refused(refusal("REQUEST_IN_PROGRESS"));
       await this.#nextLook(reservation._id);
     }
+    const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
+    return within(CARRIED_OUT_MS, work);
   }
 
   /** Lets those who wait in this process know of the work's end. */
@@ -148,14 +159,28 @@ export class Creates {
     create: Create<R, M>,
     held: Held,
   ): Promise<Result<Created<R, M>>> {
+    let result: Result<Created<R, M>> | null = null;
     try {
-      const made = await this.#make(create, held);
-      if (made !== "discarded") return made;
-      return await this.#orRetry(this.#make(create, await this.#begunAnew(held)));
+      const made = await this.#makeUnlessDue(create, held);
+      result =
+        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#begunAnew(held))) : made;
+      return result;
     } finally {
-      // Where the database is out of reach for this, whoever waits has it a little later.
-      await this.#release(held).catch(() => undefined);
+      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
+      if (result?.ok !== true) await this.#release(held);
     }
+  }
+
+  /** What a caller left half-way long ago is not finished, but begun anew: its window would be over with its first answer. */
+  async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    held: Held,
+  ): Promise<Result<Created<R, M>> | "discarded"> {
+    const { find, givenUp } = create;
+    if (givenUp === undefined || !givenUp.isDue(held.begunAt)) return this.#make(create, held);
+    if ((await givenUp.giveUp(held.id)) === "discarded") return "discarded";
+    const record = await find(held.id);
+    return record === null ? this.#make(create, held) : ok({ replayed: true, record });
   }
 
   async #orRetry<T>(making: Promise<Result<T> | "discarded">): Promise<Result<T>> {
@@ -193,7 +218,7 @@ export class Creates {
       case "there": {
         const record = await create.find(id);
         if (record !== null) return ok({ replayed: true, record });
-        if ((await create.isDiscarded?.(id)) === true) return "discarded";
+        if ((await create.givenUp?.isDiscarded(id)) === true) return "discarded";
         throw new Error(`a ${create.kind} could not be written beside another record`);
       }
     }
@@ -296,9 +321,12 @@ export class Creates {
     return held === null ? null : heldOf(held);
   }
 
+  /** Where the database is out of reach for this, whoever waits has it a little later. */
   async #release({ holder, reservationId }: Held): Promise<void> {
-    const now = this.#dependencies.clock();
-    await this.#dependencies.creates.updateOne({ _id: reservationId, holder }, { $set: { heldUntil: now } });
+    const $set = { heldUntil: this.#dependencies.clock() };
+    await this.#dependencies.creates
+      .updateOne({ _id: reservationId, holder }, { $set })
+      .catch(() => undefined);
   }
 
   /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */

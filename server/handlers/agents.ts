@@ -93,9 +93,11 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     async updateAgent({ body }, { target }) {
       if (target.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { appearance, description, name } = body;
+      let renamedAt = 0;
       if (name !== undefined) {
         const reply = await mailboxes.submit(target._id, { kind: "rename", name });
-        if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
+        if (reply.kind !== "renamed") return refused(refusal("AGENT_ARCHIVED"));
+        renamedAt = reply.revision;
         await mailboxes.flush(target._id);
       }
       const shown = given({ appearance, description });
@@ -106,7 +108,11 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
         const { matchedCount } = await collections.agents.updateOne(live, changed);
         if (matchedCount === 0) return refused(refusal("AGENT_ARCHIVED"));
       }
-      return ok({ body: { agent: agentView(await current(target._id)) } });
+      const agent = await current(target._id);
+      if (agent.revision < renamedAt) {
+        throw new ActorUnavailable("the agent's record does not follow its actor");
+      }
+      return ok({ body: { agent: agentView(agent) } });
     },
 
     ...agentKeyHandlers(dependencies),

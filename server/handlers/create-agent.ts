@@ -35,8 +35,21 @@ interface NewAgent {
  * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
-  const { actors, clock, collections, creates, hashApiKey, keyDeliveries, mailboxes, mcpUrl, wallets } =
-    dependencies;
+  const {
+    actors,
+    clock,
+    collections,
+    creates,
+    hashApiKey,
+    keyDeliveries,
+    mailboxes,
+    mcpUrl,
+    wallets,
+    windows,
+  } = dependencies;
+
+  const untilOf = (begunAt: Date): Date =>
+    new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
 
   /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
   async function newWallet(
@@ -64,7 +77,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     principal: ManagementPrincipal,
   ): Promise<NewAgent> {
     const apiKey = formatApiKey("agent", randomBytes);
-    const until = new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
+    const until = untilOf(begunAt);
     const key: AgentKeyRecord = {
       id: firstKeyId(id),
       hash: hashApiKey(apiKey),
@@ -82,11 +95,11 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       deliverableUntil: until.getTime(),
     };
     const machinesKey = principal.type === "session" ? null : (body.idempotencyKey ?? null);
+    // The actor runs before its key is good, and before there is anything that it has to destroy if all ends here.
+    const started = actors.startAgent(profileOf(draft), draft.policy, firstKey);
     const [wallet, sealed] = await Promise.all([
       newWallet(id, principal),
-      seal(id, until, apiKey, machinesKey),
-      // The actor runs before its key is good, so no key ever lacks an actor.
-      actors.startAgent(profileOf(draft), draft.policy, firstKey),
+      started.then(() => seal(id, until, apiKey, machinesKey)),
     ]);
     return { record: { ...draft, wallet }, apiKey, sealed };
   }
@@ -104,11 +117,12 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     idempotencyKey: string | undefined,
   ): Promise<CreateReply> {
     if (principal.type === "session" || idempotencyKey === undefined) return again(answer(agent, null));
-    if (isStillDeliverable(agent, clock())) {
+    const until = agent.keyDeliverableUntil ?? null;
+    if (until !== null && isDeliverable(until.getTime(), clock().getTime())) {
       if (agent.key?.id !== firstKeyId(agent._id) || agent.lifecycle === "archived") {
         return again(answer(agent, null));
       }
-      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey);
+      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey, until);
       if (apiKey !== null) return again(answer(agent, apiKey));
       return again({ ...answer(agent, null), keyDelivery: "expired" });
     }
@@ -137,10 +151,14 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await collections.agents.insertOne(record, { session });
         await collections.events.insertOne(createdEvent(record), { session });
       },
-      async isDiscarded(id) {
-        if (!(await keyDeliveries.isDiscarded(id))) return false;
-        await keyDeliveries.forget(id);
-        return true;
+      givenUp: {
+        isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
+        giveUp: (id) => windows.close(id),
+        async isDiscarded(id) {
+          if (!(await keyDeliveries.isDiscarded(id))) return false;
+          await keyDeliveries.forget(id);
+          return true;
+        },
       },
     });
     if (!created.ok) return created;

@@ -1,5 +1,5 @@
 import type { PaymentEffects } from "../../activities/effects.ts";
-import type { Rails } from "../../activities/ports.ts";
+import type { DeliveryWindows, Rails } from "../../activities/ports.ts";
 import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -30,6 +30,7 @@ export interface HandlerDependencies {
   readonly organizationKeys: OrganizationKeys;
   readonly creates: Creates;
   readonly keyDeliveries: KeyDeliveries;
+  readonly windows: DeliveryWindows;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
   readonly logos: Logos;

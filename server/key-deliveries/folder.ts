@@ -8,10 +8,20 @@ const FOLDER_SETTING = "key-delivery-folder";
 /**
  * Opens the folder of the keys that seal agents' first keys, and holds it against the one that the database's other servers
  * and workers use: with two of them, a key could not be delivered again by every server, and not be destroyed by every
- * worker. Throws `ConfigError`.
+ * worker. A service whose database is its own shares it with nobody, and takes the folder that it is given. Throws
+ * `ConfigError`.
  */
-export async function openDeliveryKeys(db: Db, folder: string, now: Date): Promise<DeliveryKeyFiles> {
+export async function openDeliveryKeys(
+  db: Db,
+  folder: string,
+  now: Date,
+  { isAlone }: { readonly isAlone: boolean },
+): Promise<DeliveryKeyFiles> {
   const keys = await filesIn(folder);
+  if (isAlone) {
+    await adoptDeliveryKeys(db, folder, now);
+    return keys;
+  }
   const setting = await readOrCreateSetting(db, FOLDER_SETTING, () => ({
     value: keys.folderId,
     createdAt: now,

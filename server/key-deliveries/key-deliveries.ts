@@ -2,6 +2,7 @@ import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import type { ClientSession, Collection } from "mongodb";
 import type { KeyDeliveryDocument } from "../../activities/documents.ts";
 import type { DeliveryKeys } from "../../activities/key-delivery/delivery-keys.ts";
+import { isDeliverable } from "../../src/domain/agent/access.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer, SealError } from "../secrets/sealer.ts";
 
@@ -44,15 +45,17 @@ export class KeyDeliveries {
     return found?.state === "discarded";
   }
 
-  /** The key once more; null when what it takes to open it is gone. That the window is open is the caller's to say. */
-  async open(agentId: string, idempotencyKey: string): Promise<string | null> {
-    const { deliveries, deliveryKeys } = this.#dependencies;
+  /** The key once more; null when what it takes to open it is gone, or the window is over once it is read. */
+  async open(agentId: string, idempotencyKey: string, until: Date): Promise<string | null> {
+    const { clock, deliveries, deliveryKeys } = this.#dependencies;
     const [delivery, deliveryKey] = await Promise.all([
       deliveries.findOne({ _id: agentId }),
       deliveryKeys.read(agentId),
     ]);
     const sealed = delivery?.sealed ?? null;
     if (sealed === null || deliveryKey === null) return null;
+    // Reading took its time, and somebody may have been told meanwhile that the key is delivered no more.
+    if (!isDeliverable(until.getTime(), clock().getTime())) return null;
     try {
       return new Sealer(this.#sealingKey(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);
     } catch (error) {

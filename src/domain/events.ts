@@ -1,4 +1,5 @@
 import type { Payment } from "./agent/payment.ts";
+import { utcDate } from "./agent/usage.ts";
 
 /** What the service tells of, and to whom it may be pushed (management-api.md section 6). */
 export const EVENT_TYPES = [
@@ -67,6 +68,8 @@ function asRequested(payment: Payment): Payment {
     ...payment,
     status: "pending",
     phase: "held",
+    // An approval on a later day has moved it there.
+    day: utcDate(payment.createdAt),
     denial: null,
     deniedAt: null,
     approval: approval === null ? null : { ...approval, ...undecided },

@@ -81,7 +81,8 @@ export type AgentReply =
   | { readonly kind: "lifecycle"; readonly lifecycle: AgentLifecycle; readonly changed: boolean }
   | { readonly kind: "archived" }
   | { readonly kind: "confirmed" }
-  | { readonly kind: "renamed" }
+  /** The agent's record of this revision, and any later one, has the name. */
+  | { readonly kind: "renamed"; readonly revision: number }
   /** Whether the key is the agent's active one: then it counts as used from now on. */
   | { readonly kind: "authenticated"; readonly accepted: boolean }
   /** The key that was minted or revoked. */

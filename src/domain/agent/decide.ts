@@ -180,8 +180,9 @@ function decideRead(state: AgentState, { transactionId }: Command<"read_payment"
 
 function decideRename(state: AgentState, { name }: Command<"rename">): Decided {
   if (state.lifecycle === "archived") return none({ kind: "archived" });
-  const reply: AgentReply = { kind: "renamed" };
-  return name === state.profile.name ? none(reply) : one({ type: "renamed", name }, reply);
+  const { profile, revision } = state;
+  if (name === profile.name) return none({ kind: "renamed", revision });
+  return one({ type: "renamed", name }, { kind: "renamed", revision: revision + 1 });
 }
 
 function decideDetached(state: AgentState): Decided {

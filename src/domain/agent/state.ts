@@ -107,11 +107,12 @@ export function initialAgentState(
 export interface AgentSummary {
   readonly name: string;
   readonly lifecycle: AgentLifecycle;
-  readonly archivedAt: number | null;
+  /** As `authenticatedAt` and `events`, not there in what was to be written before actors knew of them. */
+  readonly archivedAt?: number | null;
   readonly walletDetached: boolean;
   /** The active key's id; left out where the actor does not know, and the record does. */
   readonly keyId?: string | null;
-  readonly authenticatedAt: number | null;
+  readonly authenticatedAt?: number | null;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentCents: number;
@@ -119,7 +120,7 @@ export interface AgentSummary {
   readonly revision: number;
   readonly updatedAt: number;
   /** For the journal; told until the record of this revision is confirmed. */
-  readonly events: readonly LifecycleEvent[];
+  readonly events?: readonly LifecycleEvent[];
 }
 
 export const summarize = (state: AgentState): AgentSummary => ({
