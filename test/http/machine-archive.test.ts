@@ -117,8 +117,8 @@ describe("an organization's key archives an agent", () => {
       by = await orchestrator(world);
       // Several keys: the route has a cap per minute and key.
       const keys = [by, await orchestrator(world), await orchestrator(world), await orchestrator(world)];
-      const made = keys.map((key) => expiredAgents(world, key, AGENTS_OF_A_KEY, "unproven"));
-      unproven = interleaved(await Promise.all(made));
+      const making = keys.map((key) => expiredAgents(world, key, AGENTS_OF_A_KEY, "unproven"));
+      unproven = interleaved(await Promise.all(making));
     });
     afterEach(() => (aheadMs = 0));
     after(() => service.stop());

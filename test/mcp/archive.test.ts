@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { codeOf } from "../http/support/contract-api.ts";
 import {
@@ -25,7 +26,17 @@ import {
   times,
   type World,
 } from "../http/support/world.ts";
-import { callTool, mintKey, type StandingClock, startLimitedService } from "../limits/support.ts";
+import {
+  callTool,
+  expectLimited,
+  FREE,
+  limitedWorld,
+  message,
+  mintKey,
+  rpc,
+  type StandingClock,
+  startLimitedService,
+} from "../limits/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { McpCaller } from "./support.ts";
 
@@ -124,6 +135,17 @@ describe("archive_agent", () => {
     const bound = await McpCaller.connect(service.baseUrl, token);
     await bound.refused("archive_agent", "OUTSIDE_BINDING", { agentId: nextProven().id });
     await bound.close();
+  });
+
+  it("a request of the agent's key that was over its limit, and so never read, is a use of the key, too", async () => {
+    const own = await limitedWorld(service, FREE);
+    const key = await orchestrator(own);
+    const [agent] = await expiredAgents(own, key, 1);
+    if (agent === undefined) throw new Error("one was made");
+    const beyond = times(PLAN_LIMITS.free.mcp + 1, (id) => ({ ...message("ping"), id }));
+    expectLimited(await rpc(service, keyOf(agent), beyond));
+    const request = { token: key.token, id: agent.id };
+    await own.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", request);
   });
 
   it("an agent's key archives nothing, not even itself", async () => {
