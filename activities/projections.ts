@@ -57,10 +57,14 @@ function agentFields({ events: _events, keyId, ...summary }: WrittenSummary): Do
     ...fields,
     archivedAt: dateOrNull(archivedAt),
     authenticatedAt: dateOrNull(authenticatedAt),
-    updatedAt: new Date(updatedAt),
   };
   const literal = Object.entries(written).map(([name, value]) => [name, { $literal: value }] as const);
-  return { ...Object.fromEntries(literal), ...(keyId === undefined ? {} : keyFields(keyId)) };
+  return {
+    ...Object.fromEntries(literal),
+    // What people change of the record itself is no business of the actor's, and may be newer.
+    updatedAt: { $max: ["$updatedAt", { $literal: new Date(updatedAt) }] },
+    ...(keyId === undefined ? {} : keyFields(keyId)),
+  };
 }
 
 /** The key that the actor names: the record's own, or the one among the candidates that it has chosen. */

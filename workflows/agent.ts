@@ -49,6 +49,9 @@ const WALLET = "wallet";
  */
 const ANSWERS_FIRST = "answers-first";
 
+/** A wallet that can't be detached is tried at a slowing pace: the last one is 2^8 times the first. */
+const DETACH_SLOWED_MAX = 8;
+
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
@@ -85,10 +88,11 @@ class AgentActor {
   readonly #settings: AgentInput["settings"];
   /** See `ANSWERS_FIRST`; false in runs from before it. */
   readonly #answersFirst: boolean;
-  /** What is being swept in this run: transaction ids, "" for the agent's own record, and the wallet's limits. */
+  /** What is being swept in this run: transaction ids, "" for the agent's own record, and what has a name above. */
   readonly #sweeping = new Set<string>();
-  /** When the wallet of the archived agent was tried last. */
+  /** When, and how often in this run, the wallet of the archived agent was tried. */
   #detachTriedAt = 0;
+  #detachTries = 0;
   /** Whether the create was given up, and the agent with it. */
   isDiscarded = false;
 
@@ -205,7 +209,9 @@ class AgentActor {
   #walletDueAt(): number {
     const { archivedAt, walletDetached = false } = this.state;
     if (archivedAt === undefined || walletDetached || this.#sweeping.has(WALLET)) return Infinity;
-    return Math.max(archivedAt, this.#detachTriedAt) + this.#settings.sweepAfterSeconds * 1_000;
+    const pauseSeconds =
+      this.#settings.sweepAfterSeconds * 2 ** Math.min(this.#detachTries, DETACH_SLOWED_MAX);
+    return Math.max(archivedAt, this.#detachTriedAt) + pauseSeconds * 1_000;
   }
 
   /** When the next thing is due: one timer for the whole actor, whatever the load. */
@@ -272,6 +278,7 @@ class AgentActor {
 
   async #detachWallet(): Promise<void> {
     this.#detachTriedAt = Date.now();
+    this.#detachTries += 1;
     await detachWallet({ profile: this.state.profile });
     handle(this.state, { kind: "confirm_detached" }, Date.now());
   }

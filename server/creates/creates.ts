@@ -318,7 +318,10 @@ export class Creates {
       { $set: taken },
       { returnDocument: "after" },
     );
-    return held === null ? null : heldOf(held);
+    if (held === null) return null;
+    // What an earlier version of the service had begun is given up: its actor, if there is one, ends no window.
+    const isOld = (earlier.holder ?? null) === null;
+    return { ...heldOf(held), ...(isOld ? { begunAt: new Date(0) } : {}) };
   }
 
   /** Where the database is out of reach for this, whoever waits has it a little later. */

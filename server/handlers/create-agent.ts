@@ -110,6 +110,18 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return ok({ body: late ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey) });
   }
 
+  /**
+   * The proof is in the actor before the answer is on its way, and no server can deliver the key any more, whatever its
+   * clock says. False while the window is open by the actor's time.
+   */
+  async function isProvenUndelivered(agent: AgentDocument, lineageId: string): Promise<boolean> {
+    const reply = await mailboxes.submit(agent._id, { kind: "prove_non_delivery", lineageId });
+    if (reply.kind !== "non_delivery" || !reply.windowOver) return false;
+    // The actor's own timer has, or is about to. Agents from before there was a window have none to close.
+    if ((agent.keyDeliverableUntil ?? null) !== null) await windows.close(agent._id);
+    return true;
+  }
+
   /** A replay (management-api.md section 4.1, rules 2 to 4 and 8). */
   async function replayed(
     agent: AgentDocument,
@@ -126,10 +138,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       if (apiKey !== null) return again(answer(agent, apiKey));
       return again({ ...answer(agent, null), keyDelivery: "expired" });
     }
-    // The proof is in the actor before the answer is on its way.
-    const { lineageId } = principal;
-    const reply = await mailboxes.submit(agent._id, { kind: "prove_non_delivery", lineageId });
-    if (reply.kind === "non_delivery" && reply.windowOver) {
+    if (await isProvenUndelivered(agent, principal.lineageId)) {
       return again({ ...answer(agent, null), keyDelivery: "expired" });
     }
     return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));

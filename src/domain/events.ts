@@ -55,7 +55,8 @@ export function paymentEvents(payment: Payment): PaymentEvent[] {
   };
   if (approval !== null) fire("approval.requested", asRequested(payment));
   if (approval !== null && approval.resolvedBy !== null) fire("approval.completed");
-  if (status === "approved" || status === "reversed") fire("transaction.completed");
+  if (status === "approved" || status === "reversed")
+    fire("transaction.completed", { ...payment, status: "approved" });
   if (status === "denied" && !NOT_DENIED.includes(denial?.code ?? "")) fire("transaction.denied");
   return fired;
 }
