@@ -62,7 +62,7 @@ export class LifeAuditor {
   }
 
   /** Somebody writes the record down, with what it tells of. */
-  journal({ events = [] }: AgentSummary): void {
+  journal({ events }: AgentSummary): void {
     for (const event of events) {
       const text = JSON.stringify(event);
       assert.equal(this.#journal.get(event.id) ?? text, text, "an event was told as two things");
