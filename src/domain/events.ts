@@ -55,11 +55,14 @@ export function paymentEvents(payment: Payment): PaymentEvent[] {
   };
   if (approval !== null) fire("approval.requested", asRequested(payment));
   if (approval !== null && approval.resolvedBy !== null) fire("approval.completed");
-  if (status === "approved" || status === "reversed")
-    fire("transaction.completed", { ...payment, status: "approved" });
+  if (status === "approved" || status === "reversed") fire("transaction.completed", asSettled(payment));
   if (status === "denied" && !NOT_DENIED.includes(denial?.code ?? "")) fire("transaction.denied");
   return fired;
 }
+
+/** A payment as it was before it was given back. */
+const asSettled = (payment: Payment): Payment =>
+  payment.status === "reversed" ? { ...payment, status: "approved" } : payment;
 
 /** A held payment as it was before anybody decided. */
 function asRequested(payment: Payment): Payment {
