@@ -49,7 +49,7 @@ export const createAgent = define({
     "organization must send one, and creates as many a day as its daily limit allows. To it, and the keys that it is " +
     "rotated into, a replay delivers the agent's key again for about 30 minutes; after that `apiKey` and " +
     "`mcpConfigBlock` are null and `keyDelivery` is `expired`, which a slow first answer may be, too. A person gets the " +
-    "key once. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY and CREATE_RETRYABLE. " +
+    "key once. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx. " +
     "Specification 2.1, 3.1, 4.1.",
   tag: "Agents",
   access: manages("agents:write", "newAgent", { role: "admin" }),
