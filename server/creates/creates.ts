@@ -7,6 +7,7 @@ import type { Containers, Parent } from "../containers/containers.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { within } from "../../activities/within.ts";
 import { newUuid, payloadHash, shortHash } from "../ids.ts";
+import { dailyCreatesId } from "../organization-keys/documents.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { Transaction } from "../transactions.ts";
@@ -178,7 +179,10 @@ export class Creates {
   ): Promise<Result<Created<R, M>> | "discarded"> {
     const { find, givenUp } = create;
     if (givenUp === undefined || !givenUp.isDue(held.begunAt)) return this.#make(create, held);
-    if ((await givenUp.giveUp(held.id)) === "discarded") return "discarded";
+    if ((await givenUp.giveUp(held.id)) === "discarded") {
+      await this.#givePlaceBack(create.principal, held.id);
+      return "discarded";
+    }
     const record = await find(held.id);
     return record === null ? this.#make(create, held) : ok({ replayed: true, record });
   }
@@ -254,6 +258,13 @@ export class Creates {
   async #takePlace(principal: ManagementPrincipal, id: string): Promise<Result<Place | null>> {
     if (principal.type === "session") return ok(null);
     return this.#dependencies.dailyCreates.take(principal, id, this.#dependencies.clock());
+  }
+
+  /** The day's place of what was given up is free for what is begun in its stead. */
+  async #givePlaceBack(principal: ManagementPrincipal, createdId: string): Promise<void> {
+    if (principal.type === "session") return;
+    const dayId = dailyCreatesId(principal.lineageId, this.#dependencies.clock());
+    await this.#dependencies.dailyCreates.release({ dayId, createdId });
   }
 
   /** A create that came to nothing gives its place back; so does one that failed, and its replay takes another. */

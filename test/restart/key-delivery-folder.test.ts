@@ -25,6 +25,8 @@ describe("The folder of the key deliveries, which all servers and workers of a d
     another = await mkdtemp(join(tmpdir(), "key-delivery-"));
     service = await ServiceProcess.create({ env: { MASTER_KEY } });
     await service.start();
+    // From here on it listens to signals.
+    await service.child.printed(/Stop with Ctrl-C/, WITH_ENGINES_MS);
     expect((await service.child.end("SIGTERM")).code).to.equal(0);
   });
   after(async () => {
