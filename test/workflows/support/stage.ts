@@ -45,6 +45,8 @@ export interface Engine {
 export interface Theatre {
   /** Plays a scene to its end, then ends the workflows that it has left behind. */
   play(scene: string, options: StageOptions, plot: (stage: Stage) => Promise<void>): Promise<void>;
+  /** Lets something happen while no worker is there; the one that comes after it knows nothing of any workflow. */
+  withoutWorker(work: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,15 +60,23 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
     if (cast === null) throw new Error("an activity was called between two scenes");
     return cast;
   };
-  const worker = await Worker.create({
-    connection: native,
-    namespace: client.options.namespace,
-    taskQueue,
-    workflowBundle: await bundleWorkflows(createLogger({ level: "fatal", file: null })),
-    activities: delegatingTo(current),
-    ...(identity === undefined ? {} : { identity }),
-  });
-  const running = worker.run();
+  const workflowBundle = await bundleWorkflows(createLogger({ level: "fatal", file: null }));
+  const openWorker = async (): Promise<() => Promise<void>> => {
+    const worker = await Worker.create({
+      connection: native,
+      namespace: client.options.namespace,
+      taskQueue,
+      workflowBundle,
+      activities: delegatingTo(current),
+      ...(identity === undefined ? {} : { identity }),
+    });
+    const running = worker.run();
+    return async () => {
+      worker.shutdown();
+      await running;
+    };
+  };
+  let closeWorker = await openWorker();
   return {
     async play(scene, options, plot) {
       const { activities, stage, workflowIds } = setUp(engine, scene, options);
@@ -78,10 +88,15 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
         cast = null;
       }
     },
-    async close() {
-      worker.shutdown();
-      await running;
+    async withoutWorker(work) {
+      await closeWorker();
+      try {
+        await work();
+      } finally {
+        closeWorker = await openWorker();
+      }
     },
+    close: () => closeWorker(),
   };
 }
 
