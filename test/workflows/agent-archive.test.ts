@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { AgentSummary } from "../../src/domain/agent/state.ts";
 import { StagedAgent } from "./support/agent.ts";
 import { activitiesOf, eventsOf, eventsUntil } from "./support/history.ts";
 import { begin, detailsOf, FIRST_KEY, LINEAGE, machineArchive, replayOfCreate } from "./support/life.ts";
@@ -60,16 +61,30 @@ describe("workflow agent: archived", () => {
     );
   });
 
-  it("its record is written by the actor where no server has, with the event of the archive", () =>
-    play(async (stage) => {
-      const { agent } = await begin(stage);
-      await agent.submit(byPerson);
-      await stage.skip(MINUTE_MS);
-      await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("writeAgentSummary"));
-      const summary = stage.projections.summaries.get(agent.profile.agentId);
-      expect(summary).to.include({ lifecycle: "archived", keyId: null });
-      expect(summary?.events.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
-    }));
+  it("its record is written by the actor where no server has, and the archive is told until that was done", () => {
+    const written: AgentSummary[] = [];
+    return play(
+      async (stage) => {
+        const { agent } = await begin(stage);
+        await agent.submit(byPerson);
+        await stage.skip(MINUTE_MS);
+        await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("writeAgentSummary"));
+        expect(written[0]).to.include({ lifecycle: "archived", keyId: null });
+        expect(written[0]?.events.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
+        const told = written.flatMap(({ events }) => events.map(({ id }) => id));
+        expect(new Set(told).size).to.equal(1);
+        expect((await agent.state()).outbox).to.deep.equal([]);
+      },
+      {
+        activities: {
+          writeAgentSummary({ summary }) {
+            written.push(summary);
+            return Promise.resolve();
+          },
+        },
+      },
+    );
+  });
 });
 
 describe("workflow agent: what operators read of its life", () => {

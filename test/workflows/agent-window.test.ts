@@ -133,26 +133,31 @@ describe("workflow agent: the window of its first key", () => {
 
   it("a worker that is down across the end of the window: what is sealed is erased when one is back, and no proof is earlier than that", () => {
     const { closed, options } = committed();
-    return play(async (stage) => {
-      const { agent, until } = await begin(stage);
-      // Time is not skipped while a task waits for a worker, so what is left of the window is waited for.
-      await stage.skipTo(until - 3 * SECOND_MS);
-      let backAt = 0;
-      await stage.withoutWorker(async () => {
-        await eventsUntil(agent.handle, (events) => events.some((event) => event.timerFiredEventAttributes));
-        expect(closed).to.deep.equal([]);
-        backAt = await stage.now();
-      });
-      const [askedAt] = await closings(agent, 1);
-      expect(backAt).to.be.at.least(until);
-      expect(askedAt).to.be.at.least(backAt);
-      expect(closed).to.deep.equal([agent.profile.agentId]);
-      expect(await bundledOf(agent)).to.include({ erased: true, provenAt: null });
-      expect(await agent.submit(replayOfCreate, machineArchive)).to.deep.equal([
-        proven,
-        { kind: "archive", changed: true },
-      ]);
-    }, options);
+    return play(
+      async (stage) => {
+        const { agent, until } = await begin(stage);
+        // Time is not skipped while a task waits for a worker, so what is left of the window is waited for.
+        await stage.skipTo(until - 3 * SECOND_MS);
+        let backAt = 0;
+        await stage.withoutWorker(async () => {
+          await eventsUntil(agent.handle, (events) =>
+            events.some((event) => event.timerFiredEventAttributes),
+          );
+          expect(closed).to.deep.equal([]);
+          backAt = await stage.now();
+        });
+        const [askedAt] = await closings(agent, 1);
+        expect(backAt).to.be.at.least(until);
+        expect(askedAt).to.be.at.least(backAt);
+        expect(closed).to.deep.equal([agent.profile.agentId]);
+        expect(await bundledOf(agent)).to.include({ erased: true, provenAt: null });
+        expect(await agent.submit(replayOfCreate, machineArchive)).to.deep.equal([
+          proven,
+          { kind: "archive", changed: true },
+        ]);
+      },
+      { ...options, isForgetful: true },
+    );
   });
 
   it("runs that follow one another in the window keep its timer, and later ones its proof", () => {

@@ -32,6 +32,11 @@ export interface StageOptions {
   readonly rail?: RailScript;
   /** Replaces activities by a test's own. */
   readonly activities?: Partial<Activities>;
+  /**
+   * The worker keeps no workflow between two tasks. On the time-skipping server a task that was meant for a worker that is
+   * gone comes to no other, unless it was meant for any.
+   */
+  readonly isForgetful?: boolean;
 }
 
 export interface Engine {
@@ -40,6 +45,8 @@ export interface Engine {
   readonly taskQueue: string;
   /** Under which the worker signs what it writes into histories. */
   readonly identity?: string;
+  /** See `StageOptions`. */
+  readonly isForgetful?: boolean;
 }
 
 export interface Theatre {
@@ -54,7 +61,7 @@ export const agentIdOf = (scene: string): string => `agent-${scene}`;
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {
-  const { client, identity, native, taskQueue } = engine;
+  const { client, identity, isForgetful = false, native, taskQueue } = engine;
   let cast: Activities | null = null;
   const current = (): Activities => {
     if (cast === null) throw new Error("an activity was called between two scenes");
@@ -69,6 +76,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       workflowBundle,
       activities: delegatingTo(current),
       ...(identity === undefined ? {} : { identity }),
+      ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
     });
     const running = worker.run();
     return async () => {

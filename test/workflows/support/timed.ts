@@ -24,10 +24,11 @@ export async function play(
   plot: (stage: TimedStage) => Promise<void>,
   options: StageOptions = {},
 ): Promise<void> {
+  const { isForgetful = false } = options;
   const environment = await startEnvironment();
   try {
     const { client, nativeConnection: native } = environment;
-    const theatre = await openTheatre({ client, native, taskQueue: "theatre" });
+    const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful });
     try {
       const now = () => environment.currentTimeMs();
       const time = {
