@@ -1,8 +1,17 @@
 import { expect } from "chai";
 import type { Activities } from "../../activities/types.ts";
-import { FIRST_KEY, LINEAGE, WINDOW_MS } from "./support/life.ts";
-import { begin, bundledOf, detailsOf, machineArchive, replayOfCreate, rollOver } from "./support/life.ts";
-import { StagedAgent } from "./support/agent.ts";
+import {
+  begin,
+  bundledOf,
+  detailsOf,
+  FIRST_KEY,
+  LINEAGE,
+  machineArchive,
+  replayOfCreate,
+  rollOver,
+  WINDOW_MS,
+} from "./support/life.ts";
+import type { StagedAgent } from "./support/agent.ts";
 import {
   activitiesOf,
   eventsOf,
@@ -38,10 +47,11 @@ function closing(end: (call: number) => ReturnType<Activities["closeDeliveryWind
 
 const committed = () => closing(() => Promise.resolve("committed"));
 
+const isAsked = ({ activityTaskScheduledEventAttributes: asked }: HistoryEvent): boolean =>
+  asked?.activityType?.name === CLOSE;
+
 /** Waits until the actor has taken in so many ends of windows; the times at which they were asked for. */
 async function closings(agent: StagedAgent, count: number): Promise<readonly number[]> {
-  const isAsked = ({ activityTaskScheduledEventAttributes: asked }: HistoryEvent): boolean =>
-    asked?.activityType?.name === CLOSE;
   const isTaken = (events: readonly HistoryEvent[]): boolean => {
     const asked = new Set(events.filter(isAsked).map(({ eventId }) => String(eventId)));
     const done = events.filter(({ activityTaskCompletedEventAttributes: completed }) =>

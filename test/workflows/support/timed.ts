@@ -34,10 +34,10 @@ export async function play(
       const time = {
         now,
         skip: (ms: number) => environment.sleep(ms),
+        withoutWorker: (work: () => Promise<void>) => theatre.withoutWorker(work),
         skipTo: async (at: number) => environment.sleep(Math.max(0, at - (await now()))),
       };
-      const { withoutWorker } = theatre;
-      await theatre.play("scene", options, (stage) => plot({ ...stage, ...time, withoutWorker }));
+      await theatre.play("scene", options, (stage) => plot({ ...stage, ...time }));
     } finally {
       await theatre.close();
     }
