@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import type { AgentSummary } from "../../src/domain/agent/state.ts";
+import type { WrittenSummary } from "../../src/domain/agent/state.ts";
 import { StagedAgent } from "./support/agent.ts";
 import { activitiesOf, eventsOf, eventsUntil } from "./support/history.ts";
 import { begin, detailsOf, FIRST_KEY, LINEAGE, machineArchive, replayOfCreate } from "./support/life.ts";
@@ -62,7 +62,7 @@ describe("workflow agent: archived", () => {
   });
 
   it("its record is written by the actor where no server has, and the archive is told until that was done", () => {
-    const written: AgentSummary[] = [];
+    const written: WrittenSummary[] = [];
     return play(
       async (stage) => {
         const { agent } = await begin(stage);
@@ -70,8 +70,8 @@ describe("workflow agent: archived", () => {
         await stage.skip(MINUTE_MS);
         await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("writeAgentSummary"));
         expect(written[0]).to.include({ lifecycle: "archived", keyId: null });
-        expect(written[0]?.events.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
-        const told = written.flatMap(({ events }) => events.map(({ id }) => id));
+        expect(written[0]?.events?.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
+        const told = written.flatMap(({ events = [] }) => events.map(({ id }) => id));
         expect(new Set(told).size).to.equal(1);
         expect((await agent.state()).outbox).to.deep.equal([]);
       },
