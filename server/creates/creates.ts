@@ -85,6 +85,9 @@ const LOOK_SELDOM_MS = 500;
 /** Less than that: who waits for a call whose process has died takes its create over. */
 const HELD_MS = 8_000;
 
+/** Servers' clocks differ by no more, or one of them is wrong. */
+const CLOCKS_DIFFER_MS = 60_000;
+
 /** How long a create itself may take; what takes longer goes on, and a replay finds it. */
 const CARRIED_OUT_MS = 3_400;
 
@@ -133,7 +136,7 @@ export class Creates {
       held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
       if (held !== null) break;
       if (performance.now() >= until) return refused(refusal("REQUEST_IN_PROGRESS"));
-      await this.#nextLook(reservation._id);
+      await this.#nextLook(reservation._id, until - performance.now());
     }
     const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
     return within(CARRIED_OUT_MS, work);
@@ -150,9 +153,11 @@ export class Creates {
     }
   }
 
-  async #nextLook(reservationId: string): Promise<void> {
+  /** The last look is at the end of the wait, so that its answer comes before the pipeline's. */
+  async #nextLook(reservationId: string, leftMs: number): Promise<void> {
     const ended = this.#underWay.get(reservationId);
-    await (ended === undefined ? sleep(LOOK_AGAIN_MS) : Promise.race([ended, sleep(LOOK_SELDOM_MS)]));
+    const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
+    await (ended === undefined ? pause(LOOK_AGAIN_MS) : Promise.race([ended, pause(LOOK_SELDOM_MS)]));
   }
 
   /** Carries a create out to its end, also when nobody waits for it any more. */
@@ -321,8 +326,7 @@ export class Creates {
   async #hold(earlier: CreateDocument): Promise<Held | null> {
     const now = this.#dependencies.clock();
     const { _id, heldUntil } = earlier;
-    // Reservations from before they were held have no such field.
-    if ((heldUntil ?? null) !== null && heldUntil > now) return null;
+    if (isHeldStill(heldUntil, now)) return null;
     const taken = { holder: newUuid(), heldUntil: new Date(now.getTime() + HELD_MS) };
     const held = await this.#dependencies.creates.findOneAndUpdate(
       { _id, holder: earlier.holder ?? null },
@@ -360,6 +364,15 @@ const heldOf = ({ _id, createdAt, createdId, holder }: CreateDocument): Held => 
   id: createdId,
   begunAt: createdAt,
 });
+
+/**
+ * Whether somebody holds it still. What would be held for much longer than anything is was taken by a clock that ran ahead,
+ * or this one was set back. Reservations from before they were held have no such field.
+ */
+function isHeldStill(heldUntil: Date | undefined, now: Date): boolean {
+  const leftMs = (heldUntil?.getTime() ?? 0) - now.getTime();
+  return leftMs > 0 && leftMs <= HELD_MS + CLOCKS_DIFFER_MS;
+}
 
 const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>
   parent !== null && parent.archivedAt !== null;
