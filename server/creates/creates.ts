@@ -59,6 +59,8 @@ type Committed = "committed" | "there" | "archived" | "place_lost";
 interface Slot {
   readonly id: string;
   readonly begunAt: Date;
+  /** Whether the call has been answered without its end, and no replay will ever find what it makes. */
+  readonly isAbandoned?: () => boolean;
 }
 
 /** A create that this call carries out, and nobody else meanwhile. */
@@ -118,7 +120,9 @@ export class Creates {
     const reservation = this.#reservationOf(create);
     if (reservation === null) {
       if (isArchived(create)) return archived();
-      const slot = { id: newUuid(), begunAt: this.#dependencies.clock() };
+      const until = performance.now() + CARRIED_OUT_MS;
+      const isAbandoned = () => performance.now() >= until;
+      const slot = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
       return within(CARRIED_OUT_MS, this.#orRetry(this.#make(create, slot)));
     }
     const until = performance.now() + EARLIER_CALL_MS;
@@ -212,10 +216,11 @@ export class Creates {
 
   async #carryOut<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
-    { begunAt, id }: Slot,
+    { begunAt, id, isAbandoned }: Slot,
     place: Place | null,
   ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
     const made = await create.prepare(id, begunAt);
+    if (isAbandoned?.() === true) return retryable();
     const outcome = await this.#commit(create, made, place);
     switch (outcome) {
       case "committed":
