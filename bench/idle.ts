@@ -42,7 +42,7 @@ export interface Payments {
 
 /** With what goes before and comes after it stays at some 3 minutes. */
 const MAKING_MS = 90_000;
-const CALM_MS = 80_000;
+const CALM_MS = 240_000;
 const CALM_CPU_SHARE = 0.1;
 const LOOK_MS = 1_000;
 const ANSWER_MS = 10_000;

@@ -53,7 +53,7 @@ interface GivenUp {
 export type Created<R, M> =
   { readonly replayed: false; readonly made: M } | { readonly replayed: true; readonly record: R };
 
-type Committed = "committed" | "there" | "archived" | "place_lost";
+type Committed = "committed" | "there" | "archived" | "abandoned" | "place_lost";
 
 /** The id that a create is carried out under, and since when. */
 interface Slot {
@@ -220,13 +220,14 @@ export class Creates {
     place: Place | null,
   ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
     const made = await create.prepare(id, begunAt);
-    if (isAbandoned?.() === true) return retryable();
-    const outcome = await this.#commit(create, made, place);
+    const outcome = await this.#commit(create, made, place, isAbandoned);
     switch (outcome) {
       case "committed":
         return ok({ replayed: false, made });
       case "archived":
         return archived();
+      case "abandoned":
+        return retryable();
       case "place_lost":
         return outcome;
       case "there": {
@@ -242,6 +243,7 @@ export class Creates {
     { insert, parent }: Create<R, M>,
     made: M,
     place: Place | null,
+    isAbandoned: Slot["isAbandoned"],
   ): Promise<Committed> {
     const { containers, dailyCreates, transaction, turns } = this.#dependencies;
     const commit = (): Promise<Committed> =>
@@ -253,7 +255,7 @@ export class Creates {
         if (place !== null && !(await dailyCreates.confirm(place, session))) return undone("place_lost");
         if (parent !== null && !(await containers.enter(parent, session))) return undone("archived");
         await insert(made, session);
-        return "committed";
+        return isAbandoned?.() === true ? undone("abandoned") : "committed";
       });
     try {
       // What it shares with others that commit: the day's places, the container, or nothing.

@@ -177,6 +177,26 @@ describe("replays of an agent's create", () => {
     expect(replayed.apiKey).to.be.a("string");
   });
 
+  it("a person's without an idempotency key that was answered 503 makes nothing afterwards: nobody would have its key", async () => {
+    const own = await newWorld();
+    const { idempotencyKey: _none, ...body } = createBody(own, { name: "Nobody's" });
+    const held = await holdCommits(own);
+    try {
+      const { ms, value } = await timed(own.api.call("createAgent", { token: own.token, body }));
+      expect(outcome(value)).to.equal("SERVICE_UNAVAILABLE");
+      expect(ms).to.be.below(SLOW_ANSWER_MS);
+    } finally {
+      await held.release();
+    }
+    // What comes after it in the same team has waited for its end.
+    const { agent } = await own.api.ok("createAgent", 201, {
+      token: own.token,
+      body: { ...body, name: "Next" },
+    });
+    const agents = await own.service.db.collection("agents").find().toArray();
+    expect(agents.map(({ _id }) => String(_id))).to.deep.equal([agent.id]);
+  });
+
   it("an organization that was not ready: ORG_NOT_READY makes nothing, and the replay creates", async () => {
     const own = await newWorld();
     const body = createBody(own);
