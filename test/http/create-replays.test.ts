@@ -193,7 +193,8 @@ describe("replays of an agent's create", () => {
       token: own.token,
       body: { ...body, name: "Next" },
     });
-    const agents = await own.service.db.collection("agents").find().toArray();
+    const { organizationId } = own.organization;
+    const agents = await own.service.db.collection("agents").find({ organizationId }).toArray();
     expect(agents.map(({ _id }) => String(_id))).to.deep.equal([agent.id]);
   });
 

@@ -22,18 +22,12 @@ const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
 /**
  * What runs in a process of its own, a line each, by the beginnings of their paths; what is in none of them runs in the
- * first. The second line mostly waits: for chains that are slow or silent, for windows and for other calls to end.
+ * first. There stays together whatever uses the run's chain: some tests have its mining in their own hands, and a service
+ * that starts meanwhile would wait for its contracts, and then empty the chain's pool of everybody's transactions.
  */
 const SHARDS: readonly (readonly string[])[] = [
   ["engines", "restart", "chaos"],
-  [
-    "chain",
-    "http/wallet-",
-    "http/machine-archive-chain",
-    "http/create-replays",
-    "http/key-delivery",
-    "http/life",
-  ],
+  ["auth/", "domain", "workflows", "replay"],
 ];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
