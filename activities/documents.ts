@@ -1,3 +1,4 @@
+import type { EventType } from "../src/domain/events.ts";
 import type { Document } from "mongodb";
 import type {
   ApprovalResolution,
@@ -106,6 +107,15 @@ export interface AgentDocument extends Document {
   /** Null where no wallet rail was set up, or the organization had named no owner, when the agent was created. */
   wallet: WalletRecord | null;
   key: AgentKeyRecord | null;
+  /** Keys that are being minted: the actor names the one that becomes `key`, by its id. */
+  candidateKeys?: AgentKeyRecord[];
+  /** Until then the replay of a machine's create delivers the first key again; null: a person created the agent. */
+  keyDeliverableUntil?: Date | null;
+  /** When a key of the agent was used first; null, or not there: never, as far as is known here. */
+  authenticatedAt?: Date | null;
+  appearance?: { color: string; icon: string } | null;
+  /** Whether the service has given up its right to spend from the archived agent's wallet. */
+  walletDetached?: boolean;
   createdBy: { type: "user" | "organization_key"; id: string };
   /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
   createdByLineage: string | null;
@@ -114,6 +124,33 @@ export interface AgentDocument extends Document {
   archivedAt: Date | null;
   /** The actor's revision that `lifecycle`, policy and totals were written from. */
   revision: number;
+}
+
+/**
+ * What became of the create of an agent, and the first key's sealed form while it may be delivered again. Its id is the
+ * agent's: written with the agent's record in one transaction, or in its place when the create is given up, so never both.
+ */
+export interface KeyDeliveryDocument extends Document {
+  _id: string;
+  /** `open` until the window is over, then `closed`; `discarded`: the create was never committed, and can't be any more. */
+  state: "open" | "closed" | "discarded";
+  /** Null where nothing is to be delivered again. */
+  sealed: string | null;
+  at: Date;
+}
+
+/** What has happened, once for each event (management-api.md section 6). Deliveries are made from it. */
+export interface EventDocument extends Document {
+  _id: string;
+  type: EventType;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  agentId: string;
+  agentName: string;
+  createdAt: Date;
+  /** Records as they were when it happened, under their nouns; nothing secret, nor a hash of it. */
+  data: { agent?: Document; transaction?: Document; approval?: Document };
 }
 
 export interface ContainerDocument extends Document {
@@ -135,6 +172,8 @@ export type TeamDocument = ContainerDocument & { projectId: string };
 export const COLLECTIONS = {
   agents: "agents",
   creates: "creates",
+  keyDeliveries: "key_deliveries",
+  events: "events",
   transactions: "transactions",
   approvals: "approvals",
   projects: "projects",

@@ -4,13 +4,15 @@ import { settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { createPaymentEffects, type EffectDependencies } from "./effects.ts";
 import { provisionOrganization } from "./organizations.ts";
-import type { AgentGateway, LimitMirror } from "./ports.ts";
+import type { AgentGateway, DeliveryWindows, LimitMirror } from "./ports.ts";
+import { detachEverywhere } from "./rails/detach.ts";
 import type { Activities } from "./types.ts";
 
 export interface ActivityDependencies extends EffectDependencies {
   readonly agents: AgentGateway;
   readonly db: Db;
   readonly limits: LimitMirror;
+  readonly windows: DeliveryWindows;
 }
 
 /**
@@ -21,7 +23,7 @@ const SETTLE_MS = 8_000;
 
 /** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
-  const { agents, clock, db, limits, projections, rails } = dependencies;
+  const { agents, clock, db, limits, projections, rails, windows } = dependencies;
   const effects = createPaymentEffects(dependencies);
 
   async function confirm(
@@ -66,6 +68,13 @@ export function createActivities(dependencies: ActivityDependencies): Activities
     },
 
     mirrorLimits: ({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion),
+
+    closeDeliveryWindow: ({ agentId }) => windows.close(agentId),
+
+    async detachWallet({ profile }) {
+      const end = await detachEverywhere(rails, profile);
+      if (end === "pending") throw new Error("the wallet is not detached yet");
+    },
 
     provisionOrganization: (input) => provisionOrganization(db, input, clock()),
   };

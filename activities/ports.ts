@@ -1,7 +1,7 @@
 import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 
 /** What a rail is like (decisions.md section 6). */
 export interface RailCapabilities {
@@ -48,7 +48,7 @@ export type Rails = Readonly<Record<Rail, RailPort>>;
 /** Queryable records of what the actors decided. Writing the same revision twice, or an older one, does nothing. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
-  writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void>;
+  writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void>;
 }
 
 /** Starts and tells the workflows that wait with a payment. Each call may be repeated. */
@@ -61,6 +61,15 @@ export interface PaymentWorkflows {
 /** Keeps the limits of agents' wallets on the chain as their policies are. May be repeated. */
 export interface LimitMirror {
   mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void>;
+}
+
+/** The windows in which the first keys of machines' agents are delivered again. May be repeated. */
+export interface DeliveryWindows {
+  /**
+   * Ends an agent's window: its sealed key is erased for good. A create that was not committed by then is given up, and
+   * never will be.
+   */
+  close(agentId: string): Promise<"committed" | "discarded">;
 }
 
 /** The way to an agent's actor. */

@@ -1,10 +1,12 @@
 import type { AnyBulkWriteOperation, Collection, Db, Document, Filter } from "mongodb";
 import type { Payment } from "../src/domain/agent/payment.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
-import type { Projections } from "./ports.ts";
+import { ensureJournalIndexes, EventJournal } from "./journal.ts";
+import type { Clock, Projections } from "./ports.ts";
+import { approvalDocument, transactionDocument } from "./records.ts";
 
 /**
  * A payment's idempotency key stands on another transaction already. The actor should never have accepted it, so it
@@ -14,84 +16,17 @@ export class DuplicateIdempotencyKey extends Error {
   override readonly name = "DuplicateIdempotencyKey";
 }
 
-/** The transaction's record as the payment stands. */
-export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
-  const { request, denial, approval } = payment;
-  return {
-    _id: request.transactionId,
-    organizationId: profile.organizationId,
-    projectId: profile.projectId,
-    teamId: profile.teamId,
-    agentId: profile.agentId,
-    agentName: profile.name,
-    keyHash: request.keyHash,
-    payloadHash: request.payloadHash,
-    sequence: payment.sequence,
-    createdAt: new Date(payment.createdAt),
-    merchant: request.recipient,
-    merchantCategory: request.merchantCategory,
-    amountCents: request.amountCents,
-    currency: request.currency,
-    rail: request.rail,
-    status: payment.status,
-    purpose: request.purpose,
-    denialReason: denial?.reason ?? null,
-    denialCode: denial?.code ?? null,
-    denialDetails: denialDetails(payment),
-    deniedAt: dateOrNull(payment.deniedAt),
-    feedback: approval?.feedback ?? null,
-    onChainTxHash: payment.onChainTxHash,
-    chainCaip2: payment.chainCaip2,
-    approvalId: approval?.id ?? null,
-    revision: payment.revision,
-  };
-}
-
-/** The approval's record; null for a payment that was never held. */
-export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
-  const { request, approval } = payment;
-  if (approval === null) return null;
-  return {
-    _id: approval.id,
-    transactionId: request.transactionId,
-    organizationId: profile.organizationId,
-    projectId: profile.projectId,
-    teamId: profile.teamId,
-    agentId: profile.agentId,
-    agentName: profile.name,
-    amountCents: request.amountCents,
-    currency: request.currency,
-    rail: request.rail,
-    recipient: request.recipient,
-    purpose: request.purpose,
-    budgetContext: approval.budgetContext,
-    flaggedByRuleTypes: [...approval.flaggedByRuleTypes],
-    createdAt: new Date(payment.createdAt),
-    expiresAt: new Date(approval.expiresAt),
-    state: approval.resolution === null ? "pending" : "completed",
-    resolution: approval.resolution,
-    resolvedAt: dateOrNull(approval.resolvedAt),
-    resolvedBy: approval.resolvedBy,
-    feedback: approval.feedback,
-    revision: payment.revision,
-  };
-}
-
-function denialDetails(payment: Payment): TransactionDocument["denialDetails"] {
-  const details = payment.denial?.details ?? null;
-  if (details === null) return null;
-  return { limit: details.limit, remaining: details.remaining, resetsAt: dateOrNull(details.resetsAt) };
-}
-
-const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
-
 /** Projections in MongoDB, acknowledged by the journal of a majority. */
 export class MongoProjections implements Projections {
   readonly #transactions: RevisedRecords<TransactionDocument>;
   readonly #approvals: RevisedRecords<ApprovalDocument>;
   readonly #agentWrites: BulkWriter<AgentDocument>;
+  readonly #journal: EventJournal;
+  readonly #clock: Clock;
 
-  constructor(db: Db) {
+  constructor(db: Db, clock: Clock) {
+    this.#clock = clock;
+    this.#journal = new EventJournal(db);
     this.#transactions = new RevisedRecords(db.collection<TransactionDocument>(COLLECTIONS.transactions));
     this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
@@ -102,17 +37,48 @@ export class MongoProjections implements Projections {
     await Promise.all([
       this.#transactions.write(transactionDocument(profile, payment)),
       approval === null ? undefined : this.#approvals.write(approval),
+      this.#journal.tellPayment(profile, payment, this.#clock()),
     ]);
   }
 
-  async writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void> {
-    const { updatedAt, ...fields } = summary;
-    const update = { $set: { ...fields, updatedAt: new Date(updatedAt) } };
-    await this.#agentWrites.write({
-      updateOne: { filter: { _id: agentId, revision: { $lt: summary.revision } }, update },
-    });
+  async writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void> {
+    const filter = { _id: agentId, revision: { $lt: summary.revision } };
+    await Promise.all([
+      this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
+      this.#journal.tellLifecycle(agentId, summary.events ?? []),
+    ]);
   }
 }
+
+/** A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. */
+function agentFields({ events: _events, keyId, ...summary }: WrittenSummary): Document {
+  const { archivedAt, authenticatedAt, updatedAt, ...fields } = summary;
+  const written = {
+    ...fields,
+    archivedAt: dateOrNull(archivedAt),
+    authenticatedAt: dateOrNull(authenticatedAt),
+  };
+  const literal = Object.entries(written).map(([name, value]) => [name, { $literal: value }] as const);
+  return {
+    ...Object.fromEntries(literal),
+    // What people change of the record itself is no business of the actor's, and may be newer.
+    updatedAt: { $max: ["$updatedAt", { $literal: new Date(updatedAt) }] },
+    ...(keyId === undefined ? {} : keyFields(keyId)),
+  };
+}
+
+/** The key that the actor names: the record's own, or the one among the candidates that it has chosen. */
+function keyFields(keyId: string | null): Document {
+  const candidates = { $ifNull: ["$candidateKeys", []] };
+  const those = (cond: Document) => ({ $filter: { input: candidates, cond } });
+  const others = those({ $ne: ["$$this.id", keyId] });
+  if (keyId === null) return { key: { $literal: null }, candidateKeys: candidates };
+  const chosen = { $ifNull: [{ $first: those({ $eq: ["$$this.id", keyId] }) }, null] };
+  return { key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] }, candidateKeys: others };
+}
+
+const dateOrNull = (at: number | null | undefined): Date | null =>
+  typeof at === "number" ? new Date(at) : null;
 
 interface Revised extends Document {
   _id: string;
@@ -165,6 +131,7 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
 export async function ensureProjectionIndexes(db: Db): Promise<void> {
   const newestFirst = { createdAt: -1, _id: -1 } as const;
   await Promise.all([
+    ensureJournalIndexes(db),
     db.collection(COLLECTIONS.transactions).createIndexes([
       { key: { agentId: 1, keyHash: 1 }, unique: true },
       { key: { organizationId: 1, ...newestFirst } },

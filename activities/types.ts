@@ -1,6 +1,6 @@
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
@@ -9,7 +9,7 @@ export interface Activities {
   /** Carries out what a payment still asks for; the agent's actor itself records the result. */
   carryOutPayment(input: { profile: AgentProfile; payment: Payment }): Promise<CarriedOut>;
   /** Writes the agent's record as its actor has it. */
-  writeAgentSummary(input: { agentId: string; summary: AgentSummary }): Promise<void>;
+  writeAgentSummary(input: { agentId: string; summary: WrittenSummary }): Promise<void>;
   /** Asks the agent's actor to expire a payment on hold; answers the payment as it is then, null if long over. */
   expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<Payment | null>;
   /** Calls the rail for an approved payment, writes it down and tells the agent's actor. */
@@ -18,6 +18,10 @@ export interface Activities {
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /** Has the agent's policy mirrored into the limit of its wallet on the chain; nothing where it has none. */
   mirrorLimits(input: { agentId: string; policy: BudgetPolicy; policyVersion: number }): Promise<void>;
+  /** Ends the window in which the agent's first key is delivered again, and gives up a create that has no record by now. */
+  closeDeliveryWindow(input: { agentId: string }): Promise<"committed" | "discarded">;
+  /** Gives up the right to spend from an archived agent's wallet. Fails until that is so. */
+  detachWallet(input: { profile: AgentProfile }): Promise<void>;
   /** Creates the organization's default project and team, and marks it ready. */
   provisionOrganization(input: OrganizationInput): Promise<void>;
 }

@@ -11,6 +11,8 @@ export const SYSTEMS = [
   "session-read",
   "transfers",
   "wallet",
+  "bare-start",
+  "creates",
 ] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
@@ -23,6 +25,8 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "session-read": "read by a session",
   transfers: "bare transfers",
   wallet: "wallet payments",
+  "bare-start": "bare starts",
+  creates: "agent creates",
 };
 
 export const CASES = [
@@ -35,6 +39,8 @@ export const CASES = [
   "wallet-1",
   "wallet-16",
   "wallet-spread",
+  "create-1",
+  "create-16",
 ] as const;
 export type CaseName = (typeof CASES)[number];
 
@@ -53,6 +59,7 @@ const PAYING: readonly SystemName[] = ["bare", "payments", "plain"];
 const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"];
 
 const ON_CHAIN: readonly SystemName[] = ["transfers", "wallet"];
+const CREATING: readonly SystemName[] = ["bare-start", "creates"];
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
@@ -128,6 +135,22 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "on chain, 16 in flight, 50 wallets",
     connections: 16,
     systems: ON_CHAIN,
+    agents: "spread",
+    lengths: 1,
+  },
+  "create-1": {
+    name: "create-1",
+    title: "creates, 1 in flight",
+    connections: 1,
+    systems: CREATING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "create-16": {
+    name: "create-16",
+    title: "creates, 16 in flight",
+    connections: 16,
+    systems: CREATING,
     agents: "spread",
     lengths: 1,
   },

@@ -14,7 +14,8 @@ try {
   const result = await runBench(options, (line) => void progress.write(`${line}\n`));
   process.stdout.write(options.json ? `${JSON.stringify(result, null, 2)}\n` : `\n${report(result)}\n`);
   const missed = options.check && result.targets.some(({ passed }) => passed === false);
-  process.exit(missed || result.errors > 0 || result.disagreements.length > 0 ? 1 : 0);
+  const failed = result.errors > 0 || result.disagreements.length > 0 || typeof result.idle === "string";
+  process.exit(missed || failed ? 1 : 0);
 } catch (error) {
   const message =
     error instanceof EngineError || !(error instanceof Error)

@@ -11,6 +11,8 @@ export interface BenchOptions {
   readonly inAHurry: boolean;
   readonly systems: readonly SystemName[];
   readonly cases: readonly CaseName[];
+  /** Agents that have nothing to do, on one worker of their own; null: not measured. */
+  readonly idleAgents: number | null;
   readonly json: boolean;
   /** Exit with a failure when a target is missed; errors and books that disagree always do. */
   readonly check: boolean;
@@ -21,8 +23,13 @@ export interface BenchOptions {
 const SECONDS_MAX = 60;
 const ROUNDS_MAX = 20;
 
+const IDLE_AGENTS_MAX = 100_000;
+
 const DEFAULTS = { rounds: 3, seconds: 4, warmUpSeconds: 4, inAHurry: false };
 const QUICK = { rounds: 1, seconds: 1.5, warmUpSeconds: 1, inAHurry: true };
+
+/** Where they are asked for by name; in a run of everything so many that a worker's cache does not hold them all; quick. */
+const IDLE_AGENTS = { named: 10_000, amongAll: 3_000, quick: 200 };
 
 const upTo =
   (max: number) =>
@@ -43,8 +50,10 @@ function wholeUpTo(max: number) {
   };
 }
 
-type Name = SystemName | CaseName;
-const NAMES: readonly Name[] = [...SYSTEMS, ...CASES];
+const IDLE = "idle";
+type Measured = SystemName | CaseName;
+type Name = Measured | typeof IDLE;
+const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, IDLE];
 
 function named(value: string, earlier: readonly Name[]): readonly Name[] {
   const name = NAMES.find((each) => each === value);
@@ -52,8 +61,9 @@ function named(value: string, earlier: readonly Name[]): readonly Name[] {
   return [...earlier, name];
 }
 
-/** All of them, unless some are named. */
-function chosen<T extends Name>(all: readonly T[], only: readonly Name[]): readonly T[] {
+/** All of them, unless some are named; none, where only the idle agents are. */
+function chosen<T extends Measured>(all: readonly T[], only: readonly Name[]): readonly T[] {
+  if (only.length > 0 && only.every((name) => name === IDLE)) return [];
   const some = all.filter((name) => only.includes(name));
   return some.length > 0 ? some : all;
 }
@@ -62,10 +72,18 @@ interface Flags {
   readonly rounds?: number;
   readonly seconds?: number;
   readonly only: readonly Name[];
+  readonly idle?: number;
   readonly quick: boolean;
   readonly json: boolean;
   readonly check: boolean;
   readonly profile?: string;
+}
+
+function idleAgentsOf({ idle, only, quick }: Flags): number | null {
+  const isNamed = only.includes(IDLE);
+  if (!isNamed && only.length > 0) return null;
+  if (quick) return idle ?? IDLE_AGENTS.quick;
+  return idle ?? (isNamed ? IDLE_AGENTS.named : IDLE_AGENTS.amongAll);
 }
 
 /** Reads the command line; ends the process with a line of help when it makes no sense. */
@@ -76,6 +94,11 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     .option("--rounds <n>", `interleaved rounds (${String(DEFAULTS.rounds)})`, wholeUpTo(ROUNDS_MAX))
     .option("--seconds <n>", `seconds of each measurement (${String(DEFAULTS.seconds)})`, upTo(SECONDS_MAX))
     .option("--only <name>", `a system or a case, repeatable: ${NAMES.join(", ")}`, named, [])
+    .option(
+      "--idle <n>",
+      `idle agents (${String(IDLE_AGENTS.amongAll)}; with --only idle ${String(IDLE_AGENTS.named)})`,
+      wholeUpTo(IDLE_AGENTS_MAX),
+    )
     .option("--json", "the result as JSON on standard output, progress on standard error", false)
     .option("--check", "fail when a target is missed", false)
     .option("--profile <folder>", "write a V8 CPU profile of each system's process")
@@ -88,6 +111,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     seconds: flags.seconds ?? base.seconds,
     systems: chosen(SYSTEMS, flags.only),
     cases: chosen(CASES, flags.only),
+    idleAgents: idleAgentsOf(flags),
     json: flags.json,
     check: flags.check,
     profileDir: flags.profile ?? null,

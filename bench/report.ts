@@ -1,6 +1,7 @@
 import { cpus } from "node:os";
 import { ALL_CASES, CASES, type Measurement, SYSTEM_TITLES } from "./cases.ts";
 import { shareOfOthers } from "./cpu.ts";
+import type { IdleResult, Payments } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
@@ -14,6 +15,8 @@ export interface BenchResult {
   readonly options: Pick<BenchOptions, "rounds" | "seconds">;
   readonly series: readonly Series[];
   readonly targets: readonly Target[];
+  /** Null: not asked for; a text: why there is none. */
+  readonly idle: IdleResult | string | null;
   /** Where books disagree; empty: nowhere. */
   readonly disagreements: readonly string[];
   readonly errors: number;
@@ -102,22 +105,64 @@ function noise(series: readonly Series[]): string {
   return `Other processes had ${percent(median(shares))} of the machine (median), ${percent(Math.max(...shares))} at the most.`;
 }
 
+const caseLines = (series: readonly Series[], targets: readonly Target[]): string[] => [
+  ...table(COLUMNS, series.map(row), 2),
+  "",
+  ...table(["target", "limit", "reached", "verdict"], targets.map(targetRow), 2),
+  "",
+  ...cpuTable(series),
+  "",
+  ...histories(series),
+];
+
+const MEGABYTE = 1_000_000;
+const KILOBYTE = 1_000;
+
+const paymentCells = (name: string, payments: Payments | null): string[] =>
+  payments === null
+    ? [name, "0", "-", "-", "-"]
+    : [
+        name,
+        String(payments.count),
+        payments.p50Ms.toFixed(1),
+        payments.maxMs.toFixed(0),
+        payments.toWarm.toFixed(2),
+      ];
+
+function idleLines(idle: IdleResult | string | null): string[] {
+  if (idle === null) return [];
+  if (typeof idle === "string") return [`IDLE AGENTS WERE NOT MEASURED: ${idle}`, ""];
+  const { agents, asked, cached, firstOfCached, firstOfEvicted, madeSeconds, residentBytes, warm } = idle;
+  const { after, before } = residentBytes;
+  const each = (count: number): string => ((after - before) / count / KILOBYTE).toFixed(0);
+  return [
+    `${String(agents)} idle agents on one worker (${String(asked)} asked for), made in ${madeSeconds.toFixed(0)} s; ${String(cached)} actors in its cache.`,
+    `Its memory: ${(before / MEGABYTE).toFixed(0)} MB before, ${(after / MEGABYTE).toFixed(0)} MB after; ${each(agents)} kB per agent, ${each(cached)} kB per cached one.`,
+    "",
+    ...table(
+      ["payment", "samples", "p50 ms", "max ms", "to warm"],
+      [
+        paymentCells("of a warm agent", warm),
+        paymentCells("first of an idle agent, its actor cached", firstOfCached),
+        paymentCells("first of an idle agent, its actor evicted", firstOfEvicted),
+      ],
+      1,
+    ),
+    "",
+  ];
+}
+
 /** What a person reads. */
 export function report(result: BenchResult): string {
-  const { disagreements, errors, options, series, targets } = result;
+  const { disagreements, errors, idle, options, series, targets } = result;
   const sorted = CASES.flatMap((name) => series.filter((each) => each.case === name));
   return [
     result.machine,
     `${result.startedAt}, ${result.seconds.toFixed(0)} s; medians of ${String(options.rounds)} interleaved rounds of ${String(options.seconds)} s, max of all`,
     "",
-    ...table(COLUMNS, sorted.map(row), 2),
-    "",
-    ...table(["target", "limit", "reached", "verdict"], targets.map(targetRow), 2),
-    "",
-    ...cpuTable(sorted),
-    "",
-    ...histories(sorted),
-    noise(sorted),
+    ...(series.length === 0 ? [] : caseLines(sorted, targets)),
+    ...idleLines(idle),
+    ...(series.length === 0 ? [] : [noise(sorted)]),
     disagreements.length === 0
       ? "Books agree: answered = approved = ledger entries = spent by the actors."
       : `BOOKS DISAGREE: ${disagreements.join("; ")}`,

@@ -5,10 +5,12 @@ import { Client, Connection } from "@temporalio/client";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { ALL_CASES, type SystemName } from "./cases.ts";
 import { Child } from "./child.ts";
+import { type IdleResult, measureIdle } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
-import { startBare } from "./systems/bare.ts";
+import { startBare, startBareStarts } from "./systems/bare.ts";
+import { startCreates } from "./systems/creates.ts";
 import { startPayments, startWalletPayments } from "./systems/payments.ts";
 import { startPlain } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
@@ -27,6 +29,8 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   "bare-read": startBareRead,
   "key-read": startKeyRead,
   "session-read": startSessionRead,
+  "bare-start": startBareStarts,
+  creates: startCreates,
 };
 
 /** What is to be undone at the end, the last first. */
@@ -66,6 +70,8 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
   const rounds = new Rounds({ options, systems, generator, pids: site.pids, onProgress: say });
   await rounds.run();
   const { series } = rounds;
+  const disagreements = await audit(systems, rounds);
+  const idle = await idleAgents(options, site, undo, say);
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
@@ -73,9 +79,25 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
     options: { rounds: options.rounds, seconds: options.seconds },
     series,
     targets: judge(series),
-    disagreements: await audit(systems, rounds),
+    idle,
+    disagreements,
     errors: rounds.errors,
   };
+}
+
+async function idleAgents(
+  { idleAgents: count }: BenchOptions,
+  site: Site,
+  undo: Undo,
+  say: Say,
+): Promise<IdleResult | string | null> {
+  if (count === null) return null;
+  try {
+    return await measureIdle({ site, count, onProgress: say, undo: (step) => undo.add(step) });
+  } catch (error) {
+    // What was measured before stands.
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise<Site> {

@@ -100,6 +100,15 @@ const costOfAuthentication = (results: Results): Target[] =>
     ),
   );
 
+/** What it takes to create an agent, to starting a workflow and its first update. */
+const costOfCreating = (results: Results): Target[] =>
+  (
+    [
+      ["p50 of a create one after another, to a bare start", "create-1"],
+      ["the same at 16 in flight", "create-16"],
+    ] as const
+  ).map(([name, each]) => target(name, results.ratio(each, p50, ["creates", "bare-start"]), "<=", 4, "x"));
+
 /** Judges a run by the targets of the issues. */
 export function judge(series: readonly Series[]): Target[] {
   const results = new Results(series);
@@ -139,5 +148,6 @@ export function judge(series: readonly Series[]): Target[] {
       0.5,
       "x",
     ),
+    ...costOfCreating(results),
   ];
 }

@@ -20,6 +20,8 @@ export interface AuthenticatorDependencies {
   readonly hashApiKey: (value: string) => string;
   readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
   readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
+  /** Whether a key that was never used, as far as its agent's record shows, may be: its agent could be archived meanwhile. */
+  readonly isFirstUseAccepted: (agent: AgentDocument) => Promise<boolean>;
   /** Told of every request that an agent's key made. */
   readonly onAgentKeyUsed: (agent: AgentDocument) => void;
 }
@@ -84,11 +86,13 @@ export class Authenticator {
   }
 
   async #agent(value: string): Promise<Authentication> {
-    const { hashApiKey, onAgentKeyUsed } = this.#dependencies;
+    const { hashApiKey, isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
     const hash = hashApiKey(value);
     const agent = await this.#agentsByHash.load(hash);
     if (agent === null || agent.key === null || agent.lifecycle === "archived") return nobody;
     if (!isSameHash(agent.key.hash, hash)) return nobody;
+    const isFirst = (agent.authenticatedAt ?? null) === null;
+    if (isFirst && !(await isFirstUseAccepted(agent))) return nobody;
     onAgentKeyUsed(agent);
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };

@@ -3,6 +3,8 @@ import type {
   AgentDocument,
   ApprovalDocument,
   ContainerDocument,
+  EventDocument,
+  KeyDeliveryDocument,
   ProjectDocument,
   TeamDocument,
   TransactionDocument,
@@ -18,13 +20,19 @@ export interface CreateDocument extends Document {
   _id: string;
   payloadHash: string;
   createdId: string;
+  /** When something was begun under this id. */
   createdAt: Date;
+  /** The call that carries the create out, and until when nobody else does. */
+  holder: string;
+  heldUntil: Date;
 }
 
 /** The collections that handlers read, typed once. */
 export interface Collections {
   readonly agents: Collection<AgentDocument>;
   readonly creates: Collection<CreateDocument>;
+  readonly keyDeliveries: Collection<KeyDeliveryDocument>;
+  readonly events: Collection<EventDocument>;
   readonly transactions: Collection<TransactionDocument>;
   readonly approvals: Collection<ApprovalDocument>;
   readonly teams: Collection<TeamDocument>;
@@ -41,6 +49,8 @@ export interface Collections {
 export const collectionsOf = (db: Db): Collections => ({
   agents: db.collection(COLLECTIONS.agents),
   creates: db.collection(COLLECTIONS.creates),
+  keyDeliveries: db.collection(COLLECTIONS.keyDeliveries, { readPreference: "primary" }),
+  events: db.collection(COLLECTIONS.events),
   transactions: db.collection(COLLECTIONS.transactions),
   approvals: db.collection(COLLECTIONS.approvals),
   teams: db.collection(COLLECTIONS.teams),

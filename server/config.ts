@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
@@ -20,6 +20,10 @@ export interface Config {
   readonly dataDir: string;
   readonly masterKey: string | undefined;
   readonly approvalWindowSeconds: number;
+  /** How long the replay of a machine's create delivers the agent's first key again. */
+  readonly keyDeliveryWindowSeconds: number;
+  /** Where the keys lie that seal those keys; servers and workers of one database share it. */
+  readonly keyDeliveryDir: string;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
 }
@@ -64,6 +68,8 @@ const environment = z.object({
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
   APPROVAL_WINDOW_SECONDS: z.coerce.number().int().min(1).max(31_536_000).default(86_400),
+  KEY_DELIVERY_WINDOW_SECONDS: z.coerce.number().int().min(1).max(86_400).default(1_800),
+  KEY_DELIVERY_DIR: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   TRUSTED_PROXIES: trustedProxies,
 });
@@ -86,6 +92,8 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     dataDir: resolve(value.DATA_DIR),
     masterKey: value.MASTER_KEY,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
+    keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
+    keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
   };

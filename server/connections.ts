@@ -56,8 +56,12 @@ async function reach<T>(engine: string, variable: string, connecting: Promise<T>
   }
 }
 
+/** As `connectMongo`; throws `EngineUnreachable`. */
+export const reachMongodb = (uri: string): ReturnType<typeof connectMongo> =>
+  reach("MongoDB", "MONGODB_URI", connectMongo(uri));
+
 export async function connect(addresses: Addresses): Promise<Connections> {
-  const { mongo, db } = await reach("MongoDB", "MONGODB_URI", connectMongo(addresses.mongodbUri));
+  const { mongo, db } = await reachMongodb(addresses.mongodbUri);
   const retries = new GrpcRetries();
   const options = { address: addresses.temporalAddress, interceptors: [retries.interceptor] };
   const connection = await reach("Temporal", "TEMPORAL_ADDRESS", Connection.connect(options));

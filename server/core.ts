@@ -5,7 +5,9 @@ import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
 import { AgentWallets } from "../activities/rails/wallet/wallets.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
-import type { LimitMirror, Rails } from "../activities/ports.ts";
+import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
+import { MongoDeliveryWindows } from "../activities/key-delivery/windows.ts";
+import type { DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
@@ -22,6 +24,8 @@ export interface Core {
   readonly wallets: Wallets | null;
   readonly limits: LimitMirror;
   readonly rails: Rails;
+  readonly deliveryKeys: DeliveryKeys;
+  readonly windows: DeliveryWindows;
 }
 
 export interface CoreOptions {
@@ -29,6 +33,7 @@ export interface CoreOptions {
   readonly logger: Logger;
   readonly clock: () => Date;
   readonly wallets: Wallets | null;
+  readonly deliveryKeys: DeliveryKeys;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
@@ -37,11 +42,11 @@ export interface CoreOptions {
 const CONFIRM_AFTER_MS = 5_000;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
-  const { clock, connections, logger, decorateEffects = (plain) => plain, wallets } = options;
+  const { clock, connections, deliveryKeys, logger, decorateEffects = (plain) => plain, wallets } = options;
   const { db, temporal } = connections;
   await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db)]);
   const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
-  const projections = new MongoProjections(db);
+  const projections = new MongoProjections(db, clock);
   const effectDependencies = decorateEffects({
     rails: {
       card: new CardSandbox(db, clock),
@@ -53,12 +58,23 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const mailboxes = new AgentMailboxes({
     submit: (agentId, commands) => actors.submit(agentId, commands),
-    writeSummary: (agentId, summary) => projections.writeAgentSummary(agentId, summary),
+    writeSummary: (agentId, summary) => effectDependencies.projections.writeAgentSummary(agentId, summary),
     confirmAfterMs: CONFIRM_AFTER_MS,
     onError: (message, error) => logger.warn({ err: error }, message),
   });
   const effects = createPaymentEffects(effectDependencies);
   const limits = wallets?.limits ?? { mirror: () => Promise.resolve() };
   const { rails } = effectDependencies;
-  return { actors, mailboxes, effectDependencies, effects, wallets, limits, rails };
+  const windows = new MongoDeliveryWindows(db, deliveryKeys, clock);
+  return {
+    actors,
+    mailboxes,
+    effectDependencies,
+    effects,
+    wallets,
+    limits,
+    rails,
+    deliveryKeys,
+    windows,
+  };
 }

@@ -3,7 +3,7 @@ import type { ApprovalDocument, TransactionDocument } from "../activities/docume
 import type { Rails } from "../activities/ports.ts";
 import { within } from "../activities/within.ts";
 import type { PaymentEffects } from "../activities/effects.ts";
-import { approvalDocument, transactionDocument } from "../activities/projections.ts";
+import { approvalDocument, transactionDocument } from "../activities/records.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
 import { decidedPayment } from "../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
@@ -113,6 +113,9 @@ export class Payments {
         const message = "Too many payments of this agent are under way or on hold.";
         return refused(refusal("RATE_LIMITED", message, { retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS }));
       }
+      case "archived":
+        // Its key was good a moment ago; what archived the agent has made it no one's.
+        return refused(refusal("UNAUTHORIZED"));
       default:
         throw new Error(`an actor answered ${reply.kind} to a payment`);
     }

@@ -23,8 +23,11 @@ import { within } from "../activities/within.ts";
  */
 const ANSWER_MS = 3_500;
 
-/** The same where the answer waits up to 5 s for a payment to be final; decided and recorded it is long before. */
-const FINAL_ANSWER_MS = 6_000;
+/**
+ * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
+ * before; up to 10 s for the call that carries out the same create.
+ */
+const WAITING_ANSWER_MS = { finality: 6_000, "earlier call": 10_500 } as const;
 
 /** A request's parts before they are parsed. */
 export interface RawInput {
@@ -97,7 +100,8 @@ export class Pipeline {
       if (over !== null) return refused(over);
       const input = parseInput(operation, raw, principal);
       if (!input.ok) return input;
-      const boundMs = operation.waitsForFinality === true ? FINAL_ANSWER_MS : ANSWER_MS;
+      const { waitsFor } = operation;
+      const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
       return await within(boundMs - elapsedMs, this.#answer(id, operation, input.value, principal));
     } catch (error) {
       return refused(this.#refusalOf(id, raw.body, error));

@@ -8,10 +8,11 @@ import { MemoryCounts } from "./limits/memory-counts.ts";
 import { MongoCounts } from "./limits/mongo-counts.ts";
 import type { Logger } from "./logger.ts";
 import { openWallets } from "./chain.ts";
+import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
-import { startService } from "./service.ts";
+import { type Means, startService } from "./service.ts";
 import { startWorker } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind (decisions.md section 10). */
@@ -34,6 +35,7 @@ export interface RoleOptions {
   /** For what only some set-ups need, such as a chain's settings. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+  readonly decorateMeans?: (means: Means) => Means;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -46,6 +48,8 @@ export interface RunningRoles {
   stop(): Promise<void>;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
+  /** Workflows that this process holds in memory. */
+  cachedWorkflows(): number;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -59,6 +63,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   await verifyMasterKey(connections.db, masterKey, clock());
   const { decorateEffects } = options;
   const { db } = connections;
+  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();
@@ -67,6 +72,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     logger,
     clock,
     wallets,
+    deliveryKeys,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
   const worker = roles.worker ? await runWorker(options, connections, core) : null;
@@ -75,6 +81,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     connections,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
+    cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
       await service?.drain();
       await worker?.stop();
@@ -89,6 +96,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
   const worker = await startWorker({ connections, native, core, logger });
   return {
     failed: worker.failed,
+    cachedWorkflows: () => worker.cachedWorkflows(),
     async stop() {
       await worker.stop();
       await core.mailboxes.flushAll();
@@ -98,9 +106,9 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 }
 
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { baseUrl, clock, config, counts, http, logger, mcpUrl, roles } = options;
+  const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
-  const { approvalWindowSeconds, trustedProxies } = config;
+  const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies } = config;
   return startService({
     http,
     connections,
@@ -109,10 +117,12 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     baseUrl,
     mcpUrl,
     approvalWindowSeconds,
+    keyDeliveryWindowSeconds,
     trustedProxies,
     // A server without a worker of its own is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
     clock,
     logger,
+    ...(decorateMeans === undefined ? {} : { decorateMeans }),
   });
 }

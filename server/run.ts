@@ -9,6 +9,7 @@ import { type HttpServer, listen, ListenError } from "./http/server.ts";
 import { createLogger } from "./logger.ts";
 import { type Roles, type RunningRoles, startRoles } from "./roles.ts";
 import { MasterKeyError } from "./secrets/master-key.ts";
+import type { Means } from "./service.ts";
 import { installRuntime } from "./worker.ts";
 
 const ROLES: Readonly<Record<string, Roles>> = {
@@ -22,6 +23,7 @@ const DRAIN_MS = 25_000;
 
 export interface RunOverrides {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+  readonly decorateMeans?: (means: Means) => Means;
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

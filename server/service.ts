@@ -1,11 +1,13 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { within } from "../activities/within.ts";
+import type { TemporalActors } from "./actors/temporal.ts";
 import { Authenticator } from "./authenticator.ts";
 import { authCollections } from "./auth/documents.ts";
 import type { Provision } from "./auth/context.ts";
 import { Organizations } from "./auth/organizations.ts";
 import { createAuthService } from "./auth/service.ts";
-import { collectionsOf, ensureServerIndexes } from "./collections.ts";
+import { type Collections, collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
 import type { Connections } from "./connections.ts";
 import { Containers } from "./containers/containers.ts";
@@ -18,6 +20,8 @@ import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp } from "./http/app.ts";
 import type { HttpServer } from "./http/server.ts";
+import { FirstUses } from "./first-uses.ts";
+import { KeyDeliveries } from "./key-deliveries/key-deliveries.ts";
 import { KeyUse } from "./key-use.ts";
 import type { Counts } from "./limits/counts.ts";
 import { Limits } from "./limits/limits.ts";
@@ -28,7 +32,7 @@ import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
-import { transactionsOf } from "./transactions.ts";
+import { type Transaction, transactionsOf } from "./transactions.ts";
 import { Turns } from "./turns.ts";
 
 export interface ServiceOptions {
@@ -39,10 +43,21 @@ export interface ServiceOptions {
   readonly baseUrl: string;
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
+  readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
   readonly counts: Counts;
   readonly clock: () => Date;
   readonly logger: Logger;
+  /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
+  readonly decorateMeans?: (means: Means) => Means;
+}
+
+/** What requests are carried out with. */
+export interface Means {
+  readonly actors: TemporalActors;
+  readonly collections: Collections;
+  readonly deliveryKeys: DeliveryKeys;
+  readonly transaction: Transaction;
 }
 
 export interface RunningService {
@@ -59,7 +74,13 @@ const WAIT_FOR_TURN_MS = 4_000;
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
-  const collections = collectionsOf(db);
+  const { decorateMeans = (plain) => plain } = options;
+  const { actors, collections, deliveryKeys, transaction } = decorateMeans({
+    actors: core.actors,
+    collections: collectionsOf(db),
+    deliveryKeys: core.deliveryKeys,
+    transaction: transactionsOf(db.client),
+  });
   const organizations = Organizations.in(authCollections(db).organizations, clock);
   const provision = provisioner(options);
   const auth = await createAuthService({ db, masterKey, baseUrl, clock, organizations, provision });
@@ -68,7 +89,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
-  const transaction = transactionsOf(db.client);
   const organizationKeys = new OrganizationKeys({
     collections,
     organizations,
@@ -77,11 +97,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyUse: organizationKeyUse,
     transaction,
   });
+  const firstUses = new FirstUses(core.mailboxes);
   const authenticator = new Authenticator({
     agents: collections.agents,
     hashApiKey: hash,
     authenticateSession: (token) => auth.authenticateSession(token),
     authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
+    isFirstUseAccepted: (agent) => firstUses.accept(agent),
     onAgentKeyUsed: ({ _id, key }) => {
       if (key === null) return;
       agentKeyUse.used(key.id, (at) => ({
@@ -102,10 +124,18 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     turns,
     clock,
   });
+  const keyDeliveries = new KeyDeliveries({
+    deliveries: collections.keyDeliveries,
+    deliveryKeys,
+    masterKey,
+    clock,
+  });
   const handlers = createHandlers({
     ...core,
+    actors,
     collections,
     creates,
+    keyDeliveries,
     dailyCreates,
     containers,
     logos,
@@ -117,6 +147,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logger,
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
+    keyDeliveryWindowSeconds: options.keyDeliveryWindowSeconds,
   });
   const limits = new Limits({ counts: options.counts, clock, organizations });
   const metrics = new Registry();

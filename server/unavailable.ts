@@ -1,6 +1,7 @@
 import { MongoError } from "mongodb";
 import { ActorUnavailable } from "./actors/mailbox.ts";
 import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
+import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";
 import { NotInTime } from "../activities/within.ts";
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
@@ -18,11 +19,15 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
 ]);
 
-/** Whether it says that MongoDB, Temporal or the chain could not be reached, or not in time: 503, and worth a replay. */
+/**
+ * Whether it says that MongoDB, Temporal, the chain or the folder for key deliveries could not be reached, or not in time:
+ * 503, and worth a replay.
+ */
 export const isUnavailable = (error: unknown): boolean =>
   error instanceof ActorUnavailable ||
   error instanceof MongoError ||
   error instanceof NotInTime ||
   error instanceof ChainUnreachable ||
   error instanceof WrongChain ||
+  error instanceof DeliveryKeysUnreachable ||
   (error instanceof Error && "code" in error && SOCKET_CODES.has(error.code));

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type {
   AgentDocument,
+  AgentKeyRecord,
   ApprovalDocument,
   ContainerDocument,
   ProjectDocument,
@@ -45,15 +46,10 @@ export function agentView(agent: AgentDocument): AgentView {
     spentCents: agent.spentCents,
     reservedCents: agent.reservedCents,
     autoApprovalThresholdCents: agent.policy.autoApprovalThresholdCents,
-    appearance: null,
+    // Agents from before they had one have no such field.
+    appearance: agent.appearance ?? null,
     wallet: walletView(agent),
-    key: key && {
-      id: key.id,
-      last4: key.last4,
-      status: "active",
-      createdAt: iso(key.createdAt),
-      lastUsedAt: isoOrNull(key.lastUsedAt),
-    },
+    key: key && agentKeyView(key, "active"),
     createdBy: agent.createdBy,
     version: agent.policyVersion,
     createdAt: iso(agent.createdAt),
@@ -62,7 +58,15 @@ export function agentView(agent: AgentDocument): AgentView {
   };
 }
 
-const walletView = ({ wallet }: AgentDocument): AgentView["wallet"] =>
+export const agentKeyView = (key: AgentKeyRecord, status: "active" | "revoked") => ({
+  id: key.id,
+  last4: key.last4,
+  status,
+  createdAt: iso(key.createdAt),
+  lastUsedAt: isoOrNull(key.lastUsedAt),
+});
+
+export const walletView = ({ wallet }: Pick<AgentDocument, "wallet">): AgentView["wallet"] =>
   // Agents from before there were wallets have no such field.
   wallet ? { address: wallet.address, chainCaip2: wallet.chainCaip2 } : null;
 

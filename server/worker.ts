@@ -23,6 +23,8 @@ export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
   stop(): Promise<void>;
   readonly failed: Promise<never>;
+  /** Workflows that are held in memory. */
+  cachedWorkflows(): number;
 }
 
 export interface WorkerOptions {
@@ -46,6 +48,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       agents: core.mailboxes,
       db: connections.db,
       limits: core.limits,
+      windows: core.windows,
     }),
     shutdownGraceTime: "5 seconds",
   });
@@ -57,6 +60,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   failed.catch(() => undefined);
   return {
     failed,
+    cachedWorkflows: () => worker.getStatus().numCachedWorkflows,
     async stop() {
       if (worker.getState() === "RUNNING") worker.shutdown();
       await run;

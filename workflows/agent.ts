@@ -28,13 +28,16 @@ import type {
 } from "../src/messages/agent.ts";
 import { BUDGET_QUERY, STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
 import { agentStateKey } from "../src/messages/search-attributes.ts";
+import { describeAgent } from "./agent-details.ts";
 
 export const submit = defineUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE);
 export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
 export const budgetQuery = defineQuery<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY);
 
-/** Among what is being swept: the wallet's limits. */
+/** Among what is being swept: the wallet's limits, the window of the first key, the wallet of an archived agent. */
 const LIMITS = "limits";
+const WINDOW = "window";
+const WALLET = "wallet";
 
 /**
  * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together
@@ -46,15 +49,19 @@ const LIMITS = "limits";
  */
 const ANSWERS_FIRST = "answers-first";
 
+/** A wallet that can't be detached is tried at a slowing pace: the last one is 2^8 times the first. */
+const DETACH_SLOWED_MAX = 8;
+
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
-const { carryOutPayment, mirrorLimits, writeAgentSummary } = proxyActivities<Activities>({
-  startToCloseTimeout: "20 seconds",
-  // One that does not succeed by then makes room for the others, and is taken up again in its turn.
-  scheduleToCloseTimeout: "2 minutes",
-  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-});
+const { carryOutPayment, closeDeliveryWindow, detachWallet, mirrorLimits, writeAgentSummary } =
+  proxyActivities<Activities>({
+    startToCloseTimeout: "20 seconds",
+    // One that does not succeed by then makes room for the others, and is taken up again in its turn.
+    scheduleToCloseTimeout: "2 minutes",
+    retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+  });
 
 /**
  * An agent's actor: owns its policy, counters and reservations for the agent's whole life. It decides in synchronous
@@ -67,6 +74,8 @@ export async function agent(input: AgentInput): Promise<void> {
   setHandler(budgetQuery, (query) => actor.budget(query));
   actor.describe();
   await actor.seeEffectsThrough();
+  // Nobody was ever told of the agent, and its record can't be written any more.
+  if (actor.isDiscarded) return;
   // The task that ends this run has answered its updates already, so nobody is caught between two runs.
   await continueAsNew<typeof agent>({
     start: { kind: "resume", state: actor.state },
@@ -79,8 +88,13 @@ class AgentActor {
   readonly #settings: AgentInput["settings"];
   /** See `ANSWERS_FIRST`; false in runs from before it. */
   readonly #answersFirst: boolean;
-  /** What is being swept in this run: transaction ids, "" for the agent's own record, and the wallet's limits. */
+  /** What is being swept in this run: transaction ids, "" for the agent's own record, and what has a name above. */
   readonly #sweeping = new Set<string>();
+  /** When, and how often in this run, the wallet of the archived agent was tried. */
+  #detachTriedAt = 0;
+  #detachTries = 0;
+  /** Whether the create was given up, and the agent with it. */
+  isDiscarded = false;
 
   constructor(input: AgentInput, answersFirst: boolean) {
     this.#settings = input.settings;
@@ -88,7 +102,7 @@ class AgentActor {
     this.state =
       input.start.kind === "resume"
         ? input.start.state
-        : initialAgentState(input.start.profile, input.start.policy, Date.now());
+        : initialAgentState(input.start.profile, input.start.policy, Date.now(), input.start.firstKey);
   }
 
   /** Decides a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
@@ -97,8 +111,8 @@ class AgentActor {
     const replies = commands.map((command) => handle(this.state, command, Date.now()));
     if (this.state.lifecycle !== before) {
       upsertSearchAttributes([{ key: agentStateKey, value: this.state.lifecycle }]);
-      this.describe();
     }
+    this.describe();
     return {
       replies,
       summary: summarize(this.state),
@@ -130,15 +144,12 @@ class AgentActor {
 
   /** What an operator reads in the Temporal UI. */
   describe(): void {
-    const { profile, lifecycle } = this.state;
-    setCurrentDetails(
-      `Agent \`${profile.agentId}\` is **${lifecycle}**. The query \`${STATE_QUERY}\` shows its policy, totals and open payments.`,
-    );
+    setCurrentDetails(describeAgent(this.state));
   }
 
   /** Sweeps until this run should end. */
   async seeEffectsThrough(): Promise<void> {
-    const rollOver = () => this.#rollOverDue();
+    const rollOver = () => this.isDiscarded || this.#rollOverDue();
     while (!rollOver()) {
       await condition(() => rollOver() || this.#limitsUnmirrored() || this.#nextDueAt() < Infinity);
       await this.#answered();
@@ -187,11 +198,28 @@ class AgentActor {
     return mirrors && mirroredPolicyVersion < policyVersion && !this.#sweeping.has(LIMITS);
   }
 
-  /** When the oldest unconfirmed change is due: one timer for the whole actor, whatever the load. */
+  /** When the window of the first key is to be closed; never, where that was done or is under way. */
+  #windowDueAt(): number {
+    const bundled = this.state.access?.bundled ?? null;
+    if (bundled === null || bundled.erased || this.#sweeping.has(WINDOW)) return Infinity;
+    return bundled.deliverableUntil;
+  }
+
+  /** When the service's right to spend from an archived agent's wallet is to be given up, if nobody has by then. */
+  #walletDueAt(): number {
+    const { archivedAt, walletDetached = false } = this.state;
+    if (archivedAt === undefined || walletDetached || this.#sweeping.has(WALLET)) return Infinity;
+    const pauseSeconds =
+      this.#settings.sweepAfterSeconds * 2 ** Math.min(this.#detachTries, DETACH_SLOWED_MAX);
+    return Math.max(archivedAt, this.#detachTriedAt) + pauseSeconds * 1_000;
+  }
+
+  /** When the next thing is due: one timer for the whole actor, whatever the load. */
   #nextDueAt(): number {
     const changes = this.#unswept().map((open) => open.changedAt);
     if (this.#summaryUnswept()) changes.push(this.state.updatedAt);
-    return Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
+    const sweepDueAt = Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
+    return Math.min(sweepDueAt, this.#windowDueAt(), this.#walletDueAt());
   }
 
   #sweepDue(now: number): void {
@@ -204,6 +232,8 @@ class AgentActor {
     if (this.#summaryUnswept() && this.state.updatedAt <= dueBefore) {
       this.#sweep("", () => this.#writeSummary());
     }
+    if (this.#windowDueAt() <= now) this.#sweep(WINDOW, () => this.#closeWindow());
+    if (this.#walletDueAt() <= now) this.#sweep(WALLET, () => this.#detachWallet());
   }
 
   /** A command without an effect. */
@@ -237,6 +267,20 @@ class AgentActor {
     const { policy, policyVersion, profile } = this.state;
     await mirrorLimits({ agentId: profile.agentId, policy, policyVersion });
     handle(this.state, { kind: "confirm_limits", policyVersion }, Date.now());
+  }
+
+  async #closeWindow(): Promise<void> {
+    const end = await closeDeliveryWindow({ agentId: this.state.profile.agentId });
+    this.isDiscarded = end === "discarded";
+    handle(this.state, { kind: "confirm_erased" }, Date.now());
+    this.describe();
+  }
+
+  async #detachWallet(): Promise<void> {
+    this.#detachTriedAt = Date.now();
+    this.#detachTries += 1;
+    await detachWallet({ profile: this.state.profile });
+    handle(this.state, { kind: "confirm_detached" }, Date.now());
   }
 
   async #writeSummary(): Promise<void> {

@@ -64,9 +64,26 @@ const saltOf = (agentId: string): Hex => keccak256(toBytes(agentId));
 
 /** An agent's wallet's address, whether it is deployed or not. */
 export function walletAddress({ agentId, factory, owner, spender }: WalletOrigin): Address {
+  const bytecodeHash = walletInitCodeHash(owner, spender);
+  return getCreate2Address({ from: factory, salt: saltOf(agentId), bytecodeHash });
+}
+
+/** Owners of an installation; beyond that a hash is made again. */
+const INIT_CODE_HASHES_MAX = 1_000;
+const initCodeHashes = new Map<string, Hex>();
+
+/** The same for all wallets of an owner. Made once: hashing the contract's whole code takes a millisecond of processor. */
+function walletInitCodeHash(owner: Address, spender: Address): Hex {
+  const name = `${owner}/${spender}`;
+  const known = initCodeHashes.get(name);
+  if (known !== undefined) return known;
   const args = [owner, spender] as const;
-  const bytecode = encodeDeployData({ abi: agentWalletAbi, bytecode: agentWalletArtifact.bytecode, args });
-  return getCreate2Address({ from: factory, salt: saltOf(agentId), bytecode });
+  const hash = keccak256(
+    encodeDeployData({ abi: agentWalletAbi, bytecode: agentWalletArtifact.bytecode, args }),
+  );
+  if (initCodeHashes.size >= INIT_CODE_HASHES_MAX) initCodeHashes.clear();
+  initCodeHashes.set(name, hash);
+  return hash;
 }
 
 export const deployWalletData = ({ agentId, owner, spender }: WalletOrigin): Hex =>

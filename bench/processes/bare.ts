@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from "@temporalio/worker";
@@ -14,13 +15,18 @@ export interface BareConfig {
   readonly logFile: string;
 }
 
-/** One update per request and nothing else: no credential, no body, no batching. */
-function application(client: Client) {
+/** One update per request and nothing else: no credential, no body, no batching. Of a new actor, its start before it. */
+function application(client: Client, taskQueue: string) {
   const app = express();
   app.disable("etag");
   app.post("/actors/:id", async (request, response) => {
     await client.workflow.getHandle(request.params.id).executeUpdate("touch");
     response.json({});
+  });
+  app.post("/actors", async (_request, response) => {
+    const handle = await client.workflow.start("bare", { workflowId: `bare/${randomUUID()}`, taskQueue });
+    await handle.executeUpdate("touch");
+    response.status(201).json({});
   });
   return app;
 }
@@ -54,7 +60,8 @@ await runRole(async (given): Promise<Role> => {
   const http = await listen("127.0.0.1", 0);
   const connection = await Connection.connect({ address: config.temporalAddress });
   const worker = await startWorker(config);
-  http.serve(application(new Client({ connection, namespace: config.temporalNamespace })));
+  const client = new Client({ connection, namespace: config.temporalNamespace });
+  http.serve(application(client, config.taskQueue));
   return {
     port: http.port,
     async stop() {

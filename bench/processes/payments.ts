@@ -1,24 +1,33 @@
 import { readAddresses, readConfig } from "../../server/config.ts";
 import { listen } from "../../server/http/server.ts";
 import { createLogger } from "../../server/logger.ts";
-import { startRoles } from "../../server/roles.ts";
+import { type Roles, startRoles } from "../../server/roles.ts";
 import { installRuntime } from "../../server/worker.ts";
 import { type Role, runRole } from "./role.ts";
 
 export interface PaymentsConfig {
   readonly env: NodeJS.ProcessEnv;
   readonly logFile: string;
+  /** Both in one process unless it is said. */
+  readonly roles?: Roles;
 }
 
-/** The service as the all-in-one runs it, server and worker in one process, on engines that are there. */
+/** What the process says of itself when it is asked. */
+export interface ServiceStatus {
+  readonly residentBytes: number;
+  readonly cachedWorkflows: number;
+}
+
+/** The service as the all-in-one runs it, server and worker in one process, or one of them, on engines that are there. */
 await runRole(async (config): Promise<Role> => {
-  const { env, logFile } = config as PaymentsConfig;
+  const { env, logFile, roles = { server: true, worker: true } } = config as PaymentsConfig;
   const logger = createLogger({ level: "info", file: logFile });
+  // A worker alone does without, but every process of the bench has a port.
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${String(http.port)}`;
   installRuntime(logger);
   const running = await startRoles({
-    roles: { server: true, worker: true },
+    roles,
     config: readConfig(env, "127.0.0.1"),
     addresses: readAddresses(env),
     embedded: false,
@@ -29,5 +38,15 @@ await runRole(async (config): Promise<Role> => {
     clock: () => new Date(),
     env,
   });
-  return { port: http.port, stop: () => running.stop() };
+  return {
+    port: http.port,
+    answer: () => {
+      const status: ServiceStatus = {
+        residentBytes: process.memoryUsage.rss(),
+        cachedWorkflows: running.cachedWorkflows(),
+      };
+      return Promise.resolve(status);
+    },
+    stop: () => running.stop(),
+  };
 });

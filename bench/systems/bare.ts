@@ -7,17 +7,35 @@ import type { Site, System } from "./system.ts";
 import { portOf } from "./system.ts";
 
 const TASK_QUEUE = "bench-bare";
+const STARTS_TASK_QUEUE = "bench-bare-starts";
 
-/** (a) Bare updates: what the engine can do at best, one update per request. */
-export async function startBare(site: Site): Promise<System> {
+function startProcess({ dataDir, profileDir, ...site }: Site, taskQueue: string): Promise<Child> {
   const config: BareConfig = {
     temporalAddress: site.temporalAddress,
     temporalNamespace: site.temporalNamespace,
-    taskQueue: TASK_QUEUE,
-    logFile: join(site.dataDir, "logs", "bare.log"),
+    taskQueue,
+    logFile: join(dataDir, "logs", `${taskQueue}.log`),
   };
-  const { profileDir } = site;
-  const child = await Child.start({ entry: "processes/bare.ts", config, profileDir });
+  return Child.start({ entry: "processes/bare.ts", config, profileDir });
+}
+
+/** Bare starts: a new actor per request, and its first update. */
+export async function startBareStarts(site: Site): Promise<System> {
+  const child = await startProcess(site, STARTS_TASK_QUEUE);
+  return {
+    port: portOf(child.port),
+    pid: child.pid,
+    templates: () => Promise.resolve([{ path: "/actors", headers: {}, body: null }]),
+    settle: () => Promise.resolve(),
+    course: () => Promise.resolve(null),
+    audit: () => Promise.resolve([]),
+    stop: () => child.stop(),
+  };
+}
+
+/** (a) Bare updates: what the engine can do at best, one update per request. */
+export async function startBare(site: Site): Promise<System> {
+  const child = await startProcess(site, TASK_QUEUE);
 
   async function actors(count: number): Promise<string[]> {
     const ids = Array.from({ length: count }, () => `bare/${randomUUID()}`);

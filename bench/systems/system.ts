@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Client } from "@temporalio/client";
 import type { Case } from "../cases.ts";
 import type { Course } from "../histories.ts";
@@ -54,6 +55,8 @@ export const TRANSFER = {
 /** More than any run spends. */
 export const BUDGET_CENTS = 100_000_000_000;
 
+export const MASTER_KEY = "a-master-key-for-the-bench-long-enough-to-be-one";
+
 export const databaseOf = (uri: string, name: string): string => {
   const url = new URL(uri);
   url.pathname = `/${name}`;
@@ -72,6 +75,7 @@ export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv 
   TEMPORAL_NAMESPACE: site.temporalNamespace,
   EVM_RPC_URL: site.evmRpcUrl,
   TEMPORAL_TASK_QUEUE: name.replaceAll("_", "-"),
-  MASTER_KEY: "a-master-key-for-the-bench-long-enough-to-be-one",
+  MASTER_KEY,
+  KEY_DELIVERY_DIR: join(site.dataDir, "key-delivery"),
   PORT: "0",
 });

@@ -55,6 +55,7 @@ export class Place {
       TEMPORAL_NAMESPACE: temporal.namespace,
       EVM_RPC_URL: line.url,
       MASTER_KEY,
+      KEY_DELIVERY_DIR: join(logDir, "..", "key-delivery"),
       HOST: "127.0.0.1",
       PORT: String(port),
       LOG_LEVEL: "warn",

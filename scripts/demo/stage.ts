@@ -66,6 +66,7 @@ export class Stage {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
         ...this.#env,
+        DATA_DIR: this.#dataDir,
         HOST: "127.0.0.1",
         PORT: "0",
         LOG_LEVEL: "fatal",

@@ -29,9 +29,15 @@ export interface KeyHorizon {
   readonly projectedThrough: number;
 }
 
+/** What an actor said, and the revision of the agent's record that shows it. */
+export interface Answered {
+  readonly reply: AgentReply;
+  readonly revision: number;
+}
+
 interface Waiting {
   readonly command: AgentCommand;
-  readonly resolve: (reply: AgentReply) => void;
+  readonly resolve: (answered: Answered) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -63,7 +69,7 @@ class Mailbox {
     this.#retire = retire;
   }
 
-  submit(command: AgentCommand): Promise<AgentReply> {
+  submit(command: AgentCommand): Promise<Answered> {
     if (this.#waiting.length >= WAITING_COMMANDS_MAX) {
       return Promise.reject(new ActorUnavailable("too many requests wait for this agent"));
     }
@@ -140,7 +146,7 @@ class Mailbox {
       batch.forEach((waiting, index) => {
         const reply = replies[index];
         if (reply === undefined) waiting.reject(new Error("the actor answered fewer commands than it got"));
-        else waiting.resolve(reply);
+        else waiting.resolve({ reply, revision: result.summary.revision });
       });
     } catch (error) {
       if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the actor sweeps", error);
@@ -195,7 +201,12 @@ export class AgentMailboxes {
   }
 
   /** Puts one command to an agent's actor. Throws `ActorUnavailable` when no answer came in time. */
-  submit(agentId: string, command: AgentCommand): Promise<AgentReply> {
+  async submit(agentId: string, command: AgentCommand): Promise<AgentReply> {
+    return (await this.answered(agentId, command)).reply;
+  }
+
+  /** The same, for who waits until the agent's record has come that far. */
+  answered(agentId: string, command: AgentCommand): Promise<Answered> {
     return this.#of(agentId).submit(command);
   }
 

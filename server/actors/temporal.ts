@@ -12,6 +12,7 @@ import {
 import type { PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { FirstKey } from "../../src/domain/agent/access.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { AgentInput, BudgetQueryInput, BudgetView, SubmitResult } from "../../src/messages/agent.ts";
@@ -70,8 +71,9 @@ export class TemporalActors implements PaymentWorkflows {
   }
 
   /** Starts an agent's actor; once, however often it is called with the same agent id. */
-  startAgent(profile: AgentProfile, policy: BudgetPolicy): Promise<void> {
-    const input: AgentInput = { start: { kind: "create", profile, policy }, settings: AGENT_SETTINGS };
+  startAgent(profile: AgentProfile, policy: BudgetPolicy, firstKey: FirstKey): Promise<void> {
+    const start = { kind: "create", profile, policy, firstKey } as const;
+    const input: AgentInput = { start, settings: AGENT_SETTINGS };
     return this.#startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
       typedSearchAttributes: agentSearchAttributes(profile, "active"),
       staticSummary: "An agent: its policy, its counters, its reservations",

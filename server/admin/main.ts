@@ -5,6 +5,7 @@ import { ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
 import { ConfigError } from "../config.ts";
 import { EngineUnreachable } from "../connections.ts";
 import { AdminError } from "./connecting.ts";
+import { adoptKeyDeliveryFolder } from "./adopt-key-delivery-folder.ts";
 import { createOrganization } from "./create-organization.ts";
 import { deployWalletFactory } from "./deploy-wallet-factory.ts";
 
@@ -38,6 +39,15 @@ program
   )
   .action(async () => {
     process.stdout.write(`${JSON.stringify(await deployWalletFactory(process.env))}\n`);
+  });
+
+program
+  .command("adopt-key-delivery-folder")
+  .description(
+    "Makes KEY_DELIVERY_DIR the folder of the service's key deliveries, where the one before is lost; prints it as JSON.",
+  )
+  .action(async () => {
+    process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
   });
 
 interface CreateOrganizationOptions {

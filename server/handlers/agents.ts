@@ -5,6 +5,9 @@ import { given, type Page } from "../lists.ts";
 import { ActorUnavailable } from "../actors/mailbox.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
+import { agentKeyHandlers } from "./agent-keys.ts";
+import { agentsIn } from "./agent-records.ts";
+import { archiveAgentHandler } from "./archive-agent.ts";
 import { createAgentHandler } from "./create-agent.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -16,20 +19,19 @@ type AgentHandlers = Pick<
   | "getAgent"
   | "getAgentBudgetPolicy"
   | "updateAgentBudgetPolicy"
+  | "updateAgent"
   | "pauseAgent"
   | "resumeAgent"
+  | "mintAgentKey"
+  | "revokeAgentKey"
+  | "archiveAgent"
 >;
 
 /** Agents (management-api.md sections 2.1, 3.1 and 4.1). */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
   const { actors, clock, collections, lists, mailboxes } = dependencies;
 
-  /** An agent's record as it is by now; the pipeline has found it, and records of agents are never removed. */
-  async function current(id: string): Promise<AgentDocument> {
-    const agent = await collections.agents.findOne({ _id: id });
-    if (agent === null) throw new Error(`agent ${id} has lost its record`);
-    return agent;
-  }
+  const current = agentsIn(collections);
 
   async function budgetPolicy(agentId: string) {
     await caughtUp(mailboxes.flush(agentId));
@@ -38,12 +40,13 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   }
 
   async function setLifecycle(id: string, kind: "pause" | "resume") {
-    const reply = await mailboxes.submit(id, { kind });
+    const { reply, revision } = await mailboxes.answered(id, { kind });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
-    // The record is what keeps a paused agent's key out, so the answer waits until it says so.
+    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
+    // have resumed or archived the agent since.
     await mailboxes.flush(id);
     const agent = await current(id);
-    if (reply.kind === "lifecycle" && agent.lifecycle !== reply.lifecycle) {
+    if (agent.revision < revision) {
       throw new ActorUnavailable("the agent's record does not follow its actor");
     }
     return ok({ body: { agent: agentView(agent) } });
@@ -87,6 +90,34 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
       return budgetPolicy(_id);
     },
+
+    async updateAgent({ body }, { target }) {
+      if (target.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
+      const { appearance, description, name } = body;
+      let renamedAt = 0;
+      if (name !== undefined) {
+        const reply = await mailboxes.submit(target._id, { kind: "rename", name });
+        if (reply.kind !== "renamed") return refused(refusal("AGENT_ARCHIVED"));
+        renamedAt = reply.revision;
+        await mailboxes.flush(target._id);
+      }
+      const shown = given({ appearance, description });
+      const isShown = Object.keys(shown).length > 0;
+      if (isShown) {
+        const live = { _id: target._id, lifecycle: { $ne: "archived" as const } };
+        const changed = { $set: { ...shown, updatedAt: clock() } };
+        const { matchedCount } = await collections.agents.updateOne(live, changed);
+        if (matchedCount === 0) return refused(refusal("AGENT_ARCHIVED"));
+      }
+      const agent = await current(target._id);
+      if (agent.revision < renamedAt) {
+        throw new ActorUnavailable("the agent's record does not follow its actor");
+      }
+      return ok({ body: { agent: agentView(agent) } });
+    },
+
+    ...agentKeyHandlers(dependencies),
+    archiveAgent: archiveAgentHandler(dependencies),
 
     pauseAgent: (_input, { target: { _id } }) => setLifecycle(_id, "pause"),
     resumeAgent: (_input, { target: { _id } }) => setLifecycle(_id, "resume"),

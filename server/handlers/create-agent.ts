@@ -5,10 +5,14 @@ import type {
   TeamDocument,
   WalletRecord,
 } from "../../activities/documents.ts";
+import { createdEvent } from "../../activities/journal.ts";
+import { isDeliverable } from "../../src/domain/agent/access.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
-import { ok } from "../../src/domain/result.ts";
-import { newId } from "../ids.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { firstKeyId } from "../ids.ts";
+import { mcpConfigBlock } from "../mcp/config-block.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { agentView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -16,13 +20,36 @@ import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
 
 type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
+type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
+
+interface NewAgent {
+  readonly record: AgentDocument;
+  readonly apiKey: string;
+  /** Null where nobody is to be delivered the key again. */
+  readonly sealed: string | null;
+}
 
 /**
- * Creates an agent (management-api.md sections 2.1 and 4.1). The actor runs before its key exists, so no key ever lacks
- * an actor; the record, which makes the key good, is what commits the create.
+ * Creates an agent (management-api.md sections 2.1 and 4.1): its actor, its wallet's address and the sealed key come
+ * first, each repeatable under the same id; one transaction commits the record, which makes the key good, with the event
+ * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
-  const { actors, clock, collections, creates, hashApiKey, mcpUrl, wallets } = dependencies;
+  const {
+    actors,
+    clock,
+    collections,
+    creates,
+    hashApiKey,
+    keyDeliveries,
+    mailboxes,
+    mcpUrl,
+    wallets,
+    windows,
+  } = dependencies;
+
+  const untilOf = (begunAt: Date): Date =>
+    new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
 
   /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
   async function newWallet(
@@ -36,61 +63,128 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return owner === null ? null : wallets.newWallet(id, owner);
   }
 
-  async function newAgent(id: string, body: CreateBody, team: TeamDocument, principal: ManagementPrincipal) {
-    const apiKey = formatApiKey("agent", randomBytes);
-    const now = clock();
-    const key: AgentKeyRecord = {
-      id: newId("akey"),
-      hash: hashApiKey(apiKey),
-      last4: last4(apiKey),
-      createdAt: now,
-      lastUsedAt: null,
-    };
-    const record: AgentDocument = {
-      _id: id,
-      organizationId: principal.organizationId,
-      projectId: team.projectId,
-      teamId: team._id,
-      name: body.name,
-      description: body.description ?? null,
-      scopes: body.scopes ?? null,
-      lifecycle: "active",
-      policy: initialPolicy(body),
-      policyVersion: 1,
-      spentCents: 0,
-      reservedCents: 0,
-      wallet: await newWallet(id, principal),
-      key,
-      ...creatorOf(principal),
-      createdAt: now,
-      updatedAt: now,
-      archivedAt: null,
-      revision: 1,
-    };
-    return { record, apiKey };
+  /** Nothing is kept of a key that a person is given, nor of one that is too late to be delivered again. */
+  async function seal(id: string, until: Date, apiKey: string, key: string | null): Promise<string | null> {
+    if (key === null || !isDeliverable(until.getTime(), clock().getTime())) return null;
+    return keyDeliveries.seal(id, key, apiKey);
   }
 
+  async function prepare(
+    id: string,
+    begunAt: Date,
+    body: CreateBody,
+    team: TeamDocument,
+    principal: ManagementPrincipal,
+  ): Promise<NewAgent> {
+    const apiKey = formatApiKey("agent", randomBytes);
+    const until = untilOf(begunAt);
+    const key: AgentKeyRecord = {
+      id: firstKeyId(id),
+      hash: hashApiKey(apiKey),
+      last4: last4(apiKey),
+      createdAt: begunAt,
+      lastUsedAt: null,
+    };
+    const draft: AgentDocument = {
+      ...recordOf({ id, body, team, principal, key, now: clock() }),
+      keyDeliverableUntil: principal.type === "session" ? null : until,
+    };
+    const firstKey = {
+      keyId: key.id,
+      lineageId: draft.createdByLineage,
+      deliverableUntil: until.getTime(),
+    };
+    const machinesKey = principal.type === "session" ? null : (body.idempotencyKey ?? null);
+    // The actor runs before its key is good, and before there is anything that it has to destroy if all ends here.
+    const started = actors.startAgent(profileOf(draft), draft.policy, firstKey);
+    const [wallet, sealed] = await Promise.all([
+      newWallet(id, principal),
+      started.then(() => seal(id, until, apiKey, machinesKey)),
+    ]);
+    return { record: { ...draft, wallet }, apiKey, sealed };
+  }
+
+  /** The key of a create that was just committed: given out here, or, where that took too long, never. */
+  function firstAnswer({ apiKey, record }: NewAgent): CreateReply {
+    const late = !isStillDeliverable(record, clock());
+    return ok({ body: late ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey) });
+  }
+
+  /**
+   * The proof is in the actor before the answer is on its way, and no server can deliver the key any more, whatever its
+   * clock says. False while the window is open by the actor's time.
+   */
+  async function isProvenUndelivered(agent: AgentDocument, lineageId: string): Promise<boolean> {
+    const reply = await mailboxes.submit(agent._id, { kind: "prove_non_delivery", lineageId });
+    if (reply.kind !== "non_delivery" || !reply.windowOver) return false;
+    // The actor's own timer has, or is about to. Agents from before there was a window have none to close.
+    if ((agent.keyDeliverableUntil ?? null) !== null) await windows.close(agent._id);
+    return true;
+  }
+
+  /** A replay (management-api.md section 4.1, rules 2 to 4 and 8). */
+  async function replayed(
+    agent: AgentDocument,
+    principal: ManagementPrincipal,
+    idempotencyKey: string | undefined,
+  ): Promise<CreateReply> {
+    if (principal.type === "session" || idempotencyKey === undefined) return again(answer(agent, null));
+    const until = agent.keyDeliverableUntil ?? null;
+    if (until !== null && isDeliverable(until.getTime(), clock().getTime())) {
+      if (agent.key?.id !== firstKeyId(agent._id) || agent.lifecycle === "archived") {
+        return again(answer(agent, null));
+      }
+      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey, until);
+      if (apiKey !== null) return again(answer(agent, apiKey));
+      return again({ ...answer(agent, null), keyDelivery: "expired" });
+    }
+    if (await isProvenUndelivered(agent, principal.lineageId)) {
+      return again({ ...answer(agent, null), keyDelivery: "expired" });
+    }
+    return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
+  }
+
+  const answer = answerWith(mcpUrl);
+
   return async ({ body }, { principal, target: team }) => {
-    const created = await creates.once({
+    const created = await creates.once<AgentDocument, NewAgent>({
       kind: "agent",
       principal,
       idempotencyKey: body.idempotencyKey,
       payload: payloadOf(body),
       parent: { kind: "team", id: team._id, archivedAt: team.archivedAt },
       find: (id) => collections.agents.findOne({ _id: id }),
-      async prepare(id) {
-        const made = await newAgent(id, body, team, principal);
-        await actors.startAgent(profileOf(made.record), made.record.policy);
-        return made;
+      prepare: (id, begunAt) => prepare(id, begunAt, body, team, principal),
+      async insert({ record, sealed }, session) {
+        await keyDeliveries.begin(record._id, sealed, session);
+        await collections.agents.insertOne(record, { session });
+        await collections.events.insertOne(createdEvent(record), { session });
       },
-      insert: (record, session) => collections.agents.insertOne(record, { session }),
+      givenUp: {
+        isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
+        giveUp: (id) => windows.close(id),
+        async isDiscarded(id) {
+          if (!(await keyDeliveries.isDiscarded(id))) return false;
+          await keyDeliveries.forget(id);
+          return true;
+        },
+      },
     });
     if (!created.ok) return created;
-    if (created.value.replayed) return ok(replayed(created.value.record));
-    const { apiKey, record } = created.value.made;
-    return ok({ body: { agent: agentView(record), apiKey, mcpConfigBlock: mcpConfig(mcpUrl, apiKey) } });
+    return created.value.replayed
+      ? replayed(created.value.record, principal, body.idempotencyKey)
+      : firstAnswer(created.value.made);
   };
 }
+
+/** A machine's key: a person's is given once, whenever that is. */
+const isStillDeliverable = (
+  { keyDeliverableUntil = null, createdByLineage }: AgentDocument,
+  now: Date,
+): boolean =>
+  keyDeliverableUntil === null
+    ? createdByLineage === null
+    : isDeliverable(keyDeliverableUntil.getTime(), now.getTime());
 
 /** What a replay must repeat; a default that is spelt out is the same. */
 const payloadOf = (body: CreateBody) => ({
@@ -102,6 +196,39 @@ const payloadOf = (body: CreateBody) => ({
   scopes: body.scopes ?? null,
 });
 
+interface Draft {
+  readonly id: string;
+  readonly body: CreateBody;
+  readonly team: TeamDocument;
+  readonly principal: ManagementPrincipal;
+  readonly key: AgentKeyRecord;
+  readonly now: Date;
+}
+
+const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument => ({
+  _id: id,
+  organizationId: principal.organizationId,
+  projectId: team.projectId,
+  teamId: team._id,
+  name: body.name,
+  description: body.description ?? null,
+  scopes: body.scopes ?? null,
+  lifecycle: "active",
+  policy: initialPolicy(body),
+  policyVersion: 1,
+  spentCents: 0,
+  reservedCents: 0,
+  wallet: null,
+  key,
+  appearance: null,
+  authenticatedAt: null,
+  ...creatorOf(principal),
+  createdAt: now,
+  updatedAt: now,
+  archivedAt: null,
+  revision: 1,
+});
+
 /** The key that created it, and the lineage that a machine's archive asks for (management-api.md section 5.4). */
 function creatorOf(principal: ManagementPrincipal): Pick<AgentDocument, "createdBy" | "createdByLineage"> {
   if (principal.type === "session") {
@@ -111,11 +238,13 @@ function creatorOf(principal: ManagementPrincipal): Pick<AgentDocument, "created
   return { createdBy: { type: "organization_key", id: keyId }, createdByLineage: lineageId };
 }
 
-/** The key is given out once (management-api.md section 4.1, rule 4). */
-const replayed = (agent: AgentDocument) => ({
-  status: 200 as const,
-  body: { agent: agentView(agent), apiKey: null, mcpConfigBlock: null },
+const answerWith = (mcpUrl: string) => (agent: AgentDocument, apiKey: string | null) => ({
+  agent: agentView(agent),
+  apiKey,
+  mcpConfigBlock: apiKey === null ? null : mcpConfigBlock(mcpUrl, apiKey),
 });
+
+const again = <B>(body: B) => ok({ status: 200 as const, body });
 
 const initialPolicy = (body: CreateBody): BudgetPolicy => ({
   budgetCents: body.budgetCents,
@@ -124,14 +253,4 @@ const initialPolicy = (body: CreateBody): BudgetPolicy => ({
   dailySpendLimitCents: null,
   hourlyVelocityLimit: null,
   dailyVelocityLimit: null,
-});
-
-const mcpConfig = (mcpUrl: string, apiKey: string) => ({
-  mcpServers: {
-    "agent-spending-control": {
-      type: "http" as const,
-      url: `${mcpUrl}/mcp`,
-      headers: { Authorization: `Bearer ${apiKey}` },
-    },
-  },
 });

@@ -1,5 +1,5 @@
 import type { PaymentEffects } from "../../activities/effects.ts";
-import type { Rails } from "../../activities/ports.ts";
+import type { DeliveryWindows, Rails } from "../../activities/ports.ts";
 import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -10,6 +10,7 @@ import type { Collections } from "../collections.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Logos } from "../containers/logos.ts";
 import type { Creates } from "../creates/creates.ts";
+import type { KeyDeliveries } from "../key-deliveries/key-deliveries.ts";
 import type { DailyCreates } from "../creates/daily-creates.ts";
 import type { Lists } from "../lists.ts";
 import type { OrganizationKeys } from "../organization-keys/keys.ts";
@@ -28,6 +29,8 @@ export interface HandlerDependencies {
   readonly auth: AuthService;
   readonly organizationKeys: OrganizationKeys;
   readonly creates: Creates;
+  readonly keyDeliveries: KeyDeliveries;
+  readonly windows: DeliveryWindows;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
   readonly logos: Logos;
@@ -37,6 +40,7 @@ export interface HandlerDependencies {
   /** Where agents reach the MCP server, without `/mcp`. */
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
+  readonly keyDeliveryWindowSeconds: number;
 }
 
 /** The actor's view of an agent, from its record. */

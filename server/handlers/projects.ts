@@ -33,7 +33,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       prepare: async (id) => ({
         record: await newContainer(id, principal.organizationId, body, dependencies),
       }),
-      insert: (record, session) => collections.projects.insertOne(record, { session }),
+      insert: ({ record }, session) => collections.projects.insertOne(record, { session }),
     });
     if (!created.ok) return created;
     const { value } = created;

@@ -43,7 +43,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
         const container = await newContainer(id, principal.organizationId, body, dependencies);
         return { record: { ...container, projectId } };
       },
-      insert: (record, session) => collections.teams.insertOne(record, { session }),
+      insert: ({ record }, session) => collections.teams.insertOne(record, { session }),
     });
     if (!created.ok) return created;
     const { value } = created;

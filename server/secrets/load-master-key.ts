@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, rm } from "node:fs/promises";
+import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf, obtainFile } from "../../activities/durable-files.ts";
 import { MasterKey, MasterKeyError } from "./master-key.ts";
 
 export const MASTER_KEY_FILE = "master.key";
@@ -31,8 +32,11 @@ export async function loadMasterKey(source: MasterKeySource): Promise<MasterKey>
   }
   const path = join(source.embeddedDataDir, MASTER_KEY_FILE);
   try {
-    const text = (await readIfThere(path)) ?? (await generate(source.embeddedDataDir, path));
-    return MasterKey.parse(text, path);
+    await mkdir(source.embeddedDataDir, { recursive: true });
+    const text = await obtainFile(source.embeddedDataDir, MASTER_KEY_FILE, generate);
+    // A restored backup may have come back readable for everybody.
+    await chmod(path, OWNER_ONLY);
+    return MasterKey.parse(text.toString("utf8"), path);
   } catch (error) {
     if (error instanceof MasterKeyError) throw error;
     throw new MasterKeyError(
@@ -42,58 +46,4 @@ export async function loadMasterKey(source: MasterKeySource): Promise<MasterKey>
   }
 }
 
-async function readIfThere(path: string): Promise<string | null> {
-  try {
-    const text = await readFile(path, "utf8");
-    // A restored backup may have come back readable for everybody.
-    await chmod(path, OWNER_ONLY);
-    return text;
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return null;
-    throw error;
-  }
-}
-
-/**
- * Written whole under another name and then linked into place: a crash leaves no half of a key, and of two servers
- * that start at once the second takes the first one's.
- */
-async function generate(directory: string, path: string): Promise<string> {
-  await mkdir(directory, { recursive: true });
-  const draft = `${path}.${randomBytes(6).toString("hex")}.tmp`;
-  const text = randomBytes(GENERATED_SIZE_BYTES).toString("base64url");
-  try {
-    await writeDurably(draft, `${text}\n`);
-    await link(draft, path);
-    await syncDirectory(directory);
-    return text;
-  } catch (error) {
-    if (errnoOf(error) !== "EEXIST") throw error;
-    return await readFile(path, "utf8");
-  } finally {
-    await rm(draft, { force: true });
-  }
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, "wx", OWNER_ONLY);
-  try {
-    await file.writeFile(text, "utf8");
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** Makes the new name survive a power cut; what is sealed with a lost key is lost. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
-}
-
-const errnoOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
+const generate = (): string => `${randomBytes(GENERATED_SIZE_BYTES).toString("base64url")}\n`;

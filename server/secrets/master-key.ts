@@ -5,6 +5,7 @@ import { inspect } from "node:util";
 export type KeyPurpose =
   | "api-key-pepper"
   | "sealing"
+  | "key-delivery"
   | "cursor-signing"
   | "logo-links"
   | "refresh-token"

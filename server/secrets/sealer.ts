@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes, type KeyObject } from "node:crypto";
 import type { RandomBytes } from "../../src/domain/api-key.ts";
-import type { MasterKey } from "./master-key.ts";
+import { MasterKey } from "./master-key.ts";
 
 const VERSION = "v1";
 const CIPHER = "aes-256-gcm";
@@ -15,15 +15,15 @@ export class SealError extends Error {
 }
 
 /**
- * Seals secrets at rest with AES-256-GCM under a sub-key of the master key (decisions.md section 3). What is sealed is
- * bound to its purpose and its record: moved to another record of the database, it no longer opens.
+ * Seals secrets at rest with AES-256-GCM (decisions.md section 3), by default under a sub-key of the master key. What is
+ * sealed is bound to its purpose and its record: moved to another record of the database, it no longer opens.
  */
 export class Sealer {
   readonly #key: KeyObject;
   readonly #randomBytes: RandomBytes;
 
-  constructor(masterKey: MasterKey, randomSource: RandomBytes = randomBytes) {
-    this.#key = masterKey.deriveKey("sealing");
+  constructor(key: MasterKey | KeyObject, randomSource: RandomBytes = randomBytes) {
+    this.#key = key instanceof MasterKey ? key.deriveKey("sealing") : key;
     this.#randomBytes = randomSource;
   }
 

@@ -4,6 +4,7 @@ import type { ErrorCode } from "../domain/errors.ts";
 export const CREATE_ERRORS: readonly ErrorCode[] = [
   "IDEMPOTENCY_KEY_REQUIRED",
   "ORG_NOT_READY",
+  "REQUEST_IN_PROGRESS",
   "IDEMPOTENCY_KEY_REUSED",
   "DAILY_CREATE_LIMIT_REACHED",
   "CREATE_RETRYABLE",

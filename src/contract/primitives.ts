@@ -62,6 +62,9 @@ export const secretToken = text(1, 512);
 /** Of a tile in the dashboard. */
 export const color = z.string().regex(/^#[0-9a-fA-F]{6}$/, "must be a color like #1a2b3c");
 
+/** What an agent is shown by: the name of an icon, or an emoji. */
+export const icon = text(1, 64);
+
 export const logo = z
   .string()
   .superRefine((dataUrl, check) => {

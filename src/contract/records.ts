@@ -48,6 +48,8 @@ export const keySummary = z.strictObject({
   lastUsedAt: timestamp.nullable(),
 });
 
+export const wallet = z.strictObject({ address: z.string(), chainCaip2: z.string() });
+
 export const agent = z
   .strictObject({
     id: uuid,
@@ -62,7 +64,7 @@ export const agent = z
     reservedCents: cents,
     autoApprovalThresholdCents: cents.nullable(),
     appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable(),
-    wallet: z.strictObject({ address: z.string(), chainCaip2: z.string() }).nullable(),
+    wallet: wallet.nullable(),
     key: keySummary.nullable(),
     createdBy: z.strictObject({ type: z.enum(["user", "organization_key"]), id: z.string() }),
     version: z.int(),

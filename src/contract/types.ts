@@ -127,8 +127,11 @@ export interface Operation<
     | "Teams"
     | "Transactions";
   readonly access: A;
-  /** Whether the answer waits for a payment to be final, to a bound (decisions.md section 5). */
-  readonly waitsForFinality?: boolean;
+  /**
+   * What an answer may wait for beyond the usual bound: a payment to be final (decisions.md section 5), or the call that
+   * carries out the same create (section 3).
+   */
+  readonly waitsFor?: "finality" | "earlier call";
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

@@ -20,6 +20,10 @@ export const ERRORS = {
   },
   TOOL_NOT_ALLOWED: { status: 403, message: "The agent's key is not scoped to this tool." },
   WRONG_CREDENTIAL: { status: 403, message: "This kind of credential does not belong on this route." },
+  MACHINE_ARCHIVE_DENIED: {
+    status: 403,
+    message: "An organization's key may not archive this agent; a person archives it in the dashboard.",
+  },
   SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was used already." },
   SECOND_FACTOR_LOCKED: { status: 403, message: "Too many wrong codes; the factor is locked for a while." },
   NOT_FOUND: { status: 404, message: "There is no such resource." },
@@ -27,6 +31,19 @@ export const ERRORS = {
   REQUEST_IN_PROGRESS: { status: 409, message: "The same request is still in progress; replay it." },
   ORG_NOT_READY: { status: 409, message: "The organization is not ready yet; replay." },
   AGENT_ARCHIVED: { status: 409, message: "The agent is archived." },
+  KEY_ALREADY_EXISTS: { status: 409, message: "The agent has an active key; revoke it first." },
+  KEY_STILL_DELIVERABLE: {
+    status: 409,
+    message: "The agent's key can still be delivered: replay the create to recover it and keep the agent.",
+  },
+  KEY_DELIVERY_UNPROVEN: {
+    status: 409,
+    message: "It is not proven that the key was never delivered: replay the create, then archive again.",
+  },
+  BALANCE_UNVERIFIABLE: {
+    status: 409,
+    message: "The balance of the agent's wallet could not be read; retry later.",
+  },
   CONTAINER_ARCHIVED: { status: 409, message: "The project or team is archived." },
   CONTAINER_NOT_EMPTY: { status: 409, message: "The project or team has live children; archive them first." },
   LAST_OWNER: { status: 409, message: "An organization keeps at least one owner." },

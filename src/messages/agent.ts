@@ -1,6 +1,7 @@
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { Assessment } from "../domain/agent/decide.ts";
 import type { Payment, RailOutcome } from "../domain/agent/payment.ts";
+import type { FirstKey } from "../domain/agent/access.ts";
 import type { BudgetPolicy } from "../domain/agent/policy.ts";
 import type { AgentProfile, AgentState, AgentSummary } from "../domain/agent/state.ts";
 
@@ -12,7 +13,13 @@ export const agentWorkflowId = (agentId: string): string => `agent/${agentId}`;
 /** How an agent's actor begins, or goes on after continue-as-new. */
 export interface AgentInput {
   readonly start:
-    | { readonly kind: "create"; readonly profile: AgentProfile; readonly policy: BudgetPolicy }
+    | {
+        readonly kind: "create";
+        readonly profile: AgentProfile;
+        readonly policy: BudgetPolicy;
+        /** Not there in actors from before they knew of keys. */
+        readonly firstKey?: FirstKey;
+      }
     | { readonly kind: "resume"; readonly state: AgentState };
   readonly settings: AgentSettings;
 }

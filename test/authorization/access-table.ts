@@ -113,6 +113,10 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   getAgent: manage("agents:read"),
   getAgentBudgetPolicy: manage("agents:write"),
   updateAgentBudgetPolicy: manage("agents:write", adminSteppedUp),
+  updateAgent: manage(null, admin),
+  mintAgentKey: manage(null, adminSteppedUp),
+  revokeAgentKey: manage(null, adminSteppedUp),
+  archiveAgent: manage("agents:write", adminSteppedUp),
   pauseAgent: manage("agents:write"),
   resumeAgent: manage("agents:write"),
 

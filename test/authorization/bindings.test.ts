@@ -109,6 +109,8 @@ describe("a key acts only inside its binding", function () {
     agentCase("updateAgentBudgetPolicy", { version: 999 }, [409, "VERSION_CONFLICT"]),
     agentCase("pauseAgent"),
     agentCase("resumeAgent"),
+    // A person created it.
+    agentCase("archiveAgent", undefined, [403, "MACHINE_ARCHIVE_DENIED"]),
     { id: "getTeam", request: ({ teamId }) => ({ id: teamId }), success: [200, null], acts: "in a team" },
     {
       id: "getProject",

@@ -45,6 +45,7 @@ describe("what belongs to another organization is not found", function () {
 
   /** Bodies that nothing is wrong with; an operation whose schema takes none has none. */
   const BODIES: Partial<Record<OperationId, object>> = {
+    updateAgent: { name: "Mine now" },
     updateAgentBudgetPolicy: { version: 1, budgetCents: 1 },
     denyApproval: { feedback: "no" },
     updateMember: { role: "member" },

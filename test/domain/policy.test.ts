@@ -97,7 +97,7 @@ describe("an archived agent", () => {
     const actor = new TestActor({ autoApprovalThresholdCents: 100 });
     const held = actor.pay(200).request;
     actor.state.lifecycle = "archived";
-    expect(actor.pay(1).denial?.code).to.equal("AGENT_ARCHIVED");
+    expect(actor.payReply(actor.request(1))).to.deep.equal({ kind: "archived" });
     const approved = actor.resolve("approve", held.transactionId).payment;
     expect([approved.status, approved.denial?.code]).to.deep.equal(["failed", "AGENT_ARCHIVED"]);
     const change = { kind: "change_policy", patch: { budgetCents: 1 }, version: 1 } as const;

@@ -28,13 +28,14 @@ const BAND = [
   "update_agent_budget_policy",
   "pause_agent",
   "resume_agent",
+  "archive_agent",
   "list_projects",
   "create_project",
   "list_teams",
   "create_team",
   "list_transactions",
 ];
-const WRITES = /^(create|update|pause|resume)_/;
+const WRITES = /^(create|update|pause|resume|archive)_/;
 
 const input = z.strictObject({
   type: z.literal("object"),

@@ -116,6 +116,7 @@ export async function ownEngines(): Promise<OwnEngines> {
       TEMPORAL_ADDRESS: `${LOOPBACK}:${ports.temporal}`,
       TEMPORAL_NAMESPACE: config.namespace.name,
       MASTER_KEY: randomBytes(32).toString("base64url"),
+      KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
       PORT: "0",
     },
     async stop() {

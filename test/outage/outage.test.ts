@@ -89,6 +89,8 @@ describe("an engine that is gone or hung", () => {
   async function scene(): Promise<Scene> {
     await elevate(world);
     const [agent, asker] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
+    // The first request of an agent's life needs its actor; this is not about that.
+    await world.api.ok("listPayments", 200, { token: agent.key });
     const { email, password } = world.organization;
     const { token: session = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
     const { teamId } = world.organization;
@@ -123,6 +125,7 @@ describe("an engine that is gone or hung", () => {
       stepUp: { token, body: { method: "totp", code: "123456" } },
       createAgent: { token, body: create },
       updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
+      updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
       createPayment: { token: agent.key, body: cardPayment() },
       getPayment: { token: asker.key, id: transactionId },
       cancelPayment: { token: asker.key, id: transactionId },

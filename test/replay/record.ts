@@ -9,7 +9,8 @@ import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/message
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { confirmation, payCommand, StagedAgent } from "../workflows/support/agent.ts";
 import { SETTLED } from "../workflows/support/doubles.ts";
-import { afterActivities } from "../workflows/support/history.ts";
+import { activitiesOf, afterActivities, eventsUntil } from "../workflows/support/history.ts";
+import { LINEAGE, machineArchive, replayOfCreate } from "../workflows/support/life.ts";
 import type { Stage, StageOptions, Theatre } from "../workflows/support/stage.ts";
 import { openTheatre } from "../workflows/support/stage.ts";
 import { HISTORIES_DIRECTORY, toRecord } from "./histories.ts";
@@ -26,6 +27,10 @@ const SLOW_CENTS = 7;
 
 /** Pending when it is sent, settled when it is asked. */
 const slowRail: StageOptions = { rail: (_payment, call) => (call === 1 ? { status: "pending" } : SETTLED) };
+const discarding: StageOptions = {
+  activities: { closeDeliveryWindow: () => Promise.resolve("discarded") },
+};
+const WINDOW_MS = 2_000;
 const provisioned: StageOptions = { activities: { provisionOrganization: () => Promise.resolve() } };
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
@@ -54,6 +59,9 @@ try {
 async function recordAll(on: Theatre): Promise<void> {
   await mkdir(HISTORIES_DIRECTORY, { recursive: true });
   await on.play("agent", {}, recordAgent);
+  await on.play("lived", {}, recordLife);
+  await on.play("unused", {}, recordUnused);
+  await on.play("discarded", discarding, recordDiscarded);
   await on.play("approved", {}, (stage) => recordApproval(stage, "approve"));
   await on.play("denied", {}, (stage) => recordApproval(stage, "deny"));
   await on.play("expired", {}, recordExpiry);
@@ -80,6 +88,45 @@ async function recordAgent(stage: Stage): Promise<void> {
   await agent.submit({ kind: "pause" });
   await write("agent-mirroring-rolled-over", stage.client.workflow.getHandle(agent.handle.workflowId, first));
   await write("agent-mirroring-resumed", stage.client.workflow.getHandle(agent.handle.workflowId, second));
+}
+
+/** An agent with a first key, whose window is short. */
+function created(stage: Stage): Promise<StagedAgent> {
+  const deliverableUntil = Date.now() + WINDOW_MS;
+  const firstKey = { keyId: "akey_recorded", lineageId: LINEAGE, deliverableUntil };
+  return StagedAgent.start(stage, { sweepAfterSeconds: 1 }, {}, firstKey);
+}
+
+/** An agent's whole life: its window closes, its keys are used and changed, a person archives it, its wallet is detached. */
+async function recordLife(stage: Stage): Promise<void> {
+  const agent = await created(stage);
+  await agent.submit({ kind: "authenticate", keyId: "akey_recorded" });
+  await afterActivities(agent.handle, 2);
+  await agent.submit(replayOfCreate, { kind: "revoke_key", recordedKeyId: null });
+  await agent.submit({ kind: "mint_key", keyId: "akey_second", recordedKeyId: null });
+  await agent.submit({ kind: "rename", name: "Another" }, { kind: "pause" });
+  await agent.pay(HELD_CENTS);
+  await agent.submit({ kind: "resume" });
+  await agent.pay(HELD_CENTS);
+  await agent.submit({ kind: "archive", by: { type: "user" } });
+  await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("detachWallet"));
+  await write("agent-life-archived", agent.handle);
+}
+
+/** An agent whose key nobody ever got: proven so, and archived by its creator. */
+async function recordUnused(stage: Stage): Promise<void> {
+  const agent = await created(stage);
+  await agent.submit(replayOfCreate, machineArchive);
+  await afterActivities(agent.handle, 1);
+  await agent.submit(replayOfCreate, machineArchive);
+  await afterActivities(agent.handle, 3);
+  await write("agent-life-unused", agent.handle);
+}
+
+async function recordDiscarded(stage: Stage): Promise<void> {
+  const agent = await created(stage);
+  await agent.handle.result();
+  await write("agent-life-discarded", agent.handle);
 }
 
 async function recordApproval(stage: Stage, kind: "approve" | "deny"): Promise<void> {

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Api } from "../support/api.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
@@ -27,6 +28,7 @@ function environment(): NodeJS.ProcessEnv & { readonly MONGODB_URI: string } {
     TEMPORAL_NAMESPACE: required("TEST_TEMPORAL_NAMESPACE"),
     TEMPORAL_TASK_QUEUE: id,
     MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
+    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
     HOST: "127.0.0.1",
     PORT: "0",
     LOG_LEVEL: "error",

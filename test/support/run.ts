@@ -20,8 +20,15 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
-/** Folders that run in a process of their own, a line each; what is in none of them runs in the first. */
-const SHARDS: readonly (readonly string[])[] = [["engines", "restart", "chaos"]];
+/**
+ * What runs in a process of its own, a line each, by the beginnings of their paths; what is in none of them runs in the
+ * first. There stays together whatever uses the run's chain: some tests have its mining in their own hands, and a service
+ * that starts meanwhile would wait for its contracts, and then empty the chain's pool of everybody's transactions.
+ */
+const SHARDS: readonly (readonly string[])[] = [
+  ["engines", "restart", "chaos"],
+  ["auth/", "domain", "workflows", "replay"],
+];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
 const engines = await startEngines({
@@ -40,6 +47,7 @@ const planted = await plant(engines, logDir);
 const env = {
   ...process.env,
   TEST_LOG_DIR: logDir,
+  TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
   TEST_EVM_RPC_URL: engines.chain.rpcUrl,
   TEST_MONGODB_URI: engines.mongodb.uri,
   TEST_TEMPORAL_ADDRESS: engines.temporal.address,

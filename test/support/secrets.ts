@@ -92,7 +92,8 @@ export async function scanForSecrets(
   return { leaks, fileCount: files.length, sizeBytes, planted: found };
 }
 
-async function* chunksOf(file: string): AsyncGenerator<string> {
+/** A file in overlapping chunks, one character a byte, without those that are all zeros. */
+export async function* chunksOf(file: string): AsyncGenerator<string> {
   const handle = await open(file);
   try {
     const buffer = Buffer.alloc(CHUNK_BYTES);

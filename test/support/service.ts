@@ -38,6 +38,7 @@ export interface TestOrganization extends CreatedOrganization {
 
 export interface TestServiceOptions {
   readonly approvalWindowSeconds?: number;
+  readonly keyDeliveryWindowSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly clock?: () => Date;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
@@ -87,6 +88,10 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     TEMPORAL_TASK_QUEUE: id,
     ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
     MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
+    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
+    ...(options.keyDeliveryWindowSeconds === undefined
+      ? {}
+      : { KEY_DELIVERY_WINDOW_SECONDS: String(options.keyDeliveryWindowSeconds) }),
     PORT: "0",
     TRUSTED_PROXIES: options.trustedProxies ?? "loopback",
     ...(options.approvalWindowSeconds === undefined

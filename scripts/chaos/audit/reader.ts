@@ -39,6 +39,12 @@ export interface Scope {
   readonly receiptsMax: number;
 }
 
+/**
+ * Actors asked at once. After long runs most are in no worker's memory, and while it replays a hundred of them a worker
+ * takes no new tasks; the engine then says of all that wait that no worker is there.
+ */
+const ACTORS_AT_ONCE = 8;
+
 /** Reads MongoDB, the chain and Temporal itself, and nothing by way of the service. */
 export class Reader {
   readonly #mongo: MongoClient;
@@ -73,7 +79,7 @@ export class Reader {
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
-      Promise.all(agents.map((agent) => this.#actor(agent))),
+      this.#actors(agents),
       this.#chainBooks(agents, receiptsMax),
     ]);
     return {
@@ -124,6 +130,15 @@ export class Reader {
 
   #state({ id }: PayingAgent): Promise<AgentStateView> {
     return this.#temporal.workflow.getHandle(`agent/${id}`).query<AgentStateView>("state");
+  }
+
+  async #actors(agents: readonly PayingAgent[]): Promise<ActorEntry[]> {
+    const entries: ActorEntry[] = [];
+    for (let at = 0; at < agents.length; at += ACTORS_AT_ONCE) {
+      const asked = agents.slice(at, at + ACTORS_AT_ONCE);
+      entries.push(...(await Promise.all(asked.map((agent) => this.#actor(agent)))));
+    }
+    return entries;
   }
 
   async #actor(agent: PayingAgent): Promise<ActorEntry> {

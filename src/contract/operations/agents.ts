@@ -3,8 +3,18 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import { cents, choices, description, idempotencyKey, name, paging, uuid } from "../primitives.ts";
-import { agent, budgetPolicy, listOf, policyFields } from "../records.ts";
+import {
+  cents,
+  choices,
+  color,
+  description,
+  icon,
+  idempotencyKey,
+  name,
+  paging,
+  uuid,
+} from "../primitives.ts";
+import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
@@ -34,12 +44,16 @@ export const mcpConfigBlock = z.strictObject({
 export const createAgent = define({
   summary: "Create an agent",
   description:
-    "Creates an agent with its policy and first API key, which is shown once. Replaying the same idempotencyKey with " +
-    "the same payload answers 200 with the same agent and never creates another; another payload is 422. A key of the " +
-    "organization must send one, and creates as many a day as its daily limit allows. " +
+    "Creates an agent with its policy, its wallet and first API key. Replaying the same idempotencyKey with the same " +
+    "payload answers 200 with the same agent and never creates another; another payload is 422. A key of the " +
+    "organization must send one, and creates as many a day as its daily limit allows. To it, and the keys that it is " +
+    "rotated into, a replay delivers the agent's key again for about 30 minutes; after that `apiKey` and " +
+    "`mcpConfigBlock` are null and `keyDelivery` is `expired`, which a slow first answer may be, too. A person gets the " +
+    "key once. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx. " +
     "Specification 2.1, 3.1, 4.1.",
   tag: "Agents",
   access: manages("agents:write", "newAgent", { role: "admin" }),
+  waitsFor: "earlier call",
   rate: "standard",
   http: { method: "post", path: "/v1/agents", successStatus: 201 },
   tool: managementTool("create_agent", "Create an agent", creates),
@@ -144,4 +158,74 @@ export const resumeAgent = define({
   params,
   output: answer,
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
+});
+
+export const updateAgent = define({
+  summary: "Change an agent's name, description or appearance",
+  description: "What is left out stays, null clears. People only. Specification 4.1.",
+  tag: "Agents",
+  access: manages("never", "agent", { role: "admin" }),
+  rate: "standard",
+  http: { method: "patch", path: "/v1/agents/:id", successStatus: 200 },
+  params,
+  body: z.strictObject({
+    name: name.optional(),
+    description: description.nullable().optional(),
+    appearance: z.strictObject({ color, icon }).nullable().optional(),
+  }),
+  output: answer,
+  errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
+});
+
+export const mintAgentKey = define({
+  summary: "Mint an agent's key",
+  description:
+    "A new key for an agent that has none; its value is shown once. While one is active it is KEY_ALREADY_EXISTS: revoke it " +
+    "first. People only, with step-up. Specification 3.2, 4.1.",
+  tag: "Agents",
+  access: manages("never", "agent", { role: "admin", stepUp: true }),
+  rate: "keyMint",
+  http: { method: "post", path: "/v1/agents/:id/key", successStatus: 201 },
+  params,
+  output: z.strictObject({ apiKey: z.string(), mcpConfigBlock, key: keySummary }),
+  errors: ["NOT_FOUND", "KEY_ALREADY_EXISTS", "AGENT_ARCHIVED"],
+});
+
+export const revokeAgentKey = define({
+  summary: "Revoke an agent's key",
+  description:
+    "The active key is dead on its next request; with none it is 404. Pausing and revoking is the emergency stop; minting " +
+    "and resuming takes it back. People only, with step-up. Specification 3.1, 3.2, 4.1.",
+  tag: "Agents",
+  access: manages("never", "agent", { role: "admin", stepUp: true }),
+  rate: "keyRevoke",
+  http: { method: "delete", path: "/v1/agents/:id/key", successStatus: 200 },
+  params,
+  output: z.strictObject({ key: keySummary }),
+  errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
+});
+
+export const archiveAgent = define({
+  summary: "Archive an agent",
+  description:
+    "For good: its key is revoked, what is on hold is denied, and the service gives up its right to spend from the wallet, " +
+    "whose balance stays the organization's. Again, it is 200, and tries what is in `walletsFailed`: repeat it until that " +
+    "is empty. People need step-up. A key of the organization may archive only an agent that its lineage created, whose key " +
+    "provably was never delivered, that never authenticated, holds nothing, and whose keys no person touched: " +
+    "MACHINE_ARCHIVE_DENIED is terminal, KEY_STILL_DELIVERABLE, KEY_DELIVERY_UNPROVEN (replay the create) and " +
+    "BALANCE_UNVERIFIABLE are not. Specification 3.1, 4.1, 5.4.",
+  tag: "Agents",
+  access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
+  rate: "archive",
+  http: { method: "delete", path: "/v1/agents/:id", successStatus: 200 },
+  tool: managementTool("archive_agent", "Archive an agent", { idName: "agentId", hints: changes }),
+  params,
+  output: z.strictObject({ agent, walletsFailed: z.array(wallet) }),
+  errors: [
+    "NOT_FOUND",
+    "MACHINE_ARCHIVE_DENIED",
+    "KEY_STILL_DELIVERABLE",
+    "KEY_DELIVERY_UNPROVEN",
+    "BALANCE_UNVERIFIABLE",
+  ],
 });

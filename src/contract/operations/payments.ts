@@ -71,7 +71,7 @@ export const createPayment = define({
   tag: "Payments",
   access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
   rate: "standard",
-  waitsForFinality: true,
+  waitsFor: "finality",
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
   body: z.discriminatedUnion("rail", [
     cardPayment.extend({ rail: z.literal("card") }),
@@ -106,7 +106,7 @@ export const createWalletPayment = define({
   tag: "Payments",
   access: agentWith("create_wallet_payment"),
   rate: "standard",
-  waitsForFinality: true,
+  waitsFor: "finality",
   tool: tool("create_wallet_payment", "Pay from the wallet", pays),
   body: walletPayment,
   output: payment,

@@ -1,5 +1,6 @@
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
+import type { Archiver, ArchiveRefusalCode } from "./archive.ts";
 import type { AgentLifecycle } from "./state.ts";
 
 /** What can be asked of an agent's actor. Several go together in one update; each has its own reply. */
@@ -33,7 +34,22 @@ export type AgentCommand =
   | { readonly kind: "cancel"; readonly transactionId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
   | { readonly kind: "pause" }
-  | { readonly kind: "resume" };
+  | { readonly kind: "resume" }
+  /** The payment as it is, if it is open. */
+  | { readonly kind: "read_payment"; readonly transactionId: string }
+  | { readonly kind: "rename"; readonly name: string }
+  /** The agent's key is used, for the first time as far as its record shows. */
+  | { readonly kind: "authenticate"; readonly keyId: string }
+  /** By a person. `recordedKeyId`: the record's active key, for actors that do not know. */
+  | { readonly kind: "mint_key"; readonly keyId: string; readonly recordedKeyId: string | null }
+  | { readonly kind: "revoke_key"; readonly recordedKeyId: string | null }
+  /** A replay of the create by an organization's key, whose answer has no key because the window is over. */
+  | { readonly kind: "prove_non_delivery"; readonly lineageId: string }
+  /** The sealed form of the key that came with the create is erased. */
+  | { readonly kind: "confirm_erased" }
+  | { readonly kind: "archive"; readonly by: Archiver }
+  /** The service has given up its right to spend from the archived agent's wallet. */
+  | { readonly kind: "confirm_detached" };
 
 /** The part of a decided payment that the caller does not have already. */
 export interface PaymentDecision {
@@ -64,7 +80,20 @@ export type AgentReply =
   | { readonly kind: "version_conflict"; readonly policyVersion: number }
   | { readonly kind: "lifecycle"; readonly lifecycle: AgentLifecycle; readonly changed: boolean }
   | { readonly kind: "archived" }
-  | { readonly kind: "confirmed" };
+  | { readonly kind: "confirmed" }
+  /** The agent's record of this revision, and any later one, has the name. */
+  | { readonly kind: "renamed"; readonly revision: number }
+  /** Whether the key is the agent's active one: then it counts as used from now on. */
+  | { readonly kind: "authenticated"; readonly accepted: boolean }
+  /** The key that was minted or revoked. */
+  | { readonly kind: "key"; readonly keyId: string }
+  | { readonly kind: "key_exists" }
+  | { readonly kind: "no_key" }
+  /** Whether the window is over, and the proof is stamped for the lineage that asked. */
+  | { readonly kind: "non_delivery"; readonly windowOver: boolean; readonly proven: boolean }
+  /** The agent is archived, by this command or (`changed` false) before. `ended`: the payments on hold that it denied. */
+  | { readonly kind: "archive"; readonly changed: boolean; readonly ended?: readonly string[] }
+  | { readonly kind: "archive_refused"; readonly code: ArchiveRefusalCode };
 
 /** The payment as the actor has it, put together from the request that was sent and the decision that came back. */
 export function decidedPayment(request: PaymentRequest, decision: PaymentDecision): Payment {

@@ -1,22 +1,19 @@
 import { remainingOf } from "../money.ts";
 import type { AgentCommand, AgentReply, PaymentDecision } from "./commands.ts";
 import { decidedPayment } from "./commands.ts";
+import { type Command, type Decided, none, one } from "./decided.ts";
 import type { AgentEvent } from "./evolve.ts";
 import { evolve } from "./evolve.ts";
-import type { Approval, Payment } from "./payment.ts";
-import { next, settle } from "./payment.ts";
+import { approve, cancel, decideHeld, deny, expire, lifecycleDenial } from "./held.ts";
+import { decideAuthenticate, decideMintKey, decideProveNonDelivery, decideRevokeKey } from "./keys.ts";
+import { decideArchive, decideLifecycle } from "./lifecycle.ts";
+import type { Approval } from "./payment.ts";
+import { settle } from "./payment.ts";
 import type { BudgetPolicy, Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold, patchPolicy } from "./policy.ts";
 import type { AgentState, RememberedKey } from "./state.ts";
 import { OPEN_PAYMENTS_MAX, projectedThrough } from "./state.ts";
 import { utcDate } from "./usage.ts";
-
-export interface Decided {
-  readonly events: readonly AgentEvent[];
-  readonly reply: AgentReply;
-}
-
-type Command<K extends AgentCommand["kind"]> = Extract<AgentCommand, { kind: K }>;
 
 /**
  * What a command does, and what its sender is told. Pure: reads the state, changes nothing; `now` is the actor's
@@ -48,6 +45,24 @@ export function decide(state: AgentState, command: AgentCommand, now: number): D
       return decideLifecycle(state, "paused");
     case "resume":
       return decideLifecycle(state, "active");
+    case "read_payment":
+      return decideRead(state, command);
+    case "rename":
+      return decideRename(state, command);
+    case "authenticate":
+      return decideAuthenticate(state, command);
+    case "mint_key":
+      return decideMintKey(state, command);
+    case "revoke_key":
+      return decideRevokeKey(state, command);
+    case "prove_non_delivery":
+      return decideProveNonDelivery(state, command, now);
+    case "confirm_erased":
+      return one({ type: "bundled_key_erased" }, { kind: "confirmed" });
+    case "archive":
+      return decideArchive(state, command.by, now);
+    case "confirm_detached":
+      return decideDetached(state);
   }
 }
 
@@ -58,13 +73,12 @@ export function handle(state: AgentState, command: AgentCommand, now: number): A
   return reply;
 }
 
-const none = (reply: AgentReply): Decided => ({ events: [], reply });
-const one = (event: AgentEvent, reply: AgentReply): Decided => ({ events: [event], reply });
-
 function decidePay(state: AgentState, command: Command<"pay">, now: number): Decided {
   const { request } = command;
   const known = state.keys[request.keyHash];
   if (known !== undefined) return none(replay(state, known, request.payloadHash));
+  // Its key is dead. What comes with it all the same was on its way, and is no payment.
+  if (state.lifecycle === "archived") return none({ kind: "archived" });
   if (state.forgottenThrough > command.lookedUpThrough) {
     return none({ kind: "look_up", projectedThrough: projectedThrough(state) });
   }
@@ -98,13 +112,6 @@ export function assess(state: AgentState, amountCents: number, now: number): Ass
   const denial = lifecycleDenial(state) ?? checkLimits(state.policy, state.usage, amountCents, now);
   const flagged = denial === null && isAboveThreshold(state.policy, amountCents);
   return { denial, flaggedByRuleTypes: flagged ? ["agent_threshold"] : [] };
-}
-
-function lifecycleDenial(state: AgentState): Denial | null {
-  if (state.lifecycle === "active") return null;
-  return state.lifecycle === "paused"
-    ? { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null }
-    : { code: "AGENT_ARCHIVED", reason: "The agent is archived.", details: null };
 }
 
 function newApproval(
@@ -154,93 +161,6 @@ function decideConfirm(state: AgentState, command: Command<"confirm">): Decided 
   return { events: [{ type: "payment_changed", payment }, confirmed], reply };
 }
 
-/** Runs a resolution of a payment on hold. One whose window has closed expires instead, whoever comes. */
-function decideHeld(
-  state: AgentState,
-  transactionId: string,
-  now: number,
-  resolution: (payment: Payment) => Payment,
-): Decided {
-  const open = state.open[transactionId];
-  if (open === undefined) return none({ kind: "not_open" });
-  const { payment } = open;
-  if (payment.phase !== "held" || payment.approval === null) {
-    return none({ kind: "payment", changed: false, payment });
-  }
-  const late = now >= payment.approval.expiresAt;
-  const resolved = late ? expire(payment, now) : resolution(payment);
-  return one(
-    { type: "payment_changed", payment: resolved },
-    { kind: "payment", changed: !late, payment: resolved },
-  );
-}
-
-function approve(state: AgentState, payment: Payment, command: Command<"approve">, now: number): Payment {
-  const { amountCents } = payment.request;
-  const own = { amountCents, day: payment.day, createdAt: payment.createdAt };
-  const denial = lifecycleDenial(state) ?? checkLimits(state.policy, state.usage, amountCents, now, own);
-  const resolved = { resolvedAt: now, resolvedBy: command.by };
-  if (denial !== null) {
-    return next(payment, {
-      status: "failed",
-      phase: "done",
-      denial,
-      deniedAt: now,
-      approval: withApproval(payment, { ...resolved, resolution: "failed" }),
-    });
-  }
-  return next(payment, {
-    phase: "sending",
-    // What is spent today counts today, also when it was put on hold yesterday.
-    day: utcDate(now),
-    approval: withApproval(payment, { ...resolved, resolution: "executing" }),
-  });
-}
-
-function deny(payment: Payment, command: Command<"deny">, now: number): Payment {
-  const denial: Denial = { code: "APPROVAL_DENIED", reason: "A person denied the payment.", details: null };
-  const approval = { resolvedBy: command.by, feedback: command.feedback };
-  return end(payment, "denied", denial, "denied", now, approval);
-}
-
-function cancel(payment: Payment, now: number): Payment {
-  const denial: Denial = {
-    code: "CANCELLED_BY_AGENT",
-    reason: "The agent cancelled the payment.",
-    details: null,
-  };
-  return end(payment, "denied", denial, "denied", now);
-}
-
-function expire(payment: Payment, now: number): Payment {
-  const denial: Denial = {
-    code: "APPROVAL_EXPIRED",
-    reason: "No one decided within the approval window.",
-    details: null,
-  };
-  return end(payment, "expired", denial, "expired", now);
-}
-
-function end(
-  payment: Payment,
-  status: "denied" | "expired",
-  denial: Denial,
-  resolution: "denied" | "expired",
-  now: number,
-  approval: Partial<Approval> = {},
-): Payment {
-  return next(payment, {
-    status,
-    phase: "done",
-    denial,
-    deniedAt: now,
-    approval: withApproval(payment, { ...approval, resolution, resolvedAt: now }),
-  });
-}
-
-const withApproval = (payment: Payment, change: Partial<Approval>): Approval | null =>
-  payment.approval === null ? null : { ...payment.approval, ...change };
-
 function decideChangePolicy(state: AgentState, command: Command<"change_policy">): Decided {
   if (state.lifecycle === "archived") return none({ kind: "archived" });
   if (command.version !== state.policyVersion) {
@@ -251,8 +171,22 @@ function decideChangePolicy(state: AgentState, command: Command<"change_policy">
   return one({ type: "policy_changed", policy }, { kind: "policy", policy, policyVersion });
 }
 
-function decideLifecycle(state: AgentState, lifecycle: "active" | "paused"): Decided {
+function decideRead(state: AgentState, { transactionId }: Command<"read_payment">): Decided {
+  const open = state.open[transactionId];
+  return none(
+    open === undefined ? { kind: "not_open" } : { kind: "payment", changed: false, payment: open.payment },
+  );
+}
+
+function decideRename(state: AgentState, { name }: Command<"rename">): Decided {
   if (state.lifecycle === "archived") return none({ kind: "archived" });
-  if (state.lifecycle === lifecycle) return none({ kind: "lifecycle", lifecycle, changed: false });
-  return one({ type: "lifecycle_changed", lifecycle }, { kind: "lifecycle", lifecycle, changed: true });
+  const { profile, revision } = state;
+  if (name === profile.name) return none({ kind: "renamed", revision });
+  return one({ type: "renamed", name }, { kind: "renamed", revision: revision + 1 });
+}
+
+function decideDetached(state: AgentState): Decided {
+  const isNews = state.lifecycle === "archived" && state.walletDetached !== true;
+  const reply: AgentReply = { kind: "confirmed" };
+  return isNews ? one({ type: "wallet_detached" }, reply) : none(reply);
 }

@@ -1,3 +1,5 @@
+import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
+import { adoptedAccess, type AgentAccess } from "./access.ts";
 import type { Payment } from "./payment.ts";
 import { moneyOf } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
@@ -13,7 +15,15 @@ export type AgentEvent =
   | { readonly type: "summary_confirmed"; readonly revision: number }
   | { readonly type: "limits_mirrored"; readonly policyVersion: number }
   | { readonly type: "policy_changed"; readonly policy: BudgetPolicy }
-  | { readonly type: "lifecycle_changed"; readonly lifecycle: AgentLifecycle };
+  | { readonly type: "lifecycle_changed"; readonly lifecycle: AgentLifecycle }
+  | { readonly type: "renamed"; readonly name: string }
+  /** A key was used for the first time. */
+  | { readonly type: "authenticated"; readonly keyId: string }
+  /** A person minted a key, or (null) revoked it. */
+  | { readonly type: "key_changed"; readonly keyId: string | null }
+  | { readonly type: "non_delivery_proven" }
+  | { readonly type: "bundled_key_erased" }
+  | { readonly type: "wallet_detached" };
 
 /**
  * Applies one event, in place: the state holds a table of 2,000 keys, and its actor is its only owner. Afterwards
@@ -29,8 +39,7 @@ export function evolve(state: AgentState, event: AgentEvent, now: number): void 
     case "payment_confirmed":
       return confirmPayment(state, event.transactionId, event.revision);
     case "summary_confirmed":
-      state.confirmedRevision = Math.max(state.confirmedRevision, Math.min(event.revision, state.revision));
-      return;
+      return confirmSummary(state, event.revision);
     case "limits_mirrored":
       state.mirroredPolicyVersion = Math.max(state.mirroredPolicyVersion ?? 0, event.policyVersion);
       return;
@@ -39,9 +48,62 @@ export function evolve(state: AgentState, event: AgentEvent, now: number): void 
       state.policyVersion += 1;
       return touch(state, now);
     case "lifecycle_changed":
-      state.lifecycle = event.lifecycle;
+      return changeLifecycle(state, event.lifecycle, now);
+    case "renamed":
+      state.profile = { ...state.profile, name: event.name };
+      return touch(state, now);
+    case "authenticated":
+      accessOf(state, event.keyId).authenticatedAt ??= now;
+      return touch(state, now);
+    case "key_changed": {
+      const access = accessOf(state, null);
+      access.activeKeyId = event.keyId;
+      access.touchedByPerson = true;
+      return touch(state, now);
+    }
+    case "non_delivery_proven":
+      return changeBundled(state, { provenAt: now });
+    case "bundled_key_erased":
+      return changeBundled(state, { erased: true });
+    case "wallet_detached":
+      state.walletDetached = true;
       return touch(state, now);
   }
+}
+
+/** An actor from before actors knew of keys takes over what it is told. */
+const accessOf = (state: AgentState, recordedKeyId: string | null): AgentAccess =>
+  (state.access ??= adoptedAccess(recordedKeyId));
+
+function changeBundled(state: AgentState, change: Partial<NonNullable<AgentAccess["bundled"]>>): void {
+  const { access } = state;
+  if (access?.bundled) access.bundled = { ...access.bundled, ...change };
+}
+
+const LIFECYCLE_EVENTS = {
+  active: "agent.resumed",
+  paused: "agent.paused",
+  archived: "agent.archived",
+} as const satisfies Record<AgentLifecycle, LifecycleEventType>;
+
+function changeLifecycle(state: AgentState, lifecycle: AgentLifecycle, now: number): void {
+  state.lifecycle = lifecycle;
+  if (lifecycle === "archived") {
+    state.archivedAt = now;
+    accessOf(state, null).activeKeyId = null;
+  }
+  touch(state, now);
+  const { profile, revision } = state;
+  const id = lifecycleEventId(profile.agentId, revision);
+  const told = { id, type: LIFECYCLE_EVENTS[lifecycle], at: now, revision };
+  state.outbox = [...(state.outbox ?? []), told];
+}
+
+/** The record of this revision is written, and what it told is in the journal. */
+function confirmSummary(state: AgentState, revision: number): void {
+  state.confirmedRevision = Math.max(state.confirmedRevision, Math.min(revision, state.revision));
+  if (state.outbox === undefined) return;
+  state.outbox = state.outbox.filter((event) => event.revision > state.confirmedRevision);
 }
 
 function addPayment(state: AgentState, payment: Payment, now: number): void {

@@ -1,4 +1,6 @@
 import type { Payment } from "./payment.ts";
+import type { LifecycleEvent } from "../events.ts";
+import { type AgentAccess, type FirstKey, initialAccess } from "./access.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
 
@@ -55,6 +57,13 @@ export interface AgentState {
   updatedAt: number;
   /** The policy that the agent's wallet mirrors. Its first one it gets when it is deployed. */
   mirroredPolicyVersion?: number;
+  /** Not there in actors from before they knew of keys. */
+  access?: AgentAccess;
+  archivedAt?: number;
+  /** Whether the service can no longer spend from the wallet of the archived agent. */
+  walletDetached?: boolean;
+  /** What became of the agent and is not known to be in the journal. */
+  outbox?: LifecycleEvent[];
 }
 
 /** Idempotency keys remembered by the actor itself; older ones are looked up in the projection (design.md). */
@@ -66,7 +75,12 @@ export const REMEMBERED_KEYS_MAX = 2_000;
  */
 export const OPEN_PAYMENTS_MAX = 200;
 
-export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, now: number): AgentState {
+export function initialAgentState(
+  profile: AgentProfile,
+  policy: BudgetPolicy,
+  now: number,
+  firstKey?: FirstKey,
+): AgentState {
   return {
     schemaVersion: 1,
     profile,
@@ -85,28 +99,48 @@ export function initialAgentState(profile: AgentProfile, policy: BudgetPolicy, n
     confirmedRevision: 1,
     updatedAt: now,
     mirroredPolicyVersion: 1,
+    ...(firstKey === undefined ? {} : { access: initialAccess(firstKey) }),
   };
 }
 
 /** What an agent's record shows of its actor; written to the projection under its revision. */
 export interface AgentSummary {
+  readonly name: string;
   readonly lifecycle: AgentLifecycle;
+  readonly archivedAt: number | null;
+  readonly walletDetached: boolean;
+  /** The active key's id; left out where the actor does not know, and the record does. */
+  readonly keyId?: string | null;
+  readonly authenticatedAt: number | null;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentCents: number;
   readonly reservedCents: number;
   readonly revision: number;
   readonly updatedAt: number;
+  /** For the journal; told until the record of this revision is confirmed. */
+  readonly events: readonly LifecycleEvent[];
 }
 
+type Later = "archivedAt" | "authenticatedAt" | "events";
+
+/** One that is to be written; an earlier version may have said so, when actors did not know of these. */
+export type WrittenSummary = Omit<AgentSummary, Later> & Partial<Pick<AgentSummary, Later>>;
+
 export const summarize = (state: AgentState): AgentSummary => ({
+  name: state.profile.name,
   lifecycle: state.lifecycle,
+  archivedAt: state.archivedAt ?? null,
+  walletDetached: state.walletDetached ?? false,
+  ...(state.access === undefined ? {} : { keyId: state.access.activeKeyId }),
+  authenticatedAt: state.access?.authenticatedAt ?? null,
   policy: state.policy,
   policyVersion: state.policyVersion,
   spentCents: state.usage.spentCents,
   reservedCents: state.usage.reservedCents,
   revision: state.revision,
   updatedAt: state.updatedAt,
+  events: state.outbox ?? [],
 });
 
 /** A look-up in the projection that begins after this was told finds all keys that are forgotten through it. */

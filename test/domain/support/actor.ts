@@ -1,3 +1,4 @@
+import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
 import { handle } from "../../../src/domain/agent/decide.ts";
 import type { Payment, PaymentRequest, RailOutcome } from "../../../src/domain/agent/payment.ts";
@@ -44,9 +45,10 @@ export class TestActor {
   now: number;
   #numbered = 0;
 
-  constructor(policy: BudgetPolicyPatch = {}, now = NOON) {
+  /** Without a first key: an actor from before actors knew of keys. */
+  constructor(policy: BudgetPolicyPatch = {}, now = NOON, firstKey?: FirstKey) {
     this.now = now;
-    this.state = initialAgentState(profile, { ...openPolicy, ...policy }, now);
+    this.state = initialAgentState(profile, { ...openPolicy, ...policy }, now, firstKey);
   }
 
   do(command: AgentCommand): AgentReply {

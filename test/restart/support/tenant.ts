@@ -59,6 +59,11 @@ export class Tenant {
     return this.#api;
   }
 
+  /** The owner's session, of after the last `meet`. */
+  get token(): string {
+    return this.#token;
+  }
+
   createAgent(fields: Readonly<Record<string, unknown>> = {}) {
     return this.#api.createAgent(this.#token, this.organization.teamId, fields);
   }

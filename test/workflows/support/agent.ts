@@ -1,4 +1,5 @@
 import type { WorkflowHandle } from "@temporalio/client";
+import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import type { CarriedOut } from "../../../src/messages/agent.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
 import { decidedPayment } from "../../../src/domain/agent/commands.ts";
@@ -44,15 +45,22 @@ export class StagedAgent {
     this.handle = stage.client.workflow.getHandle(agentWorkflowId(this.profile.agentId));
   }
 
+  /** Without a first key: an actor from before actors knew of keys. */
   static async start(
     stage: Stage,
     settings: Partial<AgentSettings> = {},
     change: Partial<BudgetPolicy> = {},
+    firstKey?: FirstKey,
   ): Promise<StagedAgent> {
     const agent = new StagedAgent(stage);
     const { handle, profile } = agent;
     const input: AgentInput = {
-      start: { kind: "create", profile, policy: { ...policy, ...change } },
+      start: {
+        kind: "create",
+        profile,
+        policy: { ...policy, ...change },
+        ...(firstKey === undefined ? {} : { firstKey }),
+      },
       settings: { ...AGENT_SETTINGS, ...settings },
     };
     await stage.client.workflow.start(AGENT_WORKFLOW, {

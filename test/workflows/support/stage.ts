@@ -32,6 +32,11 @@ export interface StageOptions {
   readonly rail?: RailScript;
   /** Replaces activities by a test's own. */
   readonly activities?: Partial<Activities>;
+  /**
+   * The worker keeps no workflow between two tasks. On the time-skipping server a task that was meant for a worker that is
+   * gone comes to no other, unless it was meant for any.
+   */
+  readonly isForgetful?: boolean;
 }
 
 export interface Engine {
@@ -40,11 +45,15 @@ export interface Engine {
   readonly taskQueue: string;
   /** Under which the worker signs what it writes into histories. */
   readonly identity?: string;
+  /** See `StageOptions`. */
+  readonly isForgetful?: boolean;
 }
 
 export interface Theatre {
   /** Plays a scene to its end, then ends the workflows that it has left behind. */
   play(scene: string, options: StageOptions, plot: (stage: Stage) => Promise<void>): Promise<void>;
+  /** Lets something happen while no worker is there; the one that comes after it knows nothing of any workflow. */
+  withoutWorker(work: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,21 +61,30 @@ export const agentIdOf = (scene: string): string => `agent-${scene}`;
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {
-  const { client, identity, native, taskQueue } = engine;
+  const { client, identity, isForgetful = false, native, taskQueue } = engine;
   let cast: Activities | null = null;
   const current = (): Activities => {
     if (cast === null) throw new Error("an activity was called between two scenes");
     return cast;
   };
-  const worker = await Worker.create({
-    connection: native,
-    namespace: client.options.namespace,
-    taskQueue,
-    workflowBundle: await bundleWorkflows(createLogger({ level: "fatal", file: null })),
-    activities: delegatingTo(current),
-    ...(identity === undefined ? {} : { identity }),
-  });
-  const running = worker.run();
+  const workflowBundle = await bundleWorkflows(createLogger({ level: "fatal", file: null }));
+  const openWorker = async (): Promise<() => Promise<void>> => {
+    const worker = await Worker.create({
+      connection: native,
+      namespace: client.options.namespace,
+      taskQueue,
+      workflowBundle,
+      activities: delegatingTo(current),
+      ...(identity === undefined ? {} : { identity }),
+      ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
+    });
+    const running = worker.run();
+    return async () => {
+      worker.shutdown();
+      await running;
+    };
+  };
+  let closeWorker = await openWorker();
   return {
     async play(scene, options, plot) {
       const { activities, stage, workflowIds } = setUp(engine, scene, options);
@@ -78,10 +96,15 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
         cast = null;
       }
     },
-    async close() {
-      worker.shutdown();
-      await running;
+    async withoutWorker(work) {
+      await closeWorker();
+      try {
+        await work();
+      } finally {
+        closeWorker = await openWorker();
+      }
     },
+    close: () => closeWorker(),
   };
 }
 
@@ -105,6 +128,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
       agents: gateway(actors),
       db,
       limits: { mirror: () => Promise.resolve() },
+      windows: { close: () => Promise.resolve("committed") },
     }),
     ...options.activities,
   };
@@ -151,6 +175,8 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
   mirrorLimits: (input) => cast().mirrorLimits(input),
+  closeDeliveryWindow: (input) => cast().closeDeliveryWindow(input),
+  detachWallet: (input) => cast().detachWallet(input),
   provisionOrganization: (input) => cast().provisionOrganization(input),
 });
 

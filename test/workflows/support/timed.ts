@@ -8,6 +8,12 @@ import { openTheatre } from "./stage.ts";
 export interface TimedStage extends Stage {
   /** Lets this much of the engine's time go by at once. */
   skip(ms: number): Promise<void>;
+  /** The engine's time, in epoch milliseconds. */
+  now(): Promise<number>;
+  /** Lets time go by until then. */
+  skipTo(at: number): Promise<void>;
+  /** Lets something happen while no worker is there. */
+  withoutWorker(work: () => Promise<void>): Promise<void>;
 }
 
 /**
@@ -18,14 +24,20 @@ export async function play(
   plot: (stage: TimedStage) => Promise<void>,
   options: StageOptions = {},
 ): Promise<void> {
+  const { isForgetful = false } = options;
   const environment = await startEnvironment();
   try {
     const { client, nativeConnection: native } = environment;
-    const theatre = await openTheatre({ client, native, taskQueue: "theatre" });
+    const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful });
     try {
-      await theatre.play("scene", options, (stage) =>
-        plot({ ...stage, skip: (ms) => environment.sleep(ms) }),
-      );
+      const now = () => environment.currentTimeMs();
+      const time = {
+        now,
+        skip: (ms: number) => environment.sleep(ms),
+        withoutWorker: (work: () => Promise<void>) => theatre.withoutWorker(work),
+        skipTo: async (at: number) => environment.sleep(Math.max(0, at - (await now()))),
+      };
+      await theatre.play("scene", options, (stage) => plot({ ...stage, ...time }));
     } finally {
       await theatre.close();
     }

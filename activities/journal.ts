@@ -1,0 +1,111 @@
+import type { Collection, Db } from "mongodb";
+import type { Payment } from "../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../src/domain/agent/state.ts";
+import { createdEventId, type LifecycleEvent, paymentEvents } from "../src/domain/events.ts";
+import { BulkWriter } from "./bulk-writer.ts";
+import type { AgentDocument, EventDocument } from "./documents.ts";
+import { COLLECTIONS } from "./documents.ts";
+import { approvalDocument, transactionDocument } from "./records.ts";
+
+type Happened = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
+
+/**
+ * What has happened, at least once told and once written (management-api.md section 6): an event's id follows from what
+ * happened, and the first telling stands. Whoever writes a record writes its events first or beside it, and confirms to the
+ * actor only after both.
+ */
+export class EventJournal {
+  readonly #agents: Collection<AgentDocument>;
+  readonly #writes: BulkWriter<EventDocument>;
+
+  constructor(db: Db) {
+    this.#agents = db.collection(COLLECTIONS.agents);
+    this.#writes = new BulkWriter(db.collection<EventDocument>(COLLECTIONS.events));
+  }
+
+  /** Everything that has fired for a payment by now. */
+  async tellPayment(profile: AgentProfile, payment: Payment, at: Date): Promise<void> {
+    const events = paymentEvents(payment).map((event) => ({
+      _id: event.id,
+      type: event.type,
+      createdAt: at,
+      data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
+    }));
+    await this.#write(profile, events);
+  }
+
+  async tellLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const agent = await this.#agents.findOne({ _id: agentId });
+    if (agent === null) throw new Error(`agent ${agentId} has lost its record`);
+    const lifecycles = {
+      "agent.paused": "paused",
+      "agent.resumed": "active",
+      "agent.archived": "archived",
+    } as const;
+    await this.#write(
+      profileOf(agent),
+      events.map(({ at, id, type }) => {
+        const lifecycle = lifecycles[type];
+        // The record may be ahead of what is told, or behind it.
+        const then =
+          lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };
+        const data = { agent: { ...agentSnapshot(agent), lifecycle, ...then } };
+        return { _id: id, type, createdAt: new Date(at), data };
+      }),
+    );
+  }
+
+  async #write(profile: AgentProfile, events: readonly Happened[]): Promise<void> {
+    await Promise.all(
+      events.map((event) => this.#writes.write({ insertOne: { document: eventOf(profile, event) } })),
+    );
+  }
+}
+
+/** Written with the agent's record, in the transaction that commits its create. */
+export const createdEvent = (agent: AgentDocument): EventDocument =>
+  eventOf(profileOf(agent), {
+    _id: createdEventId(agent._id),
+    type: "agent.created",
+    createdAt: agent.createdAt,
+    data: { agent: agentSnapshot(agent) },
+  });
+
+const eventOf = ({ name, ...place }: AgentProfile, event: Happened): EventDocument => ({
+  ...event,
+  ...place,
+  agentName: name,
+});
+
+const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocument): AgentProfile => ({
+  organizationId,
+  projectId,
+  teamId,
+  agentId: _id,
+  name,
+});
+
+function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boolean): EventDocument["data"] {
+  const {
+    keyHash: _keyHash,
+    payloadHash: _payloadHash,
+    ...transaction
+  } = transactionDocument(profile, payment);
+  const approval = withApproval ? approvalDocument(profile, payment) : null;
+  return approval === null ? { transaction } : { approval, transaction };
+}
+
+/** The record without what only authenticates or delivers keys. */
+function agentSnapshot(agent: AgentDocument): Partial<AgentDocument> {
+  const { candidateKeys: _candidates, key, keyDeliverableUntil: _until, ...rest } = agent;
+  if (key === null) return { ...rest, key };
+  const { hash: _hash, ...shown } = key;
+  return { ...rest, key: { ...shown, hash: "" } };
+}
+
+export async function ensureJournalIndexes(db: Db): Promise<void> {
+  await db
+    .collection(COLLECTIONS.events)
+    .createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" });
+}

@@ -1,0 +1,76 @@
+import type { Payment } from "../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../src/domain/agent/state.ts";
+import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
+
+/** What is written down of a payment. */
+
+/** The transaction's record as the payment stands. */
+export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
+  const { request, denial, approval } = payment;
+  return {
+    _id: request.transactionId,
+    organizationId: profile.organizationId,
+    projectId: profile.projectId,
+    teamId: profile.teamId,
+    agentId: profile.agentId,
+    agentName: profile.name,
+    keyHash: request.keyHash,
+    payloadHash: request.payloadHash,
+    sequence: payment.sequence,
+    createdAt: new Date(payment.createdAt),
+    merchant: request.recipient,
+    merchantCategory: request.merchantCategory,
+    amountCents: request.amountCents,
+    currency: request.currency,
+    rail: request.rail,
+    status: payment.status,
+    purpose: request.purpose,
+    denialReason: denial?.reason ?? null,
+    denialCode: denial?.code ?? null,
+    denialDetails: denialDetails(payment),
+    deniedAt: dateOrNull(payment.deniedAt),
+    feedback: approval?.feedback ?? null,
+    onChainTxHash: payment.onChainTxHash,
+    chainCaip2: payment.chainCaip2,
+    approvalId: approval?.id ?? null,
+    revision: payment.revision,
+  };
+}
+
+/** The approval's record; null for a payment that was never held. */
+export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
+  const { request, approval } = payment;
+  if (approval === null) return null;
+  return {
+    _id: approval.id,
+    transactionId: request.transactionId,
+    organizationId: profile.organizationId,
+    projectId: profile.projectId,
+    teamId: profile.teamId,
+    agentId: profile.agentId,
+    agentName: profile.name,
+    amountCents: request.amountCents,
+    currency: request.currency,
+    rail: request.rail,
+    recipient: request.recipient,
+    purpose: request.purpose,
+    budgetContext: approval.budgetContext,
+    flaggedByRuleTypes: [...approval.flaggedByRuleTypes],
+    createdAt: new Date(payment.createdAt),
+    expiresAt: new Date(approval.expiresAt),
+    state: approval.resolution === null ? "pending" : "completed",
+    resolution: approval.resolution,
+    resolvedAt: dateOrNull(approval.resolvedAt),
+    resolvedBy: approval.resolvedBy,
+    feedback: approval.feedback,
+    revision: payment.revision,
+  };
+}
+
+function denialDetails(payment: Payment): TransactionDocument["denialDetails"] {
+  const details = payment.denial?.details ?? null;
+  if (details === null) return null;
+  return { limit: details.limit, remaining: details.remaining, resetsAt: dateOrNull(details.resetsAt) };
+}
+
+const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));

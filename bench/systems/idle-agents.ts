@@ -1,0 +1,110 @@
+import { randomBytes } from "node:crypto";
+import type { Client } from "@temporalio/client";
+import type { Db } from "mongodb";
+import type { AgentDocument } from "../../activities/documents.ts";
+import { TemporalActors } from "../../server/actors/temporal.ts";
+import { collectionsOf } from "../../server/collections.ts";
+import { profileOf } from "../../server/handlers/dependencies.ts";
+import { firstKeyId, newUuid } from "../../server/ids.ts";
+import { hashApiKey } from "../../server/secrets/api-key-hash.ts";
+import { MasterKey } from "../../server/secrets/master-key.ts";
+import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
+import type { PayingAgent } from "./payments-agents.ts";
+import { BUDGET_CENTS, MASTER_KEY } from "./system.ts";
+
+/** Where the agents are put. */
+export interface Place {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly teamId: string;
+}
+
+export interface IdleAgents {
+  readonly db: Db;
+  readonly temporal: Client;
+  readonly taskQueue: string;
+  readonly place: Place;
+  readonly count: number;
+  /** None is begun after that. */
+  readonly withinMs: number;
+}
+
+const IN_FLIGHT = 50;
+
+/** As the service has it by default. */
+const DELIVERY_WINDOW_MS = 1_800_000;
+
+/**
+ * Agents as if persons had created them, at less expense: their actors are started by what the service starts them with,
+ * their records are written in bulk, and no request, reservation, wallet or event is made. In the order of their start.
+ */
+export async function makeIdleAgents(options: IdleAgents): Promise<readonly PayingAgent[]> {
+  const { count, db, place, taskQueue, temporal, withinMs } = options;
+  const actors = new TemporalActors(temporal, taskQueue);
+  const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
+  const until = performance.now() + withinMs;
+  const made: { readonly record: AgentDocument; readonly apiKey: string }[] = [];
+  let begun = 0;
+  const start = async (): Promise<void> => {
+    while (begun < count && performance.now() < until) {
+      begun += 1;
+      const apiKey = formatApiKey("agent", randomBytes);
+      const record = recordOf(place, begun, { apiKey, hash: hashApiKey(masterKey, apiKey) });
+      const deliverableUntil = record.createdAt.getTime() + DELIVERY_WINDOW_MS;
+      const firstKey = { keyId: firstKeyId(record._id), lineageId: null, deliverableUntil };
+      made.push({ record, apiKey });
+      await actors.startAgent(profileOf(record), record.policy, firstKey);
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, start));
+  const records = made.map(({ record }) => record);
+  const deliveries = records.map(({ _id, createdAt: at }) => ({
+    _id,
+    state: "open" as const,
+    sealed: null,
+    at,
+  }));
+  const { agents, keyDeliveries } = collectionsOf(db);
+  await keyDeliveries.insertMany(deliveries);
+  await agents.insertMany(records);
+  return made.map(({ apiKey, record }) => ({ id: record._id, apiKey }));
+}
+
+function recordOf(
+  place: Place,
+  number: number,
+  { apiKey, hash }: { readonly apiKey: string; readonly hash: string },
+): AgentDocument {
+  const _id = newUuid();
+  const now = new Date();
+  return {
+    _id,
+    ...place,
+    name: `Idle agent ${String(number)}`,
+    description: null,
+    scopes: null,
+    lifecycle: "active",
+    policy: {
+      budgetCents: BUDGET_CENTS,
+      autoApprovalThresholdCents: null,
+      perTransactionLimitCents: null,
+      dailySpendLimitCents: null,
+      hourlyVelocityLimit: null,
+      dailyVelocityLimit: null,
+    },
+    policyVersion: 1,
+    spentCents: 0,
+    reservedCents: 0,
+    wallet: null,
+    key: { id: firstKeyId(_id), hash, last4: last4(apiKey), createdAt: now, lastUsedAt: null },
+    keyDeliverableUntil: null,
+    appearance: null,
+    authenticatedAt: null,
+    createdBy: { type: "user", id: "bench" },
+    createdByLineage: null,
+    createdAt: now,
+    updatedAt: now,
+    archivedAt: null,
+    revision: 1,
+  };
+}

@@ -1,0 +1,14 @@
+import { readConfig } from "../config.ts";
+import { adoptDeliveryKeys } from "../key-deliveries/folder.ts";
+import { connected } from "./connecting.ts";
+
+/**
+ * `adopt-key-delivery-folder`: makes `KEY_DELIVERY_DIR` the folder that the service's servers and workers use, where the one
+ * that they used is lost. Agents' first keys that were not delivered yet are lost with that one.
+ */
+export const adoptKeyDeliveryFolder = (env: NodeJS.ProcessEnv): Promise<{ readonly folder: string }> =>
+  connected(env, async ({ db }) => {
+    const { keyDeliveryDir: folder } = readConfig(env, "127.0.0.1");
+    await adoptDeliveryKeys(db, folder, new Date());
+    return { folder };
+  });

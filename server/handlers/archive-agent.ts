@@ -1,0 +1,106 @@
+import type { AgentDocument } from "../../activities/documents.ts";
+import { detachEverywhere } from "../../activities/rails/detach.ts";
+import type { Detachment } from "../../activities/ports.ts";
+import { within } from "../../activities/within.ts";
+import type { Archiver, MachineArchiver } from "../../src/domain/agent/archive.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { ActorUnavailable } from "../actors/mailbox.ts";
+import { Payments } from "../payments.ts";
+import type { ManagementPrincipal } from "../principals.ts";
+import { agentView, walletView } from "../views.ts";
+import { agentsIn } from "./agent-records.ts";
+import { caughtUp } from "./catch-up.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import { profileOf } from "./dependencies.ts";
+import type { Handler } from "./types.ts";
+
+/** How long a machine's archive waits for the wallet's balance; what was not read by then is unreadable. */
+const BALANCE_MS = 1_000;
+
+/** When what the archive still waits for is left to the actor, counted from the call; within the pipeline's bound. */
+const ARCHIVED_MS = 3_200;
+
+/**
+ * Archives an agent (management-api.md sections 3.1 and 5.4). The actor decides, in the order of decisions.md section 3;
+ * what follows is done here at once, and by the actor surely: holds are told, the key is off the record, the wallet is
+ * detached.
+ */
+export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<"archiveAgent"> {
+  const { collections, logger, mailboxes, rails } = dependencies;
+  const current = agentsIn(collections);
+  const payments = new Payments(dependencies);
+
+  async function balanceOf(agent: AgentDocument): Promise<MachineArchiver["balance"]> {
+    try {
+      const reading = Object.values(rails).map((rail) => rail.balance(profileOf(agent)));
+      const balances = await within(BALANCE_MS, Promise.all(reading));
+      if (balances.some(({ kind }) => kind === "unreadable")) return "unreadable";
+      return balances.some((balance) => balance.kind === "cents" && balance.cents !== 0)
+        ? "not_zero"
+        : "zero";
+    } catch {
+      return "unreadable";
+    }
+  }
+
+  async function archiverOf(principal: ManagementPrincipal, agent: AgentDocument): Promise<Archiver> {
+    if (principal.type === "session") return { type: "user" };
+    const { lineageId } = principal;
+    return { type: "organization_key", lineageId, balance: await balanceOf(agent) };
+  }
+
+  /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
+  async function tellHeld(agent: AgentDocument, ended: readonly string[]): Promise<void> {
+    await Promise.all(
+      // As the actor names them: a payment may have been accepted just before, and not be recorded yet.
+      ended.map(async (transactionId) => {
+        const reply = await mailboxes.submit(agent._id, { kind: "read_payment", transactionId });
+        if (reply.kind === "payment") await payments.carryOutResolution(profileOf(agent), reply.payment);
+      }),
+    );
+  }
+
+  async function recorded(id: string): Promise<AgentDocument> {
+    await mailboxes.flush(id);
+    const agent = await current(id);
+    // The record is what keeps the dead key out, so the answer waits until it says so.
+    if (agent.lifecycle === "archived") return agent;
+    throw new ActorUnavailable("the agent's record does not follow its actor");
+  }
+
+  /** Told before the answer: what was once answered as detached is not asked of any chain again. */
+  async function detachAndTell(agent: AgentDocument): Promise<Detachment> {
+    const end = await detachEverywhere(rails, profileOf(agent));
+    if (end === "detached") await mailboxes.submit(agent._id, { kind: "confirm_detached" });
+    return end;
+  }
+
+  /** The wallets that the service may still spend from. */
+  async function detach(agent: AgentDocument, withinMs: number) {
+    if (agent.walletDetached === true) return [];
+    try {
+      if ((await within(withinMs, detachAndTell(agent))) === "detached") return [];
+    } catch (err) {
+      logger.warn({ err, agentId: agent._id }, "an archived agent's wallet is not detached yet");
+    }
+    const wallet = walletView(agent);
+    return wallet === null ? [] : [wallet];
+  }
+
+  return async (_input, { principal, target }) => {
+    const until = performance.now() + ARCHIVED_MS;
+    const by = await archiverOf(principal, target);
+    const reply = await mailboxes.submit(target._id, { kind: "archive", by });
+    if (reply.kind === "archive_refused") return refused(refusal(reply.code));
+    const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
+    const [agent, walletsFailed] = await Promise.all([
+      recorded(target._id),
+      detach(target, until - performance.now()),
+      caughtUp(tellHeld(target, ended)),
+    ]);
+    const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;
+    const shown = isSettled ? agent : await recorded(target._id);
+    return ok({ body: { agent: agentView(shown), walletsFailed } });
+  };
+}

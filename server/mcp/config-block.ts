@@ -1,0 +1,10 @@
+/** What an MCP client is configured with (decisions.md section 3). */
+export const mcpConfigBlock = (mcpUrl: string, apiKey: string) => ({
+  mcpServers: {
+    "agent-spending-control": {
+      type: "http" as const,
+      url: `${mcpUrl}/mcp`,
+      headers: { Authorization: `Bearer ${apiKey}` },
+    },
+  },
+});

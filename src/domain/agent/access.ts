@@ -1,0 +1,47 @@
+/** What an actor knows of its agent's keys (management-api.md sections 3.2, 4.1 and 5.4): ids and times, never a value, nor a hash. */
+export interface AgentAccess {
+  /** Null: the agent has no active key. */
+  activeKeyId: string | null;
+  /** The key that came with the create; null where the actor is from before actors knew of keys. */
+  bundled: BundledKey | null;
+  /** Whether a person ever minted or revoked a key. */
+  touchedByPerson: boolean;
+  /** When the agent's key was used first, whatever for; null: never. */
+  authenticatedAt: number | null;
+}
+
+export interface BundledKey {
+  readonly keyId: string;
+  /** Of the organization's key that created the agent, which survives its rotation; null: a person did. */
+  readonly lineageId: string | null;
+  /** The end of the window in which a replay of the create delivers the key again; epoch milliseconds. */
+  readonly deliverableUntil: number;
+  /** Whether the key's sealed form is erased for good. */
+  erased: boolean;
+  /** When a replay was answered after the window, without the key; null: none was. */
+  provenAt: number | null;
+}
+
+/** The key that an agent is created with. */
+export type FirstKey = Pick<BundledKey, "keyId" | "lineageId" | "deliverableUntil">;
+
+export const initialAccess = (first: FirstKey): AgentAccess => ({
+  activeKeyId: first.keyId,
+  bundled: { ...first, erased: false, provenAt: null },
+  touchedByPerson: false,
+  authenticatedAt: null,
+});
+
+/** Of an actor from before it knew: what the agent's record says. That nobody touched its keys can't be known any more. */
+export const adoptedAccess = (recordedKeyId: string | null): AgentAccess => ({
+  activeKeyId: recordedKeyId,
+  bundled: null,
+  touchedByPerson: true,
+  authenticatedAt: null,
+});
+
+/**
+ * Whether a replay of the create may deliver the key again. Asked by whoever would deliver it, at that moment: the
+ * timer that erases the sealed key is not relied on.
+ */
+export const isDeliverable = (deliverableUntil: number, now: number): boolean => now < deliverableUntil;

@@ -1,0 +1,84 @@
+import type { Payment } from "./agent/payment.ts";
+import { utcDate } from "./agent/usage.ts";
+
+/** What the service tells of, and to whom it may be pushed (management-api.md section 6). */
+export const EVENT_TYPES = [
+  "transaction.completed",
+  "transaction.denied",
+  "approval.requested",
+  "approval.completed",
+  "agent.created",
+  "agent.paused",
+  "agent.resumed",
+  "agent.archived",
+  "funding.deposited",
+  "billing.payment_failed",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+export type LifecycleEventType = Extract<EventType, "agent.paused" | "agent.resumed" | "agent.archived">;
+
+/** Something that became of an agent itself. Kept by its actor until it is known to be in the journal. */
+export interface LifecycleEvent {
+  /** The same however often it is told. */
+  readonly id: string;
+  readonly type: LifecycleEventType;
+  readonly at: number;
+  /** The actor's revision that brought it. */
+  readonly revision: number;
+}
+
+/** Something that became of a payment, and the payment as it was then. */
+export interface PaymentEvent {
+  readonly id: string;
+  readonly type: Extract<EventType, `transaction.${string}` | `approval.${string}`>;
+  readonly payment: Payment;
+}
+
+export const createdEventId = (agentId: string): string => `evt_${agentId}_created`;
+
+/** Revisions only rise, so an id is never given twice. */
+export const lifecycleEventId = (agentId: string, revision: number): string => `evt_${agentId}_${revision}`;
+
+/** Ends of a payment that neither policy nor a person has decided (decisions.md section 5). */
+const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
+
+/**
+ * Everything that has fired for a payment by now. It follows from the payment alone: whoever writes it down, at whichever
+ * of its revisions, tells of the same things under the same ids, and none is lost where a revision was never written.
+ */
+export function paymentEvents(payment: Payment): PaymentEvent[] {
+  const { approval, denial, request, status } = payment;
+  const fired: PaymentEvent[] = [];
+  const fire = (type: PaymentEvent["type"], as: Payment = payment): void => {
+    fired.push({ id: `evt_${request.transactionId}_${type}`, type, payment: as });
+  };
+  if (approval !== null) fire("approval.requested", asRequested(payment));
+  if (approval !== null && approval.resolvedBy !== null) fire("approval.completed");
+  if (status === "approved" || status === "reversed") fire("transaction.completed", asSettled(payment));
+  if (status === "denied" && !NOT_DENIED.includes(denial?.code ?? "")) fire("transaction.denied");
+  return fired;
+}
+
+/** A payment as it was before it was given back. */
+const asSettled = (payment: Payment): Payment =>
+  payment.status === "reversed" ? { ...payment, status: "approved" } : payment;
+
+/** A held payment as it was before anybody decided. */
+function asRequested(payment: Payment): Payment {
+  const { approval } = payment;
+  const undecided = { resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
+  return {
+    ...payment,
+    status: "pending",
+    phase: "held",
+    // An approval on a later day has moved it there.
+    day: utcDate(payment.createdAt),
+    denial: null,
+    deniedAt: null,
+    approval: approval === null ? null : { ...approval, ...undecided },
+    onChainTxHash: null,
+    chainCaip2: null,
+    revision: 1,
+  };
+}

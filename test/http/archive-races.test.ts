@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { TransactionDocument } from "../../activities/documents.ts";
+import { seed } from "../domain/support/seed.ts";
+import { message, rpc } from "../limits/support.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { Random } from "../../scripts/chaos/random.ts";
+import { expectBooksAgree } from "./support/books.ts";
+import { codeOf } from "./support/contract-api.ts";
+import {
+  archive,
+  expectDead,
+  expectEvents,
+  expiredAgents,
+  keyOf,
+  type MadeAgent,
+  orchestrator,
+  readAgent,
+} from "./support/life.ts";
+import { cardPayment, newWorld, type TestOrganizationKey, times, type World } from "./support/world.ts";
+
+const ROUNDS = 25;
+
+/** When the racers start at the latest. A machine's archive reads the balance first, so the agent waits longer. */
+const USES_MS = 150;
+const ARCHIVES_MS = 30;
+
+/** Payments of one round, and when the last of them is sent at the latest. */
+const PAYMENTS = 10;
+const SPREAD_MS = 150;
+
+const accepted = (world: World, id: string) =>
+  world.service.db.collection<TransactionDocument>("transactions").countDocuments({ agentId: id });
+
+describe(`archives that race (TEST_SEED=${seed})`, () => {
+  const random = new Random(seed);
+  const within = (ms: number) => sleep(random.between(0, ms));
+
+  describe("an agent's first request against its machine archive", () => {
+    let service: TestService;
+    let world: World;
+    let by: TestOrganizationKey;
+    let agents: MadeAgent[];
+    before(async () => {
+      service = await startTestService({ keyDeliveryWindowSeconds: 8 });
+      world = await newWorld(service);
+      by = await orchestrator(world);
+      agents = await expiredAgents(world, by, ROUNDS);
+    });
+    after(() => service.stop());
+
+    const pay = async (key: string) => {
+      const answer = await world.api.call("createPayment", { token: key, body: cardPayment() });
+      return codeOf(answer) ?? answer.status;
+    };
+    const payOverMcp = async (key: string) => {
+      const { rail: _rail, ...args } = cardPayment();
+      const calling = message("tools/call", { name: "create_card_payment", arguments: args });
+      const answer = await rpc(service, key, calling);
+      if (answer.status !== 200) return codeOf(answer);
+      const text = JSON.stringify(answer.body);
+      return text.includes('"isError":true') ? text : 201;
+    };
+    const read = async (key: string) => {
+      const answer = await world.api.call("listPayments", { token: key });
+      return codeOf(answer) ?? (answer.status === 200 ? 201 : answer.status);
+    };
+
+    it(`${ROUNDS} rounds: exactly one of them wins, and only the winner leaves anything`, async () => {
+      const wins = { agent: 0, archive: 0 };
+      for (const [round, agent] of agents.entries()) {
+        const use = [pay, payOverMcp, read][round % 3] ?? pay;
+        const [used, archived] = await Promise.all([
+          within(USES_MS).then(() => use(keyOf(agent))),
+          within(ARCHIVES_MS).then(() => world.api.call("archiveAgent", { token: by.token, id: agent.id })),
+        ]);
+        const outcome = [used, codeOf(archived) ?? archived.status];
+        const what = `round ${round}: ${outcome.join(" and ")}`;
+        const { state } = await readAgent(world, agent);
+        if (archived.status === 200) {
+          wins.archive += 1;
+          expect([used, state], what).to.deep.equal(["UNAUTHORIZED", "archived"]);
+          expect(await accepted(world, agent.id), what).to.equal(0);
+          await expectDead(world, keyOf(agent));
+          await expectEvents(world, agent, { "agent.created": 1, "agent.archived": 1 });
+        } else {
+          wins.agent += 1;
+          expect([...outcome, state], what).to.deep.equal([201, "MACHINE_ARCHIVE_DENIED", "active"]);
+          expect(await accepted(world, agent.id), what).to.equal(use === read ? 0 : 1);
+          await world.api.ok("listPayments", 200, { token: keyOf(agent) });
+        }
+      }
+      expect(wins.agent + wins.archive).to.equal(ROUNDS);
+    });
+  });
+
+  describe("payments in flight against a person's archive", () => {
+    it(`${ROUNDS} rounds: what is accepted was accepted before; after the 200 nothing is, and the books agree`, async () => {
+      const world = await newWorld();
+      for (const round of times(ROUNDS, (index) => index)) {
+        // The route has a cap per minute and user.
+        const own = round % 20 === 0 ? await newWorld() : world;
+        const agent = await own.agent(round % 2 === 0 ? {} : { autoApprovalThresholdCents: 50 });
+        let answeredAt = Infinity;
+        const archiving = within(SPREAD_MS).then(async () => {
+          const answer = await archive(own, agent);
+          answeredAt = performance.now();
+          return answer;
+        });
+        const paying = times(PAYMENTS, async () => {
+          await within(SPREAD_MS);
+          const sentAt = performance.now();
+          const body = cardPayment();
+          const answer = await own.api.call("createPayment", { token: agent.key, body });
+          return { sentAt, outcome: codeOf(answer) ?? answer.status };
+        });
+        const [archived, ...paid] = await Promise.all([archiving, ...paying]);
+        const there = await accepted(own, agent.id);
+        for (const { outcome, sentAt } of paid) {
+          expect(outcome).to.be.oneOf(sentAt > answeredAt ? ["UNAUTHORIZED"] : [201, "UNAUTHORIZED"]);
+        }
+        expect(paid.filter(({ outcome }) => outcome === 201)).to.have.lengthOf(there);
+        const late = await own.api.call("createPayment", { token: agent.key, body: cardPayment() });
+        expect(codeOf(late)).to.equal("UNAUTHORIZED");
+        expect(await accepted(own, agent.id)).to.equal(there);
+        const transactions = own.service.db.collection<TransactionDocument>("transactions");
+        const after = { agentId: agent.id, createdAt: { $gt: new Date(archived.agent.archivedAt ?? "") } };
+        expect(await transactions.countDocuments(after)).to.equal(0);
+        const books = await expectBooksAgree(own, agent);
+        expect(books.reservedCents).to.equal(0);
+      }
+    });
+  });
+});

@@ -1,0 +1,38 @@
+import * as fc from "fast-check";
+import { seed } from "../../domain/support/seed.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+import { newWorld, organizationKey, times, type World } from "../support/world.ts";
+import { Life, lives } from "./run.ts";
+
+const RUNS = 25;
+/** At the same time, since most of a life is waiting. */
+const AT_ONCE = 7;
+const WINDOW_SECONDS = 3;
+
+describe("an agent's life on real engines against a small model", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  /** An organization for each of those that run at the same time: minting keys is limited. */
+  let worlds: readonly World[];
+  before(async () => {
+    service = await startTestService({ keyDeliveryWindowSeconds: WINDOW_SECONDS });
+    worlds = await Promise.all(times(AT_ONCE, () => newWorld(service)));
+    // The first create of all is slow, and a window is short.
+    await worlds[0]?.agent();
+  });
+  after(() => service.stop());
+
+  it(`create, replay, use, mint, revoke, pause, resume and archive by anybody, at once and on both sides of the window: one agent, at most one key that works, archived for good, events as changes (TEST_SEED=${seed})`, async () => {
+    const windowMs = WINDOW_SECONDS * 1_000;
+    const runs = fc.sample(lives(windowMs), { seed, numRuns: RUNS });
+    await Promise.all(
+      worlds.map(async (world) => {
+        const stranger = await organizationKey(world);
+        for (let rounds = runs.pop(); rounds !== undefined; rounds = runs.pop()) {
+          const life = await Life.begin(world, windowMs, stranger);
+          await life.live(rounds);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,208 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { successOf, type Success } from "../http/support/contract-api.ts";
+import { until } from "../support/process.ts";
+import type { LifePoint } from "./support/life-points.ts";
+import { agentIn, type Creator, LifeStage } from "./support/life-stage.ts";
+import { deliveryOf, expectOneAgent, reservedIds, teamOf } from "./support/one-agent.ts";
+
+/** What an actor does by its timer, once a worker runs again. */
+const CLOSED_MS = 15_000;
+const WINDOW = { KEY_DELIVERY_WINDOW_SECONDS: "600" };
+/** Over before the service is back. */
+const SHORT_WINDOW_SECONDS = 5;
+const SHORT_WINDOW = { KEY_DELIVERY_WINDOW_SECONDS: String(SHORT_WINDOW_SECONDS) };
+
+interface Create {
+  readonly point: LifePoint;
+  readonly creator: Creator;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The id that was reserved for it; null where it has no idempotency key. */
+  readonly reserved: string | null;
+}
+
+type Created = Success<"createAgent"> & { readonly status: number };
+
+/** One after the other: an armed point holds whoever comes first. */
+async function inTurn<T, R>(items: readonly T[], make: (item: T) => Promise<R>): Promise<R[]> {
+  const made: R[] = [];
+  for (const item of items) made.push(await make(item));
+  return made;
+}
+
+describe("A create whose process is killed with kill -9", function () {
+  this.timeout(90_000);
+  let stage: LifeStage;
+
+  before(async () => {
+    stage = await LifeStage.set(WINDOW);
+  });
+  after(() => stage.dispose());
+
+  /** Sends a create and holds it at the point. */
+  async function dying(point: LifePoint, creator: Creator, isKeyed = true): Promise<Create> {
+    const key = isKeyed ? { idempotencyKey: randomUUID() } : {};
+    const body = { ...agentIn(creator), ...key };
+    const before = await reservedIds(stage);
+    await stage.hold(point, () => stage.api.call("createAgent", { token: creator.token, body }));
+    const after = await reservedIds(stage);
+    const reserved = after.find((id) => !before.includes(id)) ?? null;
+    return { point, creator, body, reserved };
+  }
+
+  const byMachine = async (point: LifePoint) => dying(point, await stage.machine());
+  const byPerson = async (point: LifePoint, isKeyed: boolean) => dying(point, await stage.person(), isKeyed);
+
+  async function replay({ body, creator }: Create): Promise<Created> {
+    const answer = await stage.api.call("createAgent", { token: creator.token, body });
+    expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([200, 201]);
+    return { ...successOf("createAgent", answer.body), status: answer.status };
+  }
+
+  /** Whether the agent's own requests are accepted with it. */
+  async function works(apiKey: string | null): Promise<boolean> {
+    if (apiKey === null) return false;
+    return (await stage.api.call("listPayments", { token: apiKey })).status === 200;
+  }
+
+  describe("and that is replayed after the restart", () => {
+    let machines: readonly Create[];
+    let persons: readonly Create[];
+    let unkeyed: readonly Create[];
+
+    before(async () => {
+      const steps = [
+        "create-reserved",
+        "create-placed",
+        "create-actor-started",
+        "create-key-file",
+        "create-committed",
+        "create-uncommitted",
+      ] as const;
+      machines = await inTurn(steps, byMachine);
+      persons = await inTurn(["create-actor-started", "create-committed"] as const, (point) =>
+        byPerson(point, true),
+      );
+      unkeyed = await inTurn(["create-committed"] as const, (point) => byPerson(point, false));
+      await stage.kill("service");
+      await stage.restart(WINDOW);
+    });
+
+    it("a machine's, at each step: one agent under the id that was reserved, with the one key that works, which every replay delivers", async () => {
+      await Promise.all(
+        machines.map(async (create) => {
+          const { creator, point, reserved } = create;
+          const first = await replay(create);
+          expect([first.agent.id, first.status], point).to.deep.equal([
+            reserved,
+            point === "create-committed" ? 200 : 201,
+          ]);
+          const again = await replay(create);
+          expect([again.agent.id, again.status], point).to.deep.equal([reserved, 200]);
+          expect(again.apiKey, point).to.equal(first.apiKey);
+          expect(await works(first.apiKey), point).to.equal(true);
+          await expectOneAgent(stage, creator, first.agent.id);
+          expect((await deliveryOf(stage, first.agent.id))?.state, point).to.equal("open");
+          expect(await stage.deliveryKeys(), point).to.include(first.agent.id);
+        }),
+      );
+    });
+
+    it("a person's: one agent; its key is in the one answer that carries the create out, and in none that only finds it", async () => {
+      for (const create of persons) {
+        const isThere = create.point === "create-committed";
+        const first = await replay(create);
+        expect([first.agent.id, first.status]).to.deep.equal([create.reserved, isThere ? 200 : 201]);
+        expect(await works(first.apiKey)).to.equal(!isThere);
+        expect(await replay(create)).to.include({ status: 200, apiKey: null });
+        await expectOneAgent(stage, create.creator, first.agent.id);
+        expect(await stage.deliveryKeys()).not.to.include(first.agent.id);
+      }
+    });
+
+    it("a person's without a key, committed: one agent, whose lost key is mended by a revoke and a mint", async () => {
+      for (const { creator } of unkeyed) {
+        const [found] = (await teamOf(stage, creator)).agents;
+        const { _id: id } = await expectOneAgent(stage, creator, found?._id ?? "");
+        await stage.elevate();
+        const by = { token: creator.token, id };
+        await stage.api.refused("mintAgentKey", 409, "KEY_ALREADY_EXISTS", by);
+        await stage.api.ok("revokeAgentKey", 200, by);
+        expect(await works((await stage.api.ok("mintAgentKey", 201, by)).apiKey)).to.equal(true);
+      }
+    });
+  });
+
+  describe("together with all engines, past the end of its window, and nobody replays it", () => {
+    let begun: readonly Create[];
+    let notBegun: readonly Create[];
+    let byNobody: Create;
+    let committed: Create;
+
+    before(async () => {
+      await stage.kill("service");
+      await stage.restart(SHORT_WINDOW);
+      notBegun = await inTurn(["create-reserved", "create-placed"] as const, byMachine);
+      begun = await inTurn(["create-actor-started", "create-key-file"] as const, byMachine);
+      byNobody = await byPerson("create-actor-started", false);
+      committed = await byMachine("create-committed");
+      begun = [...begun, await byMachine("create-uncommitted")];
+      const sealed = begun.slice(1).map(({ reserved }) => reserved);
+      expect(await stage.deliveryKeys()).to.include.members([...sealed, committed.reserved]);
+      await stage.kill("everything");
+      await stage.restart(SHORT_WINDOW);
+    });
+
+    it("what was not committed is given up: its actor ends, there is no record, its delivery key is destroyed", async () => {
+      for (const { creator, reserved } of begun) {
+        const id = reserved ?? "";
+        await until(`the actor of ${id} ends`, CLOSED_MS, async () =>
+          (await stage.actorOf(id)) === "COMPLETED" ? true : null,
+        );
+        expect((await deliveryOf(stage, id))?.state).to.equal("discarded");
+        expect(await stage.deliveryKeys()).not.to.include(id);
+        expect(await teamOf(stage, creator)).to.deep.include({ agents: [], created: [], committed: [] });
+      }
+      await until("the actor of the person's create ends", CLOSED_MS, async () => {
+        const team = await teamOf(stage, byNobody.creator);
+        return team.running.length === 0 ? expect(team.agents).to.deep.equal([]) : null;
+      });
+    });
+
+    it("what was committed has its window closed: nothing sealed is left, and its replay says expired", async () => {
+      const id = committed.reserved ?? "";
+      await until("the window is closed", CLOSED_MS, async () =>
+        (await deliveryOf(stage, id))?.state === "closed" ? true : null,
+      );
+      expect((await deliveryOf(stage, id))?.sealed).to.equal(null);
+      expect(await stage.deliveryKeys()).not.to.include(id);
+      const expired = { status: 200, apiKey: null, keyDelivery: "expired" };
+      expect(await replay(committed)).to.include(expired);
+      await expectOneAgent(stage, committed.creator, id);
+    });
+
+    it("a replay of what was given up makes one agent under another id, on the one place of the day", async () => {
+      await Promise.all(
+        begun.map(async (create) => {
+          const made = await replay(create);
+          expect(made.status).to.equal(201);
+          expect(made.agent.id).not.to.equal(create.reserved);
+          expect(await works(made.apiKey)).to.equal(true);
+          await expectOneAgent(stage, create.creator, made.agent.id);
+        }),
+      );
+    });
+
+    it("a replay of what had no actor yet makes one agent under another id too, whose key is delivered", async () => {
+      await Promise.all(
+        notBegun.map(async (create) => {
+          const made = await replay(create);
+          expect(made.status).to.equal(201);
+          expect(made.agent.id).not.to.equal(create.reserved);
+          expect(await works(made.apiKey)).to.equal(true);
+          await expectOneAgent(stage, create.creator, made.agent.id);
+        }),
+      );
+    });
+  });
+});

@@ -1,0 +1,179 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Client, Connection } from "@temporalio/client";
+import type { Db } from "mongodb";
+import { connectMongo } from "../../../server/connections.ts";
+import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
+import { agentWorkflowId } from "../../../src/messages/agent.ts";
+import type { Answer } from "../../support/api.ts";
+import { ContractApi } from "../../http/support/contract-api.ts";
+import { ServiceProcess } from "../../support/process.ts";
+import { armLife, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "./life-points.ts";
+import { Tenant } from "./tenant.ts";
+
+const HELD_MS = 10_000;
+const STEPPED_UP_MS = 600_000;
+
+/** A request that nobody answers any more once its process is killed. */
+export interface Held {
+  /** Null: the line broke. */
+  readonly answer: Promise<Answer | null>;
+}
+
+/** A caller with a team of its own, so that what it makes is told from all else: a machine under one key, or the owner. */
+export interface Creator {
+  readonly token: string;
+  readonly teamId: string;
+  /** Null: a person. */
+  readonly lineageId: string | null;
+}
+
+/** A service in which agents' creates, mints and archives can be held at points, with one organization on it. */
+export class LifeStage {
+  readonly service: ServiceProcess;
+  readonly tenant: Tenant;
+  readonly #points: string;
+  #api: ContractApi;
+  #connected: { readonly db: Db; readonly temporal: Client; close(): Promise<void> };
+
+  private constructor(
+    service: ServiceProcess,
+    tenant: Tenant,
+    connected: Awaited<ReturnType<typeof connectedTo>>,
+  ) {
+    this.service = service;
+    this.tenant = tenant;
+    this.#points = pointsOf(service);
+    this.#api = new ContractApi(service.runtime.baseUrl);
+    this.#connected = connected;
+  }
+
+  static async set(env: NodeJS.ProcessEnv = {}): Promise<LifeStage> {
+    const service = await ServiceProcess.create({ entry: "test/restart/crashing-life.ts", env });
+    try {
+      const runtime = await service.start({ [LIFE_POINTS_FOLDER]: pointsOf(service) });
+      const tenant = await Tenant.create(placeOf(service, runtime));
+      return new LifeStage(service, tenant, await connectedTo(runtime));
+    } catch (error) {
+      await service.dispose();
+      throw error;
+    }
+  }
+
+  get api(): ContractApi {
+    return this.#api;
+  }
+
+  get db(): Db {
+    return this.#connected.db;
+  }
+
+  get temporal(): Client {
+    return this.#connected.temporal;
+  }
+
+  /** Sends a request and waits until it is held at the point; the process lives on, and so does the request. */
+  async hold(point: LifePoint, request: () => Promise<Answer>): Promise<Held> {
+    const arming = await armLife(this.#points, point);
+    const answer = request().catch(() => null);
+    const line = lifeHeldLine(point, arming);
+    await this.service.child.until(line, HELD_MS, () =>
+      this.service.child.stdout.includes(line) ? true : null,
+    );
+    return { answer };
+  }
+
+  /** kill -9 of the service alone, or of all engines with it. */
+  async kill(what: "service" | "everything"): Promise<void> {
+    await this.#connected.close();
+    await (what === "service" ? this.service.killMain() : this.service.killEverything());
+  }
+
+  /** Starts it again on the same folder, with nothing left to be held. */
+  async restart(env: NodeJS.ProcessEnv = {}): Promise<void> {
+    await rm(this.#points, { recursive: true, force: true });
+    const runtime = await this.service.start({ [LIFE_POINTS_FOLDER]: this.#points, ...env });
+    await this.tenant.meet(placeOf(this.service, runtime));
+    this.#api = new ContractApi(runtime.baseUrl);
+    this.#connected = await connectedTo(runtime);
+  }
+
+  async dispose(): Promise<void> {
+    await this.#connected.close().catch(() => undefined);
+    await this.service.dispose();
+  }
+
+  /** As a step-up does. */
+  async elevate(): Promise<void> {
+    const { organizationId } = this.tenant.organization;
+    const stepUpExpiresAt = new Date(Date.now() + STEPPED_UP_MS);
+    await this.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
+  }
+
+  async #newTeam(): Promise<string> {
+    const body = { name: "Team", projectId: this.tenant.organization.projectId };
+    return (await this.#api.ok("createTeam", 201, { token: this.tenant.token, body })).team.id;
+  }
+
+  /** A machine that may create one agent a day. */
+  async machine(): Promise<Creator> {
+    const teamId = await this.#newTeam();
+    await this.elevate();
+    const binding = { type: "team", id: teamId };
+    const body = { name: "Key", scopes: ["agents:write", "agents:read"], binding, dailyCreateLimit: 1 };
+    const minted = await this.#api.ok("mintOrganizationKey", 201, { token: this.tenant.token, body });
+    return { token: minted.key, teamId, lineageId: minted.organizationKey.lineageId };
+  }
+
+  /** The owner, in a team that nobody else uses. The session is the stage's own, which a restart renews. */
+  async person(): Promise<Creator> {
+    const { tenant } = this;
+    const teamId = await this.#newTeam();
+    return {
+      get token() {
+        return tenant.token;
+      },
+      teamId,
+      lineageId: null,
+    };
+  }
+
+  /** The names in the folder of the delivery keys. */
+  async deliveryKeys(): Promise<readonly string[]> {
+    const names = await readdir(join(this.service.dataDir, "key-delivery"));
+    return names.filter((name) => name !== "folder-id");
+  }
+
+  /** What became of an agent's actor; null: it never ran. */
+  async actorOf(agentId: string): Promise<string | null> {
+    const handle = this.temporal.workflow.getHandle(agentWorkflowId(agentId));
+    return handle.describe().then(
+      ({ status }) => status.name,
+      () => null,
+    );
+  }
+}
+
+/** A create's body, without an idempotency key; machines must add one. */
+export const agentIn = ({ teamId }: Creator) => ({ name: "Agent", teamId, budgetCents: 10_000 });
+
+const pointsOf = ({ dataDir }: ServiceProcess): string => join(dataDir, "life-points");
+
+const placeOf = (service: ServiceProcess, { baseUrl, mongodb }: RuntimeFile) => ({
+  baseUrl,
+  mongodbUri: mongodb.uri,
+  env: service.env,
+});
+
+async function connectedTo({ mongodb, temporal }: RuntimeFile) {
+  const { db, mongo } = await connectMongo(mongodb.uri);
+  const connection = await Connection.connect({ address: temporal.address });
+  return {
+    db,
+    temporal: new Client({ connection, namespace: temporal.namespace }),
+    async close() {
+      await connection.close();
+      await mongo.close();
+    },
+  };
+}

@@ -1,0 +1,211 @@
+import { expect } from "chai";
+import type { Activities } from "../../activities/types.ts";
+import {
+  begin,
+  bundledOf,
+  detailsOf,
+  FIRST_KEY,
+  LINEAGE,
+  machineArchive,
+  replayOfCreate,
+  rollOver,
+  WINDOW_MS,
+} from "./support/life.ts";
+import type { StagedAgent } from "./support/agent.ts";
+import {
+  activitiesOf,
+  eventsOf,
+  eventsUntil,
+  type HistoryEvent,
+  timeOf,
+  timersOf,
+} from "./support/history.ts";
+import type { StageOptions } from "./support/stage.ts";
+import { play } from "./support/timed.ts";
+
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
+const CLOSE = "closeDeliveryWindow";
+
+const refused = (code: string) => ({ kind: "archive_refused", code });
+const inWindow = { kind: "non_delivery", windowOver: false, proven: false };
+const proven = { kind: "non_delivery", windowOver: true, proven: true };
+
+/** A stage on which the window's end is counted, and goes as a test says at each call, from 1. */
+function closing(end: (call: number) => ReturnType<Activities["closeDeliveryWindow"]>) {
+  const closed: string[] = [];
+  const options: StageOptions = {
+    activities: {
+      closeDeliveryWindow({ agentId }) {
+        closed.push(agentId);
+        return end(closed.length);
+      },
+    },
+  };
+  return { closed, options };
+}
+
+const committed = () => closing(() => Promise.resolve("committed"));
+
+const isAsked = ({ activityTaskScheduledEventAttributes: asked }: HistoryEvent): boolean =>
+  asked?.activityType?.name === CLOSE;
+
+/** Waits until the actor has taken in so many ends of windows; the times at which they were asked for. */
+async function closings(agent: StagedAgent, count: number): Promise<readonly number[]> {
+  const isTaken = (events: readonly HistoryEvent[]): boolean => {
+    const asked = new Set(events.filter(isAsked).map(({ eventId }) => String(eventId)));
+    const done = events.filter(({ activityTaskCompletedEventAttributes: completed }) =>
+      asked.has(String(completed?.scheduledEventId)),
+    );
+    const last = done[count - 1];
+    if (last === undefined) return false;
+    return events.slice(events.indexOf(last)).some((event) => event.workflowTaskCompletedEventAttributes);
+  };
+  return (await eventsUntil(agent.handle, isTaken)).filter(isAsked).map(timeOf);
+}
+
+describe("workflow agent: the window of its first key", () => {
+  it("at 29:59 the key is still deliverable: nothing is erased or proven, and a machine is told to replay", () => {
+    const { closed, options } = committed();
+    return play(async (stage) => {
+      const { agent, until } = await begin(stage);
+      await stage.skipTo(until - SECOND_MS);
+      expect(await agent.submit(replayOfCreate, machineArchive)).to.deep.equal([
+        inWindow,
+        refused("KEY_STILL_DELIVERABLE"),
+      ]);
+      expect(await bundledOf(agent)).to.deep.equal({
+        keyId: FIRST_KEY,
+        lineageId: LINEAGE,
+        deliverableUntil: until,
+        erased: false,
+        provenAt: null,
+      });
+      expect(await detailsOf(agent.handle)).to.include("a timer erases its sealed form then");
+      expect(closed).to.deep.equal([]);
+    }, options);
+  });
+
+  it("at 30:00 it is erased, by one call and one timer; then a replay proves it, and a machine archives the agent", () => {
+    const { closed, options } = committed();
+    return play(async (stage) => {
+      const { agent, until } = await begin(stage);
+      await stage.skipTo(until);
+      const [askedAt] = await closings(agent, 1);
+      expect(askedAt).to.be.within(until, until + SECOND_MS);
+      expect(closed).to.deep.equal([agent.profile.agentId]);
+      const timers = timersOf(await eventsOf(agent.handle));
+      expect(timers, "all that the window costs").to.have.length(1);
+      expect(timers[0]).to.be.within(WINDOW_MS - 5 * SECOND_MS, WINDOW_MS);
+      expect(await bundledOf(agent)).to.include({ erased: true, provenAt: null });
+      expect(await agent.submit(machineArchive, replayOfCreate, machineArchive)).to.deep.equal([
+        refused("KEY_DELIVERY_UNPROVEN"),
+        proven,
+        { kind: "archive", changed: true },
+      ]);
+      expect((await bundledOf(agent)).provenAt).to.be.within(until, await stage.now());
+      await stage.skip(24 * HOUR_MS);
+      expect(closed).to.have.length(1);
+    }, options);
+  });
+
+  it("a create that was never committed is given up: the actor ends, and its window is closed once", () => {
+    const { closed, options } = closing(() => Promise.resolve("discarded"));
+    return play(async (stage) => {
+      const { agent, until } = await begin(stage);
+      await agent.handle.result();
+      const { closeTime, status } = await agent.handle.describe();
+      expect(status.name).to.equal("COMPLETED");
+      expect(closeTime?.getTime()).to.be.within(until, until + SECOND_MS);
+      expect(closed).to.deep.equal([agent.profile.agentId]);
+    }, options);
+  });
+
+  it("an end of the window that fails for minutes is repeated until it succeeds; meanwhile the actor answers, and the time alone counts", () => {
+    const FAILS = 10;
+    const { closed, options } = closing((call) =>
+      call <= FAILS ? Promise.reject(new Error("the folder is full")) : Promise.resolve("committed"),
+    );
+    return play(async (stage) => {
+      const { agent, until } = await begin(stage);
+      await stage.skipTo(until + 20 * SECOND_MS);
+      expect(closed.length).to.be.within(2, FAILS);
+      expect(await bundledOf(agent)).to.include({ erased: false });
+      const [paused, replayed] = await agent.submit({ kind: "pause" }, replayOfCreate);
+      expect(paused).to.deep.equal({ kind: "lifecycle", lifecycle: "paused", changed: true });
+      expect(replayed).to.deep.equal(proven);
+      await stage.skip(HOUR_MS);
+      expect(await closings(agent, 1), "each tried for two minutes").to.have.length(2);
+      expect(closed).to.have.length(FAILS + 1);
+      expect(await bundledOf(agent)).to.include({ erased: true });
+    }, options);
+  });
+
+  it("a worker that is down across the end of the window: what is sealed is erased when one is back, and no proof is earlier than that", () => {
+    const { closed, options } = committed();
+    return play(
+      async (stage) => {
+        const { agent, until } = await begin(stage);
+        // Time is not skipped while a task waits for a worker, so what is left of the window is waited for.
+        await stage.skipTo(until - 3 * SECOND_MS);
+        let backAt = 0;
+        await stage.withoutWorker(async () => {
+          await eventsUntil(agent.handle, (events) =>
+            events.some((event) => event.timerFiredEventAttributes),
+          );
+          expect(closed).to.deep.equal([]);
+          backAt = await stage.now();
+        });
+        const [askedAt] = await closings(agent, 1);
+        expect(backAt).to.be.at.least(until);
+        expect(askedAt).to.be.at.least(backAt);
+        expect(closed).to.deep.equal([agent.profile.agentId]);
+        expect(await bundledOf(agent)).to.include({ erased: true, provenAt: null });
+        expect(await agent.submit(replayOfCreate, machineArchive)).to.deep.equal([
+          proven,
+          { kind: "archive", changed: true },
+        ]);
+      },
+      { ...options, isForgetful: true },
+    );
+  });
+
+  it("runs that follow one another in the window keep its timer, and later ones its proof", () => {
+    const { closed, options } = committed();
+    return play(async (stage) => {
+      const { agent, until } = await begin(stage, { rollOverAfterEvents: 80 });
+      await rollOver(agent);
+      await rollOver(agent);
+      expect(await bundledOf(agent)).to.include({ deliverableUntil: until, erased: false, provenAt: null });
+      await stage.skipTo(until - 5 * SECOND_MS);
+      expect(await agent.submit(replayOfCreate)).to.deep.equal([inWindow]);
+      expect(closed).to.deep.equal([]);
+      await stage.skipTo(until);
+      expect((await closings(agent, 1))[0]).to.be.within(until, until + SECOND_MS);
+      await agent.submit(replayOfCreate);
+      const { provenAt } = await bundledOf(agent);
+      await rollOver(agent);
+      expect(await bundledOf(agent)).to.include({ erased: true, provenAt });
+      expect(await agent.submit(machineArchive)).to.deep.equal([{ kind: "archive", changed: true }]);
+      await stage.skip(HOUR_MS);
+      expect(closed).to.have.length(1);
+    }, options);
+  });
+
+  it("payments in the window are swept in their own time, and do not move its end", () => {
+    const { closed, options } = committed();
+    return play(async (stage) => {
+      const { agent, until } = await begin(stage);
+      await agent.pay(100);
+      await stage.skip(11 * SECOND_MS);
+      await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("carryOutPayment"));
+      await stage.skipTo(until - 5 * SECOND_MS);
+      await agent.pay(100);
+      expect(closed).to.deep.equal([]);
+      await stage.skipTo(until);
+      expect((await closings(agent, 1))[0]).to.be.within(until, until + SECOND_MS);
+      await stage.skip(11 * SECOND_MS);
+      expect(closed).to.have.length(1);
+    }, options);
+  });
+});

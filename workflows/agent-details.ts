@@ -1,0 +1,40 @@
+import type { BundledKey } from "../src/domain/agent/access.ts";
+import type { AgentState } from "../src/domain/agent/state.ts";
+import { STATE_QUERY } from "../src/messages/agent.ts";
+
+/** The agent in an operator's words: no name, no amount, nothing secret. */
+export function describeAgent({ access, lifecycle, profile, walletDetached = false }: AgentState): string {
+  const lines = [
+    `Agent \`${profile.agentId}\` is **${lifecycle}**. The query \`${STATE_QUERY}\` shows its policy, totals and open payments.`,
+  ];
+  if (lifecycle === "archived") {
+    lines.push(walletDetached ? "Its wallet is detached." : "Its wallet is still to be detached.");
+  }
+  if (access !== undefined) {
+    lines.push(
+      access.activeKeyId === null ? "It has no active key." : `Its key is \`${access.activeKeyId}\`.`,
+      access.authenticatedAt === null
+        ? "No key of it was ever used."
+        : `A key of it was first used at ${iso(access.authenticatedAt)}.`,
+    );
+  }
+  const bundled = access?.bundled ?? null;
+  if (bundled !== null) lines.push(describeWindow(bundled));
+  return lines.join("\n\n");
+}
+
+function describeWindow({ deliverableUntil, erased, lineageId, provenAt }: BundledKey): string {
+  const until = iso(deliverableUntil);
+  if (lineageId === null)
+    return erased
+      ? "A person created it."
+      : `A person created it; a create that was not committed is given up at ${until}.`;
+  const window = erased
+    ? `The first key could be delivered again until ${until}; its sealed form is erased.`
+    : `The first key can be delivered again until ${until}; a timer erases its sealed form then.`;
+  const proof =
+    provenAt === null ? "No proof of non-delivery." : `Non-delivery was proven at ${iso(provenAt)}.`;
+  return `${window} ${proof}`;
+}
+
+const iso = (at: number): string => new Date(at).toISOString();
