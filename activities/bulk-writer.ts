@@ -17,6 +17,9 @@ const DUPLICATE_KEY = 11_000;
 const BULK_OPERATIONS_MAX = 500;
 const BULKS_IN_FLIGHT_MAX = 2;
 
+/** So many do not linger. */
+const LINGERING_MAX = 25;
+
 /**
  * How long a bulk may take. The driver can wait for ever with one that it begins just as its connection closes; the
  * writes behind it must not.
@@ -25,34 +28,49 @@ const BULK_MS = 10_000;
 
 /**
  * Combines single writes to one collection, from all requests, into unordered bulks: what arrives while one is under
- * way goes together in the next. Each caller waits for its own operation, acknowledged as the collection's write
+ * way goes together in the next. With `lingerMs` the first of a bulk waits so long for others, for what nobody waits for. Each caller waits for its own operation, acknowledged as the collection's write
  * concern says. A duplicate key is an outcome, since conditional upserts and once-only inserts are made of it.
  */
 export class BulkWriter<T extends Document> {
   readonly #collection: Collection<T>;
+  readonly #lingerMs: number;
   #waiting: Waiting<T>[] = [];
   #inFlight = 0;
   #scheduled = false;
+  #timer: NodeJS.Timeout | null = null;
 
-  constructor(collection: Collection<T>) {
+  constructor(collection: Collection<T>, { lingerMs = 0 }: { readonly lingerMs?: number } = {}) {
     this.#collection = collection;
+    this.#lingerMs = lingerMs;
   }
 
   write(operation: AnyBulkWriteOperation<T>): Promise<BulkOutcome> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operation, resolve, reject });
       this.#schedule();
+      if (this.#waiting.length >= LINGERING_MAX) this.hurry();
     });
+  }
+
+  /** What lingers goes now. */
+  hurry(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#go();
   }
 
   #schedule(): void {
     if (this.#scheduled || this.#inFlight >= BULKS_IN_FLIGHT_MAX || this.#waiting.length === 0) return;
     this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      // `#flush` settles everyone whatever happens: it never rejects.
-      void this.#flush();
-    });
+    if (this.#lingerMs === 0) setImmediate(() => this.#go());
+    else this.#timer = setTimeout(() => this.#go(), this.#lingerMs);
+  }
+
+  #go(): void {
+    this.#timer = null;
+    this.#scheduled = false;
+    // `#flush` settles everyone whatever happens: it never rejects.
+    void this.#flush();
   }
 
   async #flush(): Promise<void> {

@@ -9,6 +9,7 @@ import type {
 } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy, DenialCode } from "../src/domain/agent/policy.ts";
 import type { AgentLifecycle } from "../src/domain/agent/state.ts";
+import type { ApprovalRule } from "../src/domain/rules/rules.ts";
 
 /** The records in MongoDB that answer questions. What decides about money is in the actors. */
 
@@ -163,6 +164,8 @@ export interface ContainerDocument extends Document {
   logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
+  /** Not there until somebody has set some; that is version 1. */
+  approvalRules?: { readonly rules: readonly ApprovalRule[]; readonly version: number };
   /** Counts what was put into it, so that a create and an archive write to the same record. Nothing reads it. */
   createdInside?: number;
 }

@@ -65,7 +65,7 @@ async function writeDurably(path: string, flag: "wx" | "r+", bytes: Buffer): Pro
 }
 
 /** Makes a new or a removed name survive a power cut; what is sealed with a lost key is lost. */
-async function syncFolder(path: string): Promise<void> {
+export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {
     await folder.sync();

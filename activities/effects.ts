@@ -1,14 +1,23 @@
+import type { CapsHeard } from "../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
-import { settle } from "../src/domain/agent/payment.ts";
+import { answered, heldRevision, settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
+import type { BudgetReport } from "../src/domain/budget/report.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
-import type { Clock, PaymentWorkflows, Projections, Rails } from "./ports.ts";
+import type { Caps, Clock, PaymentTelling, PaymentWorkflows, Projections, Rails } from "./ports.ts";
 
 export interface EffectDependencies {
   readonly rails: Rails;
   readonly projections: Projections;
   readonly workflows: PaymentWorkflows;
+  readonly telling: PaymentTelling;
+  readonly caps: Caps;
   readonly clock: Clock;
+}
+
+/** The agent has heard what became of this payment, and it is no more as it was here: read it again. */
+export class Superseded extends Error {
+  override readonly name = "Superseded";
 }
 
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
@@ -16,18 +25,48 @@ const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
 export interface PaymentEffects {
   /**
-   * Does everything that a payment asks for at its revision: calls the rail if it is this executor's turn, starts or
+   * Does everything that a payment asks for at its revision: asks its project's budget, with the agent's report, calls the rail if it is this executor's turn, starts or
    * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
    * server, the actor's sweep and the workflows may all do it, at the same time too. Throws when a step could not be
    * done; nothing is confirmed then, and whoever comes next does it again.
    */
-  carryOut(profile: AgentProfile, payment: Payment, executor: Payment["executor"]): Promise<CarriedOut>;
+  carryOut(
+    profile: AgentProfile,
+    payment: Payment,
+    executor: Payment["executor"],
+    report: BudgetReport | null,
+  ): Promise<CarriedOut>;
+  /** The same, and what became of it is told of when it is done, for who confirms it at once. */
+  carryOutAndTell: PaymentEffects["carryOut"];
   /** Writes a payment down as it is, without calling anyone. */
   record(profile: AgentProfile, payment: Payment): Promise<void>;
+  recordAndTell(profile: AgentProfile, payment: Payment): Promise<void>;
+  /**
+   * Tells of what became of a payment whose effects are done. No answer waits for it, but the actor does: what was not told
+   * is not confirmed, and is told by whoever carries it out next.
+   */
+  tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
 
 export function createPaymentEffects(dependencies: EffectDependencies): PaymentEffects {
-  const { rails, projections, workflows, clock } = dependencies;
+  const { caps, rails, projections, telling, workflows, clock } = dependencies;
+
+  /** Every executor may ask whether a payment may be begun, and its own whether it still may be sent. */
+  async function askBudget(
+    profile: AgentProfile,
+    { ask, executor: sender, request }: Payment,
+    executor: Payment["executor"],
+    report: BudgetReport | null,
+  ): Promise<CapsHeard | null> {
+    if (ask === undefined || ask === null || (ask === "recheck" && sender !== executor)) return null;
+    if (report === null) throw new Superseded("nothing is asked any more");
+    const { answers, exemptEpoch } = await caps.hear(profile, report);
+    const answer = answers.find(
+      ({ kind, transactionId }) => kind === ask && transactionId === request.transactionId,
+    );
+    if (answer === undefined) throw new Superseded("the agent has its answer already");
+    return { kind: ask, answer, reportRevision: report.revision, exemptEpoch };
+  }
 
   async function send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const rail = rails[payment.request.rail];
@@ -46,19 +85,37 @@ export function createPaymentEffects(dependencies: EffectDependencies): PaymentE
     if (payment.phase === "following") await workflows.startSettlement(profile, payment);
   }
 
-  return {
-    async carryOut(profile, before, executor) {
-      const turn = before.phase === "sending" && before.executor === executor;
+  const record = (profile: AgentProfile, payment: Payment) => projections.writePayment(profile, payment);
+
+  async function recordAndTell(profile: AgentProfile, payment: Payment): Promise<void> {
+    await Promise.all([record(profile, payment), telling.tell(profile, payment, "now")]);
+  }
+
+  const carryOutWith =
+    (keep: PaymentEffects["record"]): PaymentEffects["carryOut"] =>
+    async (profile, decided, executor, report) => {
+      const heard = await askBudget(profile, decided, executor, report);
+      const before = heard === null ? decided : answered(decided, heard.kind, heard.answer);
+      const isAsking = (before.ask ?? null) !== null;
+      const turn = before.phase === "sending" && before.executor === executor && !isAsking;
       const result = turn ? await send(profile, before) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
-      await Promise.all([tellWorkflows(profile, payment), projections.writePayment(profile, payment)]);
+      await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
       const { transactionId } = payment.request;
-      return { transactionId, revision: payment.revision, outcome, payment };
-    },
-    record: (profile, payment) => projections.writePayment(profile, payment),
+      const asked = heard === null ? {} : { caps: heard };
+      return { transactionId, revision: payment.revision, outcome, payment, ...asked };
+    };
+
+  return {
+    carryOut: carryOutWith(record),
+    carryOutAndTell: carryOutWith(recordAndTell),
+    record,
+    recordAndTell,
+    tell: (profile, payment, when) => telling.tell(profile, payment, when),
   };
 }
 
 /** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */
-const leavesHold = (payment: Payment): boolean => payment.approval !== null && payment.revision === 2;
+const leavesHold = (payment: Payment): boolean =>
+  payment.approval !== null && payment.revision === heldRevision(payment) + 1;

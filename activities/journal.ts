@@ -7,31 +7,43 @@ import type { AgentDocument, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
+/** How long an event of a payment waits for others; far below the time after which its actor tells it itself. */
+const LINGER_MS = 50;
+
 type Happened = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
 
 /**
  * What has happened, at least once told and once written (management-api.md section 6): an event's id follows from what
- * happened, and the first telling stands. Whoever writes a record writes its events first or beside it, and confirms to the
- * actor only after both.
+ * happened, and the first telling stands. Whoever writes a record confirms it to the
+ * actor only after its events are written, too.
  */
 export class EventJournal {
   readonly #agents: Collection<AgentDocument>;
   readonly #writes: BulkWriter<EventDocument>;
+  /** Of payments that nobody waits for any more: they wait for each other. */
+  readonly #lingeringWrites: BulkWriter<EventDocument>;
 
   constructor(db: Db) {
     this.#agents = db.collection(COLLECTIONS.agents);
-    this.#writes = new BulkWriter(db.collection<EventDocument>(COLLECTIONS.events));
+    const events = db.collection<EventDocument>(COLLECTIONS.events);
+    this.#writes = new BulkWriter(events);
+    this.#lingeringWrites = new BulkWriter(events, { lingerMs: LINGER_MS });
+  }
+
+  /** Events of payments that wait for others are not to wait any longer. */
+  hurry(): void {
+    this.#lingeringWrites.hurry();
   }
 
   /** Everything that has fired for a payment by now. */
-  async tellPayment(profile: AgentProfile, payment: Payment, at: Date): Promise<void> {
+  async tellPayment(profile: AgentProfile, payment: Payment, at: Date, when: "now" | "soon"): Promise<void> {
     const events = paymentEvents(payment).map((event) => ({
       _id: event.id,
       type: event.type,
       createdAt: at,
       data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
     }));
-    await this.#write(profile, events);
+    await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, profile, events);
   }
 
   async tellLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
@@ -44,6 +56,7 @@ export class EventJournal {
       "agent.archived": "archived",
     } as const;
     await this.#write(
+      this.#writes,
       profileOf(agent),
       events.map(({ at, id, type }) => {
         const lifecycle = lifecycles[type];
@@ -56,9 +69,13 @@ export class EventJournal {
     );
   }
 
-  async #write(profile: AgentProfile, events: readonly Happened[]): Promise<void> {
+  async #write(
+    writes: BulkWriter<EventDocument>,
+    profile: AgentProfile,
+    events: readonly Happened[],
+  ): Promise<void> {
     await Promise.all(
-      events.map((event) => this.#writes.write({ insertOne: { document: eventOf(profile, event) } })),
+      events.map((event) => writes.write({ insertOne: { document: eventOf(profile, event) } })),
     );
   }
 }

@@ -1,12 +1,19 @@
 import type { Db } from "mongodb";
+import { auditValue } from "../src/domain/audit/canonical.ts";
+import type { AuditRecord } from "../src/domain/audit/entry.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
+import type { AuditLog } from "./audit/appender.ts";
 import type { ProjectDocument, TeamDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 
 const DEFAULT_NAME = "General";
 
 /** Creates the default project and team (decisions.md section 2), then marks the organization ready. Repeatable. */
-export async function provisionOrganization(db: Db, input: OrganizationInput, now: Date): Promise<void> {
+export async function provisionOrganization(
+  { auditLog, db }: { readonly auditLog: AuditLog; readonly db: Db },
+  input: OrganizationInput,
+  now: Date,
+): Promise<void> {
   const { organizationId, defaultProjectId, defaultTeamId } = input;
   const container = {
     organizationId,
@@ -25,7 +32,40 @@ export async function provisionOrganization(db: Db, input: OrganizationInput, no
     { $setOnInsert: { ...container, projectId: defaultProjectId } },
     { upsert: true },
   );
-  await db
-    .collection<{ _id: string; status: string; readyAt: Date | null }>("organizations")
-    .updateOne({ _id: organizationId }, { $set: { status: "ready", readyAt: now } });
+  const organizations = db.collection<ProvisionedOrganization>("organizations");
+  const organization = await organizations.findOne({ _id: organizationId });
+  // The first entry of its chain, before anything else can be done in it.
+  if (organization !== null) await auditLog.append(creationOf(organization));
+  await organizations.updateOne({ _id: organizationId }, { $set: { status: "ready", readyAt: now } });
+}
+
+/** The part of an organization's record that is of interest here; the server writes it. */
+interface ProvisionedOrganization {
+  readonly _id: string;
+  readonly name: string;
+  readonly plan: string;
+  readonly restPerMinute: number | null;
+  readonly mcpPerMinute: number | null;
+  readonly createdAt: Date;
+  readonly createdBy?: "command" | "set-up";
+  readonly status: string;
+  readonly readyAt: Date | null;
+}
+
+function creationOf(organization: ProvisionedOrganization): AuditRecord {
+  const { _id, createdAt, createdBy = "set-up", mcpPerMinute, name, plan, restPerMinute } = organization;
+  const surface = createdBy === "command" ? "admin" : "service";
+  return {
+    organizationId: _id,
+    entryKey: "created",
+    at: createdAt.getTime(),
+    action: "createOrganization",
+    actor: { type: "system", id: createdBy },
+    resource: { type: "organization", id: _id },
+    from: { address: null, surface, via: createdBy === "command" ? "create-organization" : "POST /v1/setup" },
+    result: { status: null, code: null },
+    before: null,
+    after: auditValue({ name, plan, restPerMinute, mcpPerMinute }),
+    decision: null,
+  };
 }

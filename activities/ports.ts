@@ -1,6 +1,7 @@
 import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
+import type { BudgetReport, NamedAnswer } from "../src/domain/budget/report.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 
 /** What a rail is like (decisions.md section 6). */
@@ -51,11 +52,39 @@ export interface Projections {
   writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void>;
 }
 
+/** Tells whoever keeps what happened, but is asked nothing for an answer: the journal of events, the audit log. */
+export interface PaymentTelling {
+  /**
+   * Everything that became of a payment by now. Done when it is kept for good; again is free. `soon`: nobody waits for it, so
+   * it may wait for others to go with.
+   */
+  tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
+  /** What waits for more to go with is not to wait any longer. */
+  hurry(): void;
+}
+
 /** Starts and tells the workflows that wait with a payment. Each call may be repeated. */
 export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   tellApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
+}
+
+/** Where a project's budget is found. */
+export type BudgetPlace = Pick<AgentProfile, "organizationId" | "projectId">;
+
+/** What a project's budget says to an agent's report. */
+export interface Heard {
+  /** To what the report asks; what is missing, the agent has heard before. */
+  readonly answers: readonly NamedAnswer[];
+  /** The agent need not ask, unless it has heard of something newer than this; null: it is to ask. */
+  readonly exemptEpoch: number | null;
+}
+
+/** The budgets of projects, which judge by the caps over all of their agents. */
+export interface Caps {
+  /** May be repeated: what was asked is answered the same until the agent knows. */
+  hear(place: BudgetPlace, report: BudgetReport): Promise<Heard>;
 }
 
 /** Keeps the limits of agents' wallets on the chain as their policies are. May be repeated. */
@@ -75,6 +104,8 @@ export interface DeliveryWindows {
 /** The way to an agent's actor. */
 export interface AgentGateway {
   submit(agentId: string, command: AgentCommand): Promise<AgentReply>;
+  /** After this the agent's record shows what it has answered from here. */
+  flush(agentId: string): Promise<void>;
 }
 
 export type Clock = () => Date;

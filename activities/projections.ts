@@ -1,11 +1,18 @@
-import type { AnyBulkWriteOperation, Collection, Db, Document, Filter } from "mongodb";
+import {
+  type AnyBulkWriteOperation,
+  type Collection,
+  type Db,
+  type Document,
+  type Filter,
+  MongoServerError,
+} from "mongodb";
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
-import { ensureJournalIndexes, EventJournal } from "./journal.ts";
-import type { Clock, Projections } from "./ports.ts";
+import { ensureJournalIndexes, type EventJournal } from "./journal.ts";
+import type { Projections } from "./ports.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
 /**
@@ -22,11 +29,9 @@ export class MongoProjections implements Projections {
   readonly #approvals: RevisedRecords<ApprovalDocument>;
   readonly #agentWrites: BulkWriter<AgentDocument>;
   readonly #journal: EventJournal;
-  readonly #clock: Clock;
 
-  constructor(db: Db, clock: Clock) {
-    this.#clock = clock;
-    this.#journal = new EventJournal(db);
+  constructor(db: Db, journal: EventJournal) {
+    this.#journal = journal;
     this.#transactions = new RevisedRecords(db.collection<TransactionDocument>(COLLECTIONS.transactions));
     this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
@@ -37,7 +42,6 @@ export class MongoProjections implements Projections {
     await Promise.all([
       this.#transactions.write(transactionDocument(profile, payment)),
       approval === null ? undefined : this.#approvals.write(approval),
-      this.#journal.tellPayment(profile, payment, this.#clock()),
     ]);
   }
 
@@ -49,6 +53,45 @@ export class MongoProjections implements Projections {
     ]);
   }
 }
+
+/**
+ * Writes an agent's record as its actor has it, also over another one of the same revision; never over a later one.
+ * Whether it was written.
+ */
+export async function overwriteAgentSummary(
+  agents: Collection<AgentDocument>,
+  agentId: string,
+  summary: WrittenSummary,
+): Promise<boolean> {
+  const filter = { _id: agentId, revision: { $lte: summary.revision } };
+  const { matchedCount } = await agents.updateOne(filter, [{ $set: agentFields(summary) }]);
+  return matchedCount > 0;
+}
+
+/** The same for the records of a payment. */
+export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
+  const transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+  const approvals = db.collection<ApprovalDocument>(COLLECTIONS.approvals);
+  const approval = approvalDocument(profile, payment);
+  const isWritten = await overwrite(transactions, transactionDocument(profile, payment));
+  return (approval === null || (await overwrite(approvals, approval))) && isWritten;
+}
+
+async function overwrite<T extends Revised>(collection: Collection<T>, record: T): Promise<boolean>;
+async function overwrite(collection: Collection<Revised>, record: Revised): Promise<boolean> {
+  const { _id, ...replacement } = record;
+  const filter = { _id, revision: { $lte: record.revision } };
+  try {
+    await collection.replaceOne(filter, replacement, { upsert: true });
+    return true;
+  } catch (error) {
+    // A later one is there, or its idempotency key stands on another record.
+    if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
+    throw error;
+  }
+}
+
+const DUPLICATE_KEY = 11_000;
 
 /** A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. */
 function agentFields({ events: _events, keyId, ...summary }: WrittenSummary): Document {
@@ -127,6 +170,9 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
   };
 }
 
+/** Letters without their case; accents count. What rules look for among an agent's payments is found by it. */
+export const MERCHANT_COLLATION = { locale: "en", strength: 2 } as const;
+
 /** The indexes behind the lists, and the unique one behind every idempotency key. */
 export async function ensureProjectionIndexes(db: Db): Promise<void> {
   const newestFirst = { createdAt: -1, _id: -1 } as const;
@@ -136,6 +182,11 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
       { key: { agentId: 1, keyHash: 1 }, unique: true },
       { key: { organizationId: 1, ...newestFirst } },
       { key: { agentId: 1, ...newestFirst } },
+      {
+        key: { agentId: 1, rail: 1, merchant: 1, createdAt: -1 },
+        collation: MERCHANT_COLLATION,
+        name: "agent_recipient",
+      },
       {
         key: { agentId: 1, deniedAt: -1, _id: -1 },
         partialFilterExpression: { deniedAt: { $type: "date" } },
@@ -148,6 +199,7 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
         { key: { transactionId: 1 } },
       ]),
     db.collection(COLLECTIONS.agents).createIndexes([
+      { key: { projectId: 1, teamId: 1 } },
       { key: { organizationId: 1, ...newestFirst } },
       {
         key: { "key.hash": 1 },

@@ -1,4 +1,4 @@
-import type { Payment } from "../src/domain/agent/payment.ts";
+import { type Payment, shownApproval } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
@@ -6,7 +6,8 @@ import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
 /** The transaction's record as the payment stands. */
 export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
-  const { request, denial, approval } = payment;
+  const { request, denial } = payment;
+  const approval = shownApproval(payment);
   return {
     _id: request.transactionId,
     organizationId: profile.organizationId,
@@ -39,7 +40,8 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
-  const { request, approval } = payment;
+  const { request } = payment;
+  const approval = shownApproval(payment);
   if (approval === null) return null;
   return {
     _id: approval.id,

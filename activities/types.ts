@@ -1,13 +1,32 @@
+import type { Addressed, BudgetCommand } from "../src/domain/budget/commands.ts";
+import type { BudgetReport } from "../src/domain/budget/report.ts";
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
+/** An agent has been told. */
+export type Delivered = Omit<Extract<BudgetCommand, { kind: "delivered" }>, "kind">;
+
 /** The activities as workflows see them. Each can be run any number of times with the same effect as once. */
 export interface Activities {
   /** Carries out what a payment still asks for; the agent's actor itself records the result. */
-  carryOutPayment(input: { profile: AgentProfile; payment: Payment }): Promise<CarriedOut>;
+  carryOutPayment(input: {
+    profile: AgentProfile;
+    payment: Payment;
+    /** For what the project's budget is to be asked. */
+    report?: BudgetReport;
+  }): Promise<CarriedOut>;
+  /** Tells the project's budget what an agent's totals are. */
+  reportToBudget(input: { profile: AgentProfile; report: BudgetReport }): Promise<void>;
+  /** The agents of a project, or of some of its teams, whatever became of them. */
+  agentsUnder(input: {
+    projectId: string;
+    teams: "all" | readonly string[];
+  }): Promise<{ agentId: string; teamId: string }[]>;
+  /** Tells agents what the replacement of a budget means for them. Answers those that could be told. */
+  tellAgents(input: { deliveries: readonly Addressed[] }): Promise<Delivered[]>;
   /** Writes the agent's record as its actor has it. */
   writeAgentSummary(input: { agentId: string; summary: WrittenSummary }): Promise<void>;
   /** Asks the agent's actor to expire a payment on hold; answers the payment as it is then, null if long over. */

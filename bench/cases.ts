@@ -5,6 +5,7 @@ import type { CpuMs } from "./cpu.ts";
 export const SYSTEMS = [
   "bare",
   "payments",
+  "unaudited",
   "plain",
   "bare-read",
   "key-read",
@@ -13,12 +14,14 @@ export const SYSTEMS = [
   "wallet",
   "bare-start",
   "creates",
+  "capped",
 ] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
 export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   bare: "bare updates",
   payments: "payments",
+  unaudited: "payments without the audit log",
   plain: "plain endpoint",
   "bare-read": "bare read",
   "key-read": "read by a key",
@@ -27,6 +30,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   wallet: "wallet payments",
   "bare-start": "bare starts",
   creates: "agent creates",
+  capped: "payments under caps",
 };
 
 export const CASES = [
@@ -41,6 +45,9 @@ export const CASES = [
   "wallet-spread",
   "create-1",
   "create-16",
+  "caps-1",
+  "caps-16",
+  "caps-50",
 ] as const;
 export type CaseName = (typeof CASES)[number];
 
@@ -55,11 +62,12 @@ export interface Case {
   readonly lengths: number;
 }
 
-const PAYING: readonly SystemName[] = ["bare", "payments", "plain"];
+const PAYING: readonly SystemName[] = ["bare", "payments", "unaudited", "plain"];
 const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"];
 
 const ON_CHAIN: readonly SystemName[] = ["transfers", "wallet"];
 const CREATING: readonly SystemName[] = ["bare-start", "creates"];
+const CAPPED: readonly SystemName[] = ["payments", "capped"];
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
@@ -151,6 +159,30 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "creates, 16 in flight",
     connections: 16,
     systems: CREATING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "caps-1": {
+    name: "caps-1",
+    title: "caps or none, 1 connection",
+    connections: 1,
+    systems: CAPPED,
+    agents: "spread",
+    lengths: 1,
+  },
+  "caps-16": {
+    name: "caps-16",
+    title: "caps or none, 16 connections",
+    connections: 16,
+    systems: CAPPED,
+    agents: "spread",
+    lengths: 1,
+  },
+  "caps-50": {
+    name: "caps-50",
+    title: "caps or none, 50 connections",
+    connections: 50,
+    systems: CAPPED,
     agents: "spread",
     lengths: 1,
   },

@@ -89,7 +89,7 @@ export async function measureIdle({ count, onProgress, site, undo }: IdleOptions
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   undo(() => mongo.close());
   const { teamId } = place;
-  const { agents: warm } = await createAgents({ port, owner, teamId, count: WARM_AGENTS });
+  const { agents: warm } = await createAgents({ port, owner, teamIds: [teamId], count: WARM_AGENTS });
   const payer = new Payer(port, warm);
   undo(() => Promise.resolve(payer.close()));
   for (let payment = 0; payment < WARM_UP_PAYMENTS; payment += 1) await payer.warmMs();

@@ -13,6 +13,8 @@ export interface BenchOptions {
   readonly cases: readonly CaseName[];
   /** Agents that have nothing to do, on one worker of their own; null: not measured. */
   readonly idleAgents: number | null;
+  /** Whether pure decisions are measured, too. */
+  readonly decisions: boolean;
   readonly json: boolean;
   /** Exit with a failure when a target is missed; errors and books that disagree always do. */
   readonly check: boolean;
@@ -51,9 +53,10 @@ function wholeUpTo(max: number) {
 }
 
 const IDLE = "idle";
+const DECISIONS = "decisions";
 type Measured = SystemName | CaseName;
-type Name = Measured | typeof IDLE;
-const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, IDLE];
+type Name = Measured | typeof IDLE | typeof DECISIONS;
+const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, IDLE, DECISIONS];
 
 function named(value: string, earlier: readonly Name[]): readonly Name[] {
   const name = NAMES.find((each) => each === value);
@@ -61,9 +64,9 @@ function named(value: string, earlier: readonly Name[]): readonly Name[] {
   return [...earlier, name];
 }
 
-/** All of them, unless some are named; none, where only the idle agents are. */
+/** All of them, unless some are named; none, where only what needs none of them is. */
 function chosen<T extends Measured>(all: readonly T[], only: readonly Name[]): readonly T[] {
-  if (only.length > 0 && only.every((name) => name === IDLE)) return [];
+  if (only.length > 0 && only.every((name) => name === IDLE || name === DECISIONS)) return [];
   const some = all.filter((name) => only.includes(name));
   return some.length > 0 ? some : all;
 }
@@ -112,6 +115,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     systems: chosen(SYSTEMS, flags.only),
     cases: chosen(CASES, flags.only),
     idleAgents: idleAgentsOf(flags),
+    decisions: flags.only.length === 0 || flags.only.includes(DECISIONS),
     json: flags.json,
     check: flags.check,
     profileDir: flags.profile ?? null,

@@ -1,6 +1,7 @@
 import { cpus } from "node:os";
 import { ALL_CASES, CASES, type Measurement, SYSTEM_TITLES } from "./cases.ts";
 import { shareOfOthers } from "./cpu.ts";
+import type { DecisionsResult } from "./decisions.ts";
 import type { IdleResult, Payments } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Series } from "./rounds.ts";
@@ -17,6 +18,8 @@ export interface BenchResult {
   readonly targets: readonly Target[];
   /** Null: not asked for; a text: why there is none. */
   readonly idle: IdleResult | string | null;
+  /** Null: not asked for. */
+  readonly decisions: DecisionsResult | null;
   /** Where books disagree; empty: nowhere. */
   readonly disagreements: readonly string[];
   readonly errors: number;
@@ -105,11 +108,15 @@ function noise(series: readonly Series[]): string {
   return `Other processes had ${percent(median(shares))} of the machine (median), ${percent(Math.max(...shares))} at the most.`;
 }
 
+const targetLines = (targets: readonly Target[]): string[] => [
+  ...table(["target", "limit", "reached", "verdict"], targets.map(targetRow), 2),
+  "",
+];
+
 const caseLines = (series: readonly Series[], targets: readonly Target[]): string[] => [
   ...table(COLUMNS, series.map(row), 2),
   "",
-  ...table(["target", "limit", "reached", "verdict"], targets.map(targetRow), 2),
-  "",
+  ...targetLines(targets),
   ...cpuTable(series),
   "",
   ...histories(series),
@@ -152,15 +159,46 @@ function idleLines(idle: IdleResult | string | null): string[] {
   ];
 }
 
+const MICROSECONDS = 1_000_000;
+
+function decisionLines(decisions: DecisionsResult | null): string[] {
+  if (decisions === null) return [];
+  const { outcomes, perSecond } = decisions;
+  const rows = (
+    [
+      ["a payment decided, by `decide`", perSecond.decide],
+      ["the same, reserved and remembered, by `handle`", perSecond.pay],
+      ["a payment's verdict alone", perSecond.assess],
+      ["the same verdict, by Cedar", perSecond.cedar],
+      ["the caps of team and project", perSecond.budget],
+    ] as const
+  ).map(([name, rate]) => [
+    name,
+    rate.toFixed(0),
+    (MICROSECONDS / rate).toFixed(2),
+    (rate / perSecond.cedar).toFixed(1),
+  ]);
+  const { approved, denied, held } = outcomes;
+  return [
+    ...table(["decision, in one thread", "per second", "µs each", "to Cedar"], rows, 1),
+    "",
+    `Of the payments ${String(approved)} were approved, ${String(held)} held, ${String(denied)} denied.`,
+    "",
+  ];
+}
+
 /** What a person reads. */
 export function report(result: BenchResult): string {
-  const { disagreements, errors, idle, options, series, targets } = result;
+  const { decisions, disagreements, errors, idle, options, series, targets } = result;
   const sorted = CASES.flatMap((name) => series.filter((each) => each.case === name));
   return [
     result.machine,
     `${result.startedAt}, ${result.seconds.toFixed(0)} s; medians of ${String(options.rounds)} interleaved rounds of ${String(options.seconds)} s, max of all`,
     "",
-    ...(series.length === 0 ? [] : caseLines(sorted, targets)),
+    ...(series.length === 0
+      ? targetLines(targets.filter(({ value }) => value !== null))
+      : caseLines(sorted, targets)),
+    ...decisionLines(decisions),
     ...idleLines(idle),
     ...(series.length === 0 ? [] : [noise(sorted)]),
     disagreements.length === 0

@@ -5,24 +5,31 @@ import { Client, Connection } from "@temporalio/client";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { ALL_CASES, type SystemName } from "./cases.ts";
 import { Child } from "./child.ts";
+import { type DecisionsResult, measureDecisions } from "./decisions.ts";
 import { type IdleResult, measureIdle } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
 import { startBare, startBareStarts } from "./systems/bare.ts";
 import { startCreates } from "./systems/creates.ts";
-import { startPayments, startWalletPayments } from "./systems/payments.ts";
+import {
+  startCappedPayments,
+  startPayments,
+  startUnauditedPayments,
+  startWalletPayments,
+} from "./systems/payments.ts";
 import { startPlain } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
 import { startTransfers } from "./systems/transfers.ts";
 import type { Site, System } from "./systems/system.ts";
-import { judge } from "./targets.ts";
+import { judge, judgeDecisions } from "./targets.ts";
 
 type Say = (line: string) => void;
 
 const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   bare: startBare,
   payments: startPayments,
+  unaudited: startUnauditedPayments,
   plain: startPlain,
   transfers: startTransfers,
   wallet: startWalletPayments,
@@ -31,6 +38,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   "session-read": startSessionRead,
   "bare-start": startBareStarts,
   creates: startCreates,
+  capped: startCappedPayments,
 };
 
 /** What is to be undone at the end, the last first. */
@@ -63,26 +71,48 @@ export async function runBench(options: BenchOptions, say: Say): Promise<BenchRe
 
 async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<BenchResult> {
   const startedAt = new Date();
-  const site = await prepareSite(options, undo, say);
-  const systems = await startSystems(options, site, undo, say);
-  const generator = await Child.start({ entry: "load/generator.ts", config: null });
-  undo.add(() => generator.stop());
-  const rounds = new Rounds({ options, systems, generator, pids: site.pids, onProgress: say });
-  await rounds.run();
-  const { series } = rounds;
-  const disagreements = await audit(systems, rounds);
-  const idle = await idleAgents(options, site, undo, say);
+  const decisions = options.decisions ? await decide(options, say) : null;
+  const onEngines = options.cases.length > 0 || options.idleAgents !== null;
+  const measured = onEngines ? await measureOnEngines(options, undo, say) : NOTHING;
+  const { disagreements, errors, idle, series } = measured;
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
     machine: machine(),
     options: { rounds: options.rounds, seconds: options.seconds },
     series,
-    targets: judge(series),
+    targets: [...judge(series), ...judgeDecisions(decisions)],
     idle,
-    disagreements,
-    errors: rounds.errors,
+    decisions,
+    disagreements: [...disagreements, ...differingVerdicts(decisions)],
+    errors,
   };
+}
+
+type Measured = Pick<BenchResult, "series" | "disagreements" | "idle" | "errors">;
+const NOTHING: Measured = { series: [], disagreements: [], idle: null, errors: 0 };
+
+/** Before any engine runs: decisions are counted in one thread that nothing disturbs. */
+async function decide({ profileDir, rounds, seconds }: BenchOptions, say: Say): Promise<DecisionsResult> {
+  say("decisions: in one thread, beside Cedar");
+  return measureDecisions({ rounds, seconds }, profileDir);
+}
+
+const differingVerdicts = (decisions: DecisionsResult | null): string[] =>
+  decisions === null || decisions.differing === 0
+    ? []
+    : [`${String(decisions.differing)} verdicts are not Cedar's`];
+
+async function measureOnEngines(options: BenchOptions, undo: Undo, say: Say): Promise<Measured> {
+  const site = await prepareSite(options, undo, say);
+  const systems = await startSystems(options, site, undo, say);
+  const generator = await Child.start({ entry: "load/generator.ts", config: null });
+  undo.add(() => generator.stop());
+  const rounds = new Rounds({ options, systems, generator, pids: site.pids, onProgress: say });
+  await rounds.run();
+  const { errors, series } = rounds;
+  const disagreements = await audit(systems, rounds);
+  return { series, disagreements, idle: await idleAgents(options, site, undo, say), errors };
 }
 
 async function idleAgents(

@@ -1,4 +1,5 @@
 import { type CaseName, type Measurement, SYSTEM_TITLES, type SystemName } from "./cases.ts";
+import type { DecisionsResult } from "./decisions.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 
@@ -100,6 +101,29 @@ const costOfAuthentication = (results: Results): Target[] =>
     ),
   );
 
+/** What the audit log costs payments: each round beside the same without. */
+function costOfAuditLog(results: Results): Target[] {
+  const pair = ["payments", "unaudited"] as const;
+  return [
+    target(
+      "p50 one after another, to without the audit log",
+      results.ratio("one", p50, pair),
+      "<=",
+      1.05,
+      "x",
+    ),
+    ...(["spread-16", "spread-50", "hot"] as const).map((name) =>
+      target(
+        `rate, ${name}, to without the audit log`,
+        results.ratio(name, perSecond, pair),
+        ">=",
+        0.95,
+        "x",
+      ),
+    ),
+  ];
+}
+
 /** What it takes to create an agent, to starting a workflow and its first update. */
 const costOfCreating = (results: Results): Target[] =>
   (
@@ -108,6 +132,28 @@ const costOfCreating = (results: Results): Target[] =>
       ["the same at 16 in flight", "create-16"],
     ] as const
   ).map(([name, each]) => target(name, results.ratio(each, p50, ["creates", "bare-start"]), "<=", 4, "x"));
+
+/** What caps on both levels cost a payment, to the same without any. */
+const costOfCaps = (results: Results): Target[] => {
+  const beside = ["capped", "payments"] as const;
+  return [
+    target(
+      "rate under caps on both levels at 16 connections, to payments without",
+      results.ratio("caps-16", perSecond, beside),
+      ">=",
+      0.6,
+      "x",
+    ),
+    target("the same at 50 connections", results.ratio("caps-50", perSecond, beside), ">=", 0.6, "x"),
+    target(
+      "p50 under caps one after another, to payments without",
+      results.ratio("caps-1", p50, beside),
+      "<=",
+      1.6,
+      "x",
+    ),
+  ];
+};
 
 /** Judges a run by the targets of the issues. */
 export function judge(series: readonly Series[]): Target[] {
@@ -149,5 +195,17 @@ export function judge(series: readonly Series[]): Target[] {
       "x",
     ),
     ...costOfCreating(results),
+    ...costOfCaps(results),
+    ...costOfAuditLog(results),
+  ];
+}
+
+/** What the rules alone are to reach; nothing where they were not measured. */
+export function judgeDecisions(decisions: DecisionsResult | null): Target[] {
+  if (decisions === null) return [];
+  const { budget, decide } = decisions.perSecond;
+  return [
+    target("payments decided per second, pure, in one thread", decide, ">=", 500_000, ""),
+    target("caps judged per second, pure, in one thread", budget, ">=", 500_000, ""),
   ];
 }

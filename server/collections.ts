@@ -1,4 +1,5 @@
 import type { Collection, Db, Document } from "mongodb";
+import { type AuditDocument, auditLogOf } from "../activities/audit/documents.ts";
 import type {
   AgentDocument,
   ApprovalDocument,
@@ -41,6 +42,7 @@ export interface Collections {
   readonly projects: Collection<ProjectDocument>;
   /** Projects and teams once more, for what they have in common. */
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
+  readonly auditLog: Collection<AuditDocument>;
   readonly logos: Collection<LogoDocument>;
   readonly organizations: Collection<OrganizationDocument>;
   readonly cardLedger: Collection<CardLedgerDocument>;
@@ -59,6 +61,7 @@ export const collectionsOf = (db: Db): Collections => ({
   dailyCreates: db.collection("daily_creates", { readPreference: "primary" }),
   projects: db.collection(COLLECTIONS.projects),
   containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
+  auditLog: auditLogOf(db),
   logos: db.collection("logos"),
   organizations: authCollections(db).organizations,
   cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),

@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
+import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
 import type { Addresses } from "./connections.ts";
 
 /**
@@ -24,8 +25,13 @@ export interface Config {
   readonly keyDeliveryWindowSeconds: number;
   /** Where the keys lie that seal those keys; servers and workers of one database share it. */
   readonly keyDeliveryDir: string;
+  /** How often the audit log's ends are written down outside the database; 0: only when a server ends. */
+  readonly auditAnchorSeconds: number;
+  readonly auditAnchorFile: string;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
+  /** Whom passkeys are made for, where it does not follow from the base URL. */
+  readonly webauthn: RelyingPartySettings;
 }
 
 /** A wrong setting; the message is one line for a person. */
@@ -60,6 +66,31 @@ const trustedProxies = z
   })
   .default(false);
 
+/** No address: browsers make no passkeys for one. */
+const rpId = z
+  .string()
+  .max(253)
+  .regex(
+    /^(localhost|([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$/,
+    "Name a domain in lower case, such as `example.com`.",
+  );
+
+const ORIGINS_MAX = 16;
+
+/** Browsers have passkeys for pages that came by https or from this very machine alone. */
+const isOrigin = (text: string): boolean =>
+  URL.canParse(text) && new URL(text).origin === text && /^(https:|http:\/\/localhost(:|$))/.test(text);
+
+const origins = z.string().transform((text, check): readonly string[] => {
+  const named = text.split(",").map((each) => each.trim());
+  if (named.length <= ORIGINS_MAX && named.every(isOrigin)) return named;
+  check.addIssue({
+    code: "custom",
+    message: "Name the origins of pages, such as `https://app.example.com, https://example.com:8443`.",
+  });
+  return z.NEVER;
+});
+
 const environment = z.object({
   HOST: z.string().min(1).optional(),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
@@ -70,8 +101,12 @@ const environment = z.object({
   APPROVAL_WINDOW_SECONDS: z.coerce.number().int().min(1).max(31_536_000).default(86_400),
   KEY_DELIVERY_WINDOW_SECONDS: z.coerce.number().int().min(1).max(86_400).default(1_800),
   KEY_DELIVERY_DIR: z.string().min(1).optional(),
+  AUDIT_ANCHOR_SECONDS: z.coerce.number().int().min(0).max(86_400).default(3_600),
+  AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   TRUSTED_PROXIES: trustedProxies,
+  WEBAUTHN_RP_ID: rpId.optional(),
+  WEBAUTHN_ORIGINS: origins.optional(),
 });
 
 /** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */
@@ -94,9 +129,29 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
+    auditAnchorSeconds: value.AUDIT_ANCHOR_SECONDS,
+    auditAnchorFile: resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
+    webauthn: webauthnOf(value, value.HOST ?? defaultHost),
   };
+}
+
+/** Refuses what could only lead to passkeys that every browser refuses; what is not set follows from the base URL. */
+function webauthnOf(value: z.output<typeof environment>, host: string): RelyingPartySettings {
+  const settings = { rpId: value.WEBAUTHN_RP_ID ?? null, origins: value.WEBAUTHN_ORIGINS ?? null };
+  if (settings.rpId === null && settings.origins === null) return settings;
+  const party = relyingPartyOf(
+    value.BASE_URL ?? `http://${host === "0.0.0.0" ? "127.0.0.1" : host}`,
+    settings,
+  );
+  const [foreign] = foreignOrigins(party);
+  if (foreign === undefined) return settings;
+  throw new ConfigError(
+    settings.origins === null
+      ? `WEBAUTHN_RP_ID: ${party.id} is not the domain of BASE_URL, nor above it; if pages are elsewhere, name them in WEBAUTHN_ORIGINS.`
+      : `WEBAUTHN_ORIGINS: ${foreign} is not of the domain ${party.id}, nor below it; set WEBAUTHN_RP_ID to a domain that all of them share.`,
+  );
 }
 
 const engineAddresses = z.object({

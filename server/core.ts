@@ -1,6 +1,11 @@
+import { AuditAppender } from "../activities/audit/appender.ts";
+import { ensureAuditIndexes } from "../activities/audit/documents.ts";
+import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../activities/effects.ts";
 import { createPaymentEffects } from "../activities/effects.ts";
+import { EventJournal } from "../activities/journal.ts";
 import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
+import { PaymentTeller } from "../activities/telling.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
 import { AgentWallets } from "../activities/rails/wallet/wallets.ts";
@@ -8,6 +13,7 @@ import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { MongoDeliveryWindows } from "../activities/key-delivery/windows.ts";
 import type { DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
+import { Budgets } from "./actors/budgets.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
@@ -18,6 +24,7 @@ import type { Logger } from "./logger.ts";
 export interface Core {
   readonly actors: TemporalActors;
   readonly mailboxes: AgentMailboxes;
+  readonly budgets: Budgets;
   readonly effectDependencies: EffectDependencies;
   readonly effects: PaymentEffects;
   /** Null where no chain is set up. */
@@ -26,6 +33,7 @@ export interface Core {
   readonly rails: Rails;
   readonly deliveryKeys: DeliveryKeys;
   readonly windows: DeliveryWindows;
+  readonly auditLog: AuditAppender;
 }
 
 export interface CoreOptions {
@@ -34,6 +42,9 @@ export interface CoreOptions {
   readonly clock: () => Date;
   readonly wallets: Wallets | null;
   readonly deliveryKeys: DeliveryKeys;
+  readonly auditSeal: AuditSeal;
+  /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
+  readonly keepsPaymentDecisions?: boolean;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
@@ -42,11 +53,23 @@ export interface CoreOptions {
 const CONFIRM_AFTER_MS = 5_000;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
-  const { clock, connections, deliveryKeys, logger, decorateEffects = (plain) => plain, wallets } = options;
+  const {
+    auditSeal,
+    clock,
+    connections,
+    deliveryKeys,
+    logger,
+    decorateEffects = (plain) => plain,
+    wallets,
+  } = options;
   const { db, temporal } = connections;
-  await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db)]);
+  await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db), ensureAuditIndexes(db)]);
+  const auditLog = new AuditAppender(db, auditSeal);
   const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
-  const projections = new MongoProjections(db, clock);
+  const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
+  const journal = new EventJournal(db);
+  const projections = new MongoProjections(db, journal);
+  const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: {
       card: new CardSandbox(db, clock),
@@ -54,11 +77,17 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     },
     projections,
     workflows: actors,
+    telling: new PaymentTeller({ journal, auditLog: keptLog, clock }),
+    caps: budgets,
     clock,
   });
   const mailboxes = new AgentMailboxes({
     submit: (agentId, commands) => actors.submit(agentId, commands),
+    async report({ place, report }) {
+      await effectDependencies.caps.hear(place, report);
+    },
     writeSummary: (agentId, summary) => effectDependencies.projections.writeAgentSummary(agentId, summary),
+    hurry: () => effectDependencies.telling.hurry(),
     confirmAfterMs: CONFIRM_AFTER_MS,
     onError: (message, error) => logger.warn({ err: error }, message),
   });
@@ -69,6 +98,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   return {
     actors,
     mailboxes,
+    budgets,
     effectDependencies,
     effects,
     wallets,
@@ -76,5 +106,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     rails,
     deliveryKeys,
     windows,
+    auditLog,
   };
 }

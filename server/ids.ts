@@ -19,7 +19,8 @@ function random(): number {
 const ulid = monotonicFactory(random);
 
 /** Ids of records that sort by time (decisions.md section 1). */
-export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv"): string => `${prefix}_${ulid()}`;
+export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule"): string =>
+  `${prefix}_${ulid()}`;
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID_CHARACTERS = 26;

@@ -7,18 +7,24 @@ import { payloadHash } from "./ids.ts";
 
 interface Listed extends Document {
   _id: string;
-  createdAt: Date;
 }
+
+/** The field that says when a record was made, by which it is newer or older than others. */
+type TimeField = "createdAt" | "at";
 
 export interface PageRequest<T extends Listed> {
   readonly collection: Collection<T>;
   /** The list and its filters: a cursor is good for exactly these. */
   readonly list: string;
   readonly filter: Filter<T>;
+  /** By default `createdAt`. */
+  readonly newestBy?: TimeField;
   /** What the caller may see of it (server/binding.ts); "none": nothing. A filter for something else finds nothing. */
   readonly within?: Filter<T> | "none";
   /** Only what was created from then on; not part of what a cursor is bound to, since it moves with the clock. */
   readonly since?: Date | null;
+  /** What of the records is read; everything, where it does not say. */
+  readonly projection?: Document;
   readonly limit: number;
   readonly cursor: string | undefined;
 }
@@ -37,26 +43,36 @@ export class Lists {
   }
 
   async page<T extends Listed>(request: PageRequest<T>): Promise<Result<Page<T>>> {
-    const { collection, cursor, limit, since = null, within = {} } = request;
+    const {
+      collection,
+      cursor,
+      limit,
+      newestBy = "createdAt",
+      projection = {},
+      since = null,
+      within = {},
+    } = request;
     const filter = within === "none" ? request.filter : both(request.filter, within);
     const bound = payloadHash([request.list, JSON.stringify(filter)]);
     const after = cursor === undefined ? null : this.#open(cursor, bound);
     if (after === undefined) return refused(refusal("BAD_CURSOR"));
     if (within === "none") return ok({ items: [], nextCursor: null });
-    const recent = since === null ? filter : both(filter, newerThan<T>(since));
+    const recent = since === null ? filter : both(filter, newerThan<T>(newestBy, since));
     const found = await collection
-      .find(after === null ? recent : both(recent, olderThan<T>(after)))
-      .sort({ createdAt: -1, _id: -1 })
+      .find(after === null ? recent : both(recent, olderThan<T>(newestBy, after)), { projection })
+      .sort({ [newestBy]: -1, _id: -1 })
       .limit(limit + 1)
       .toArray();
     const items = stored<T>(found.slice(0, limit));
     const last = items.at(-1);
-    const nextCursor = found.length > limit && last !== undefined ? this.#seal(last, bound) : null;
+    const nextCursor =
+      found.length > limit && last !== undefined ? this.#seal(last._id, last[newestBy], bound) : null;
     return ok({ items, nextCursor });
   }
 
-  #seal(last: Listed, bound: string): string {
-    const position = JSON.stringify([last.createdAt.getTime(), last._id]);
+  #seal(id: string, madeAt: unknown, bound: string): string {
+    if (!(madeAt instanceof Date)) throw new Error(`${id} does not say when it was made`);
+    const position = JSON.stringify([madeAt.getTime(), id]);
     return Buffer.from(JSON.stringify([position, this.#sign(position, bound)])).toString("base64url");
   }
 
@@ -68,9 +84,9 @@ export class Lists {
       const expected = Buffer.from(this.#sign(position, bound));
       const given = Buffer.from(signature);
       if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-      const [createdAt, id]: unknown[] = JSON.parse(position);
-      return typeof createdAt === "number" && typeof id === "string"
-        ? { createdAt: new Date(createdAt), id }
+      const [madeAt, id]: unknown[] = JSON.parse(position);
+      return typeof madeAt === "number" && typeof id === "string"
+        ? { madeAt: new Date(madeAt), id }
         : undefined;
     } catch {
       return undefined;
@@ -91,18 +107,18 @@ export function given(fields: object): object {
 }
 
 interface Position {
-  readonly createdAt: Date;
+  readonly madeAt: Date;
   readonly id: string;
 }
 
-function olderThan<T extends Listed>(position: Position): Filter<T>;
-function olderThan({ createdAt, id }: Position): Filter<Listed> {
-  return { $or: [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: id } }] };
+function olderThan<T extends Listed>(field: TimeField, position: Position): Filter<T>;
+function olderThan(field: TimeField, { id, madeAt }: Position): Filter<Listed> {
+  return { $or: [{ [field]: { $lt: madeAt } }, { [field]: madeAt, _id: { $lt: id } }] };
 }
 
-function newerThan<T extends Listed>(since: Date): Filter<T>;
-function newerThan(since: Date): Filter<Listed> {
-  return { createdAt: { $gte: since } };
+function newerThan<T extends Listed>(field: TimeField, since: Date): Filter<T>;
+function newerThan(field: TimeField, since: Date): Filter<Listed> {
+  return { [field]: { $gte: since } };
 }
 
 function both<T extends Listed>(first: Filter<T>, second: Filter<T>): Filter<T>;

@@ -2,22 +2,25 @@ import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
 import { within } from "../activities/within.ts";
-import type { PaymentEffects } from "../activities/effects.ts";
+import { type PaymentEffects, Superseded } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
 import { decidedPayment } from "../src/domain/agent/commands.ts";
-import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
+import { moneyOf, type Payment, type PaymentRequest } from "../src/domain/agent/payment.ts";
+import type { AssessedPayment } from "../src/domain/agent/decide.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { refusal } from "../src/domain/errors.ts";
-import type { CarriedOut } from "../src/messages/agent.ts";
+import type { BudgetReport } from "../src/domain/budget/report.ts";
+import { type CarriedOut, confirmationOf } from "../src/messages/agent.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
-import type { AgentMailboxes } from "./actors/mailbox.ts";
+import type { AgentMailboxes, Answered } from "./actors/mailbox.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
 import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
 import type { Logger } from "./logger.ts";
+import { likenessHash, PaymentRulings } from "./rules/payment-rules.ts";
 import { together } from "./together.ts";
 
 /** What a client asks to be paid, parsed. */
@@ -31,6 +34,9 @@ export interface PaymentOrder {
   readonly idempotencyKey: string;
 }
 
+/** The parts of it that a dry run needs. */
+export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory">;
+
 /** A payment as its records stand. */
 export interface RecordedPayment {
   readonly transaction: TransactionDocument;
@@ -39,12 +45,13 @@ export interface RecordedPayment {
 }
 
 export interface PaymentDependencies {
-  readonly collections: Pick<Collections, "transactions" | "approvals">;
+  readonly collections: Pick<Collections, "transactions" | "approvals" | "containers">;
   readonly mailboxes: AgentMailboxes;
   readonly effects: PaymentEffects;
   readonly rails: Rails;
   readonly actors: Pick<TemporalActors, "settled">;
   readonly approvalWindowSeconds: number;
+  readonly clock: () => Date;
   readonly logger: Logger;
 }
 
@@ -71,11 +78,13 @@ export class Payments {
   readonly #dependencies: PaymentDependencies;
   /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
   readonly #earlier: DataLoader<UsedKey, TransactionDocument | null>;
+  readonly #rulings: PaymentRulings;
 
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
     const { transactions } = dependencies.collections;
     this.#earlier = together((keys) => transactionsUnder(transactions, keys));
+    this.#rulings = new PaymentRulings(dependencies);
   }
 
   /**
@@ -101,13 +110,13 @@ export class Payments {
 
   async #pay(profile: AgentProfile, order: PaymentOrder, until: number): Promise<Result<RecordedPayment>> {
     const request = requestOf(order);
-    const reply = await this.#decide(profile.agentId, request);
+    const { reply, report } = await this.#decide(profile, request);
     switch (reply.kind) {
       case "decided":
-        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), until));
+        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, until));
       case "replayed":
         if (!reply.samePayload) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
-        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, until);
+        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report, until);
         return ok(await this.#recorded(reply.transactionId));
       case "too_many_open": {
         const message = "Too many payments of this agent are under way or on hold.";
@@ -126,25 +135,45 @@ export class Payments {
    * confirmed to the actor.
    */
   async carryOutResolution(profile: AgentProfile, payment: Payment): Promise<RecordedPayment> {
-    return this.#carryOut(profile, payment, performance.now() + CARRIED_OUT_MS);
+    return this.#carryOut(profile, payment, null, performance.now() + CARRIED_OUT_MS);
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
-  async #decide(agentId: string, request: PaymentRequest): Promise<AgentReply> {
+  async #decide(profile: AgentProfile, request: PaymentRequest): Promise<Told> {
+    const { agentId } = profile;
     const { approvalWindowSeconds, mailboxes } = this.#dependencies;
+    const ruling = this.#rulings.of(profile, request);
     const horizon = mailboxes.horizonOf(agentId);
     let lookedUpThrough = horizon === null || horizon.forgottenThrough === 0 ? 0 : horizon.projectedThrough;
     for (let lookUps = 0; lookUps <= LOOK_UPS_MAX; lookUps += 1) {
-      if (lookedUpThrough > 0) {
-        const earlier = await this.#lookUp(agentId, request);
-        if (earlier !== null) return earlier;
-      }
-      const command = { kind: "pay", request, approvalWindowSeconds, lookedUpThrough } as const;
-      const reply = await mailboxes.submit(agentId, command);
-      if (reply.kind !== "look_up") return reply;
+      const isLookedUp = lookedUpThrough > 0;
+      const [ruled, earlier] = await Promise.all([
+        ruling,
+        isLookedUp ? this.#lookUp(agentId, request) : null,
+      ]);
+      if (earlier !== null) return { reply: earlier, report: null };
+      const rules = isLookedUp ? await this.#rulings.withLikePayment(ruled, agentId, request) : ruled;
+      const command = {
+        kind: "pay",
+        request,
+        approvalWindowSeconds,
+        lookedUpThrough,
+        ...(rules === undefined ? {} : { rules }),
+      } as const;
+      const { reply, report } = await mailboxes.answered(agentId, command);
+      if (reply.kind !== "look_up") return { reply, report };
       lookedUpThrough = reply.projectedThrough;
     }
     throw new ActorUnavailable("the projection does not keep up with the actor");
+  }
+
+  /** What an actor is asked about a payment that is not made. The agent's mailbox is flushed before. */
+  async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
+    const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
+    const { amountCents, rail, recipient } = payment;
+    const ruled = await this.#rulings.of(profile, payment);
+    const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
+    return { rail, recipient, amountCents, likenessHash: likenessHash(payment), rules };
   }
 
   async #lookUp(agentId: string, request: PaymentRequest): Promise<AgentReply | null> {
@@ -154,8 +183,14 @@ export class Payments {
     return { kind: "replayed", transactionId: earlier._id, samePayload, payment: null };
   }
 
-  async #carryOut(profile: AgentProfile, payment: Payment, until: number): Promise<RecordedPayment> {
-    const done = await this.#effectsOf(profile, payment, until);
+  async #carryOut(
+    profile: AgentProfile,
+    payment: Payment,
+    report: BudgetReport | null,
+    until: number,
+  ): Promise<RecordedPayment> {
+    const done = await this.#effectsOf(profile, payment, report, until);
+    if (done === "superseded") return this.#recorded(payment.request.transactionId);
     return recorded(profile, done?.payment ?? payment);
   }
 
@@ -164,24 +199,44 @@ export class Payments {
    * and the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only a payment
    * that was to be held is not answered before its approval waits; a replay of its key is safe.
    */
-  async #effectsOf(profile: AgentProfile, payment: Payment, until: number): Promise<CarriedOut | null> {
+  async #effectsOf(
+    profile: AgentProfile,
+    payment: Payment,
+    report: BudgetReport | null,
+    until: number,
+  ): Promise<CarriedOut | "superseded" | null> {
     const { effects, logger } = this.#dependencies;
     try {
-      return await within(until - performance.now(), this.#confirmed(profile, payment));
+      return await within(until - performance.now(), this.#confirmed(profile, payment, report));
     } catch (error) {
+      // Somebody else has carried it out meanwhile, and the actor knows.
+      if (error instanceof Superseded) return "superseded";
       logger.warn({ err: error, transactionId: payment.request.transactionId }, "effects left to the actor");
       await effects.record(profile, payment);
-      if (payment.phase === "held") throw error;
+      if (payment.phase === "held" || (payment.ask ?? null) !== null) throw error;
       return null;
     }
   }
 
-  /** The effects, told to the actor as soon as they are done, also when nobody waits for them any more. */
-  async #confirmed(profile: AgentProfile, payment: Payment): Promise<CarriedOut> {
+  /** The effects, told to the actor once they are done and told of, also when nobody waits for them any more. */
+  async #confirmed(
+    profile: AgentProfile,
+    payment: Payment,
+    report: BudgetReport | null,
+  ): Promise<CarriedOut> {
     const { effects, mailboxes } = this.#dependencies;
-    const done = await effects.carryOut(profile, payment, "server");
-    const { transactionId, revision, outcome } = done;
-    mailboxes.confirmLater(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
+    const done = await effects.carryOut(profile, payment, "server", report);
+    // What it gives back is there for the agent's next payment, and under caps for other agents', before anybody hears of it.
+    const givesBack = moneyOf(payment) !== "none" && moneyOf(done.payment) === "none";
+    // Archived meanwhile, the agent has nothing on hold: it ends with the news that the caps have taken it.
+    const isHeldNow = done.caps !== undefined && done.payment.phase === "held";
+    const isUrgent = givesBack || isHeldNow;
+    const told = effects.tell(profile, done.payment, isUrgent ? "now" : "soon");
+    if (isUrgent) {
+      await told;
+      const reply = await mailboxes.submit(profile.agentId, confirmationOf(done));
+      if (reply.kind === "payment") return this.#confirmed(profile, reply.payment, null);
+    } else mailboxes.confirmLater(profile.agentId, confirmationOf(done), told);
     return done;
   }
 
@@ -189,12 +244,15 @@ export class Payments {
   async #recorded(transactionId: string): Promise<RecordedPayment> {
     const { approvals, transactions } = this.#dependencies.collections;
     const transaction = await transactions.findOne({ _id: transactionId });
-    if (transaction === null) throw new Error(`transaction ${transactionId} has no record`);
+    if (transaction === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
     const { approvalId } = transaction;
     const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
     return { transaction, approval, replayed: true };
   }
 }
+
+/** What an actor said to a payment, and what its project's budget is to hear of it. */
+type Told = Pick<Answered, "reply" | "report">;
 
 /** An agent's idempotency key. */
 interface UsedKey {
@@ -229,5 +287,6 @@ function requestOf(order: PaymentOrder): PaymentRequest {
     approvalId: newId("apr"),
     keyHash: shortHash(idempotencyKey),
     payloadHash: payloadHash({ ...rest, merchantCategory }),
+    likenessHash: likenessHash({ ...rest, merchantCategory }),
   };
 }

@@ -7,9 +7,10 @@ import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import { authorize, authorizeBody } from "./authorize.ts";
+import { type AuditNotes, NotesTaken } from "./audit/notes.ts";
+import type { AuditTrail, Call } from "./audit/trail.ts";
 import type { Handlers, Reply } from "./handlers/types.ts";
-import type { Limits, Requester } from "./limits/limits.ts";
-import type { Surface } from "./limits/plans.ts";
+import type { Limits } from "./limits/limits.ts";
 import type { Logger } from "./logger.ts";
 import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
@@ -40,6 +41,7 @@ export interface PipelineDependencies {
   readonly handlers: Handlers;
   readonly collections: Collections;
   readonly limits: Limits;
+  readonly audit: AuditTrail;
   readonly clock: () => Date;
   readonly logger: Logger;
 }
@@ -47,13 +49,16 @@ export interface PipelineDependencies {
 /** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
 type AnyHandler = (
   input: unknown,
-  context: { principal: Principal | null; target: unknown },
+  context: { principal: Principal | null; target: unknown; audit: AuditNotes },
 ) => Promise<Result<Reply<unknown>>>;
 
 /**
  * The order of checks after the credential and the limit per minute (decisions.md section 1), the same for REST and
  * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). REST
  * reads the body only after what can be said without it.
+ *
+ * Also the one place where the audit log hears of what is done: a call that changes something is answered, or refused,
+ * once its entry is safe.
  */
 export class Pipeline {
   readonly #dependencies: PipelineDependencies;
@@ -70,27 +75,62 @@ export class Pipeline {
    * Whether a request may go on before anything of it is read, counted against the caps of its route. An organization
    * key's writes over MCP have caps besides, which count those that are refused for anything, too.
    */
-  async admit(id: OperationId, requester: Requester, surface: Surface): Promise<Refusal | null> {
-    const { limits } = this.#dependencies;
-    const { principal } = requester;
-    const operation: Operation = operations[id];
+  async admit(call: Call, params: unknown): Promise<Refusal | null> {
     try {
-      if (surface === "mcp" && principal?.type === "organization_key" && isWrite(operation)) {
-        const over = await limits.managementWrite(principal);
-        if (over !== null) return over;
-      }
-      return this.authorize(id, principal) ?? (await limits.routeCaps(id, operation.rate, requester));
+      const denied = await this.#mayBegin(call);
+      return denied === null ? null : await this.refuse(call, params, denied);
     } catch (error) {
-      return this.#refusalOf(id, undefined, error);
+      return this.#refusalOf(call.id, undefined, error);
     }
   }
 
+  /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
+  async refuse(call: Call, params: unknown, denied: Refusal): Promise<Refusal> {
+    try {
+      await within(ANSWER_MS, this.#dependencies.audit.keepRefusal(call, params, denied));
+      return denied;
+    } catch (error) {
+      return this.#refusalOf(call.id, undefined, error);
+    }
+  }
+
+  async #mayBegin({ id, requester, surface }: Call): Promise<Refusal | null> {
+    const { limits } = this.#dependencies;
+    const { principal } = requester;
+    const operation: Operation = operations[id];
+    if (surface === "mcp" && principal?.type === "organization_key" && isWrite(operation)) {
+      const over = await limits.managementWrite(principal);
+      if (over !== null) return over;
+    }
+    return this.authorize(id, principal) ?? (await limits.routeCaps(id, operation.rate, requester));
+  }
+
   /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
-  async handle(
-    id: OperationId,
+  async handle(call: Call, raw: RawInput, elapsedMs: number): Promise<Result<Reply<unknown>>> {
+    const { waitsFor }: Operation = operations[call.id];
+    const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
+    try {
+      return await within(boundMs - elapsedMs, this.#kept(call, raw));
+    } catch (error) {
+      return refused(this.#refusalOf(call.id, raw.body, error));
+    }
+  }
+
+  /**
+   * What became of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as
+   * what it came to in the end.
+   */
+  async #kept(call: Call, raw: RawInput): Promise<Result<Reply<unknown>>> {
+    const notes = new NotesTaken();
+    const result = await this.#carriedOut(call, raw, notes);
+    await this.#dependencies.audit.keep(call, raw.params, notes, result);
+    return result;
+  }
+
+  async #carriedOut(
+    { id, requester: { principal } }: Call,
     raw: RawInput,
-    principal: Principal | null,
-    elapsedMs: number,
+    audit: AuditNotes,
   ): Promise<Result<Reply<unknown>>> {
     const operation: Operation = operations[id];
     const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
@@ -99,10 +139,7 @@ export class Pipeline {
       const over = await this.#dependencies.limits.accountCaps(id, operation.rate, principal, raw.body);
       if (over !== null) return refused(over);
       const input = parseInput(operation, raw, principal);
-      if (!input.ok) return input;
-      const { waitsFor } = operation;
-      const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
-      return await within(boundMs - elapsedMs, this.#answer(id, operation, input.value, principal));
+      return input.ok ? await this.#answer(id, operation, input.value, principal, audit) : input;
     } catch (error) {
       return refused(this.#refusalOf(id, raw.body, error));
     }
@@ -113,14 +150,15 @@ export class Pipeline {
     { access }: Operation,
     input: RawInput,
     principal: Principal | null,
+    audit: AuditNotes,
   ): Promise<Result<Reply<unknown>>> {
     const handler = this.#handlerOf(id);
-    if (access.kind !== "management") return handler(input, { principal, target: null });
+    if (access.kind !== "management") return handler(input, { principal, target: null, audit });
     // `authorize` has refused everyone else.
     if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
     const { collections } = this.#dependencies;
     const target = await findSubject(access, collections, principal, input as NamedIn);
-    return target.ok ? handler(input, { principal, target: target.value }) : target;
+    return target.ok ? handler(input, { principal, target: target.value, audit }) : target;
   }
 
   #handlerOf(id: OperationId): AnyHandler {

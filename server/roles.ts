@@ -1,4 +1,10 @@
+import { AnchorFile } from "../activities/audit/anchor-file.ts";
+import { AuditAnchoring } from "../activities/audit/anchoring.ts";
+import { auditSeal } from "../activities/audit/seal.ts";
 import type { EffectDependencies } from "../activities/effects.ts";
+import { relyingPartyOf } from "./auth/relying-party.ts";
+import type { Wallets } from "../activities/rails/wallet/index.ts";
+import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, connect, connectNative, type Connections } from "./connections.ts";
 import { type Core, createCore } from "./core.ts";
@@ -36,6 +42,8 @@ export interface RoleOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateMeans?: (means: Means) => Means;
+  /** As for the core; only the bench says no. */
+  readonly keepsPaymentDecisions?: boolean;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -67,16 +75,20 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
   await wallets?.start();
+  const seal = auditSeal(masterKey.deriveKey("audit-log"));
   const core = await createCore({
     connections,
     logger,
     clock,
     wallets,
     deliveryKeys,
+    auditSeal: seal,
+    keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
   const worker = roles.worker ? await runWorker(options, connections, core) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
@@ -85,10 +97,31 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     async stop() {
       await service?.drain();
       await worker?.stop();
+      await core.auditLog.flush();
+      await anchoring?.stop();
       await wallets?.stop();
       await connections.close();
     },
   };
+}
+
+/** Anchors the audit log from now on. */
+function openAnchoring(
+  { clock, config, logger }: RoleOptions,
+  { db }: Connections,
+  wallets: Wallets | null,
+  seal: AuditSeal,
+): AuditAnchoring {
+  const anchoring = new AuditAnchoring({
+    db,
+    seal,
+    file: new AnchorFile(config.auditAnchorFile),
+    clock,
+    recordRoot: wallets === null ? null : (root) => wallets.recordRoot(root),
+    onTrouble: (message, err) => logger.warn({ err }, message),
+  });
+  if (config.auditAnchorSeconds > 0) anchoring.start(config.auditAnchorSeconds);
+  return anchoring;
 }
 
 async function runWorker({ addresses, logger }: RoleOptions, connections: Connections, core: Core) {
@@ -108,7 +141,7 @@ async function runWorker({ addresses, logger }: RoleOptions, connections: Connec
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
   const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
-  const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies } = config;
+  const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
   return startService({
     http,
     connections,
@@ -116,6 +149,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     masterKey,
     baseUrl,
     mcpUrl,
+    relyingParty: relyingPartyOf(baseUrl, webauthn),
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
     trustedProxies,

@@ -1,12 +1,16 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { within } from "../activities/within.ts";
+import type { Budgets } from "./actors/budgets.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
+import { AuditTrail } from "./audit/trail.ts";
 import { Authenticator } from "./authenticator.ts";
 import { authCollections } from "./auth/documents.ts";
 import type { Provision } from "./auth/context.ts";
 import { Organizations } from "./auth/organizations.ts";
+import type { RelyingParty } from "./auth/relying-party.ts";
 import { createAuthService } from "./auth/service.ts";
+import { ContainerBudgets } from "./budgets/container-budgets.ts";
 import { type Collections, collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
 import type { Connections } from "./connections.ts";
@@ -42,6 +46,8 @@ export interface ServiceOptions {
   readonly masterKey: MasterKey;
   readonly baseUrl: string;
   readonly mcpUrl: string;
+  /** Whom passkeys are made for. */
+  readonly relyingParty: RelyingParty;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
@@ -55,6 +61,7 @@ export interface ServiceOptions {
 /** What requests are carried out with. */
 export interface Means {
   readonly actors: TemporalActors;
+  readonly budgets: Pick<Budgets, "submit">;
   readonly collections: Collections;
   readonly deliveryKeys: DeliveryKeys;
   readonly transaction: Transaction;
@@ -75,15 +82,25 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
   const { decorateMeans = (plain) => plain } = options;
-  const { actors, collections, deliveryKeys, transaction } = decorateMeans({
+  const { actors, budgets, collections, deliveryKeys, transaction } = decorateMeans({
     actors: core.actors,
+    budgets: core.budgets,
     collections: collectionsOf(db),
     deliveryKeys: core.deliveryKeys,
     transaction: transactionsOf(db.client),
   });
   const organizations = Organizations.in(authCollections(db).organizations, clock);
   const provision = provisioner(options);
-  const auth = await createAuthService({ db, masterKey, baseUrl, clock, organizations, provision });
+  const { relyingParty } = options;
+  const auth = await createAuthService({
+    db,
+    masterKey,
+    baseUrl,
+    relyingParty,
+    clock,
+    organizations,
+    provision,
+  });
   await ensureServerIndexes(db);
   const useNotWritten = (err: unknown) => logger.warn({ err }, "the last use of keys was not written");
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
@@ -138,6 +155,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyDeliveries,
     dailyCreates,
     containers,
+    containerBudgets: new ContainerBudgets({ actors, budgets, mailboxes: core.mailboxes, collections }),
     logos,
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
@@ -150,6 +168,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyDeliveryWindowSeconds: options.keyDeliveryWindowSeconds,
   });
   const limits = new Limits({ counts: options.counts, clock, organizations });
+  const audit = new AuditTrail(core.auditLog, clock);
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });
   let draining = false;
@@ -158,7 +177,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     createApp({
       admission: new Admission({ authenticator, browsers, limits }),
       browsers,
-      pipeline: new Pipeline({ handlers, collections, limits, clock, logger }),
+      pipeline: new Pipeline({ handlers, collections, limits, audit, clock, logger }),
       trustedProxies: options.trustedProxies,
       baseUrl,
       logos,

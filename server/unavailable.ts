@@ -1,4 +1,5 @@
 import { MongoError } from "mongodb";
+import { AuditLogUnavailable } from "../activities/audit/appender.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
 import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
 import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";
@@ -27,6 +28,7 @@ export const isUnavailable = (error: unknown): boolean =>
   error instanceof ActorUnavailable ||
   error instanceof MongoError ||
   error instanceof NotInTime ||
+  error instanceof AuditLogUnavailable ||
   error instanceof ChainUnreachable ||
   error instanceof WrongChain ||
   error instanceof DeliveryKeysUnreachable ||

@@ -46,6 +46,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     activities: createActivities({
       ...core.effectDependencies,
       agents: core.mailboxes,
+      auditLog: core.auditLog,
       db: connections.db,
       limits: core.limits,
       windows: core.windows,

@@ -14,6 +14,7 @@ import {
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import type { AgentCommand } from "../src/domain/agent/commands.ts";
+import { budgetReport, owesReport } from "../src/domain/agent/caps.ts";
 import { assess, handle } from "../src/domain/agent/decide.ts";
 import type { AgentState, OpenPayment } from "../src/domain/agent/state.ts";
 import { initialAgentState, projectedThrough, summarize } from "../src/domain/agent/state.ts";
@@ -26,7 +27,7 @@ import type {
   BudgetView,
   SubmitResult,
 } from "../src/messages/agent.ts";
-import { BUDGET_QUERY, STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
+import { BUDGET_QUERY, confirmationOf, STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
 import { agentStateKey } from "../src/messages/search-attributes.ts";
 import { describeAgent } from "./agent-details.ts";
 
@@ -38,6 +39,8 @@ export const budgetQuery = defineQuery<BudgetView, [BudgetQueryInput]>(BUDGET_QU
 const LIMITS = "limits";
 const WINDOW = "window";
 const WALLET = "wallet";
+/** And what the project's budget is to hear. */
+const REPORT = "report";
 
 /**
  * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together
@@ -55,13 +58,19 @@ const DETACH_SLOWED_MAX = 8;
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
-const { carryOutPayment, closeDeliveryWindow, detachWallet, mirrorLimits, writeAgentSummary } =
-  proxyActivities<Activities>({
-    startToCloseTimeout: "20 seconds",
-    // One that does not succeed by then makes room for the others, and is taken up again in its turn.
-    scheduleToCloseTimeout: "2 minutes",
-    retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-  });
+const {
+  carryOutPayment,
+  closeDeliveryWindow,
+  detachWallet,
+  mirrorLimits,
+  reportToBudget,
+  writeAgentSummary,
+} = proxyActivities<Activities>({
+  startToCloseTimeout: "20 seconds",
+  // One that does not succeed by then makes room for the others, and is taken up again in its turn.
+  scheduleToCloseTimeout: "2 minutes",
+  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+});
 
 /**
  * An agent's actor: owns its policy, counters and reservations for the agent's whole life. It decides in synchronous
@@ -93,6 +102,7 @@ class AgentActor {
   /** When, and how often in this run, the wallet of the archived agent was tried. */
   #detachTriedAt = 0;
   #detachTries = 0;
+  #reportTriedAt = 0;
   /** Whether the create was given up, and the agent with it. */
   isDiscarded = false;
 
@@ -102,7 +112,13 @@ class AgentActor {
     this.state =
       input.start.kind === "resume"
         ? input.start.state
-        : initialAgentState(input.start.profile, input.start.policy, Date.now(), input.start.firstKey);
+        : initialAgentState(
+            input.start.profile,
+            input.start.policy,
+            Date.now(),
+            input.start.firstKey,
+            input.start.asksForCaps,
+          );
   }
 
   /** Decides a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
@@ -118,7 +134,16 @@ class AgentActor {
       summary: summarize(this.state),
       forgottenThrough: this.state.forgottenThrough,
       projectedThrough: projectedThrough(this.state),
+      ...this.#budgetShare(),
     };
+  }
+
+  #budgetShare(): Pick<SubmitResult, "budget"> {
+    const report = budgetReport(this.state);
+    if (report === null) return {};
+    const { organizationId, projectId } = this.state.profile;
+    const owedRevision = owesReport(this.state) ? (this.state.caps?.owedRevision ?? null) : null;
+    return { budget: { place: { organizationId, projectId }, report, owedRevision } };
   }
 
   view(): AgentStateView {
@@ -126,7 +151,7 @@ class AgentActor {
     return { ...view, rememberedKeyCount: Object.keys(keys).length };
   }
 
-  budget({ now, amountCents }: BudgetQueryInput): BudgetView {
+  budget({ now, payment = null }: BudgetQueryInput): BudgetView {
     const { policy, policyVersion, usage } = this.state;
     const at = Math.max(now, Date.now());
     return {
@@ -138,7 +163,8 @@ class AgentActor {
       todayCents: spentToday(usage, at).amountCents,
       lastHourCount: countWithinHour(usage, at),
       todayCount: countToday(usage, at),
-      assessment: amountCents === null ? null : assess(this.state, amountCents, at),
+      assessment: payment === null ? null : assess(this.state, payment, at),
+      report: budgetReport(this.state),
     };
   }
 
@@ -214,12 +240,19 @@ class AgentActor {
     return Math.max(archivedAt, this.#detachTriedAt) + pauseSeconds * 1_000;
   }
 
+  /** When the budget is to hear what was released, if nobody has told it by then. */
+  #reportDueAt(): number {
+    const { caps } = this.state;
+    if (caps === undefined || !owesReport(this.state) || this.#sweeping.has(REPORT)) return Infinity;
+    return Math.max(caps.owedSince, this.#reportTriedAt) + this.#settings.sweepAfterSeconds * 1_000;
+  }
+
   /** When the next thing is due: one timer for the whole actor, whatever the load. */
   #nextDueAt(): number {
     const changes = this.#unswept().map((open) => open.changedAt);
     if (this.#summaryUnswept()) changes.push(this.state.updatedAt);
     const sweepDueAt = Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
-    return Math.min(sweepDueAt, this.#windowDueAt(), this.#walletDueAt());
+    return Math.min(sweepDueAt, this.#windowDueAt(), this.#walletDueAt(), this.#reportDueAt());
   }
 
   #sweepDue(now: number): void {
@@ -234,6 +267,7 @@ class AgentActor {
     }
     if (this.#windowDueAt() <= now) this.#sweep(WINDOW, () => this.#closeWindow());
     if (this.#walletDueAt() <= now) this.#sweep(WALLET, () => this.#detachWallet());
+    if (this.#reportDueAt() <= now) this.#sweep(REPORT, () => this.#report());
   }
 
   /** A command without an effect. */
@@ -254,13 +288,27 @@ class AgentActor {
 
   async #finish(open: OpenPayment): Promise<void> {
     const { profile } = this.state;
-    const done = await carryOutPayment({ profile, payment: open.payment }).catch((error: unknown) => {
+    const report = budgetReport(this.state);
+    const done = await carryOutPayment({
+      profile,
+      payment: open.payment,
+      ...(report === null ? {} : { report }),
+    }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
       open.changedAt = Date.now();
       throw error;
     });
-    const { transactionId, revision, outcome } = done;
-    handle(this.state, { kind: "confirm", transactionId, revision, outcome }, Date.now());
+    // Somebody else has seen to it meanwhile; if not, it comes again after the others.
+    if (done.revision === 0) open.changedAt = Date.now();
+    handle(this.state, confirmationOf(done), Date.now());
+  }
+
+  async #report(): Promise<void> {
+    this.#reportTriedAt = Date.now();
+    const report = budgetReport(this.state);
+    if (report === null) return;
+    await reportToBudget({ profile: this.state.profile, report });
+    handle(this.state, { kind: "confirm_report", revision: report.revision }, Date.now());
   }
 
   async #mirrorLimits(): Promise<void> {

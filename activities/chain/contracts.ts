@@ -32,6 +32,7 @@ export const GAS = {
   spend: 300_000n,
   detach: 150_000n,
   mint: 200_000n,
+  anchor: 60_000n,
 } as const;
 
 /** A contract of ours that is deployed once, at an address that follows from its init code. */

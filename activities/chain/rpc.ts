@@ -7,6 +7,7 @@ import {
   type Hex,
   http,
   type PublicClient,
+  TransactionNotFoundError,
   TransactionReceiptNotFoundError,
 } from "viem";
 import { within } from "../within.ts";
@@ -130,6 +131,18 @@ export class ChainRpc {
       return { succeeded: status === "success", blockNumber, logs };
     } catch (error) {
       if (error instanceof TransactionReceiptNotFoundError) return null;
+      throw unreachable(error);
+    }
+  }
+
+  /** The data of a transaction, and the block that it is in; null: the chain has no such transaction. */
+  async transaction(hash: Hash): Promise<{ readonly data: Hex; readonly blockNumber: bigint | null } | null> {
+    try {
+      const found = await within(CALL_MS, this.client.getTransaction({ hash }));
+      if (found.hash !== hash) throw new ChainUnreachable("the chain answered another question");
+      return { data: found.input, blockNumber: found.blockNumber };
+    } catch (error) {
+      if (error instanceof TransactionNotFoundError) return null;
       throw unreachable(error);
     }
   }

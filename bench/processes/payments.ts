@@ -10,6 +10,8 @@ export interface PaymentsConfig {
   readonly logFile: string;
   /** Both in one process unless it is said. */
   readonly roles?: Roles;
+  /** Whether decisions on payments are kept in the audit log; they are unless it is said. */
+  readonly keepsPaymentDecisions?: boolean;
 }
 
 /** What the process says of itself when it is asked. */
@@ -20,7 +22,12 @@ export interface ServiceStatus {
 
 /** The service as the all-in-one runs it, server and worker in one process, or one of them, on engines that are there. */
 await runRole(async (config): Promise<Role> => {
-  const { env, logFile, roles = { server: true, worker: true } } = config as PaymentsConfig;
+  const {
+    env,
+    keepsPaymentDecisions = true,
+    logFile,
+    roles = { server: true, worker: true },
+  } = config as PaymentsConfig;
   const logger = createLogger({ level: "info", file: logFile });
   // A worker alone does without, but every process of the bench has a port.
   const http = await listen("127.0.0.1", 0);
@@ -37,6 +44,7 @@ await runRole(async (config): Promise<Role> => {
     logger,
     clock: () => new Date(),
     env,
+    keepsPaymentDecisions,
   });
   return {
     port: http.port,

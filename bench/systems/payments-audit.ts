@@ -1,4 +1,5 @@
 import type { Db } from "mongodb";
+import { AUDIT_LOG } from "../../activities/audit/documents.ts";
 import { COLLECTIONS } from "../../activities/documents.ts";
 import type { AgentStateView } from "../../src/messages/agent.ts";
 import { ORDER } from "./system.ts";
@@ -48,6 +49,11 @@ export async function auditPayments(
 export const bookedByProcessor = async (db: Db) => ({
   "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments(),
   "ledger entries of approved transactions": await ledgerEntriesOfApproved(db),
+});
+
+/** The audit log's. */
+export const keptDecisions = async (db: Db) => ({
+  "decisions in the audit log": await db.collection(AUDIT_LOG).countDocuments({ action: "decidePayment" }),
 });
 
 async function ledgerEntriesOfApproved(db: Db): Promise<number> {

@@ -8,8 +8,9 @@ import { type Case, SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
 import { Histories } from "../histories.ts";
 import type { PaymentsConfig } from "../processes/payments.ts";
-import { auditPayments, bookedByProcessor } from "./payments-audit.ts";
-import { createAgents, type PayingAgent } from "./payments-agents.ts";
+import { auditPayments, bookedByProcessor, keptDecisions } from "./payments-audit.ts";
+import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
+import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
 import { prepareWallets, spentOnChain } from "./wallets.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -20,42 +21,87 @@ const SETTLE_POLL_MS = 500;
 
 /** What differs between the rails that agents pay on. */
 interface Paying {
-  readonly name: "payments" | "wallet";
+  readonly name: "payments" | "unaudited" | "wallet" | "capped";
+  /** Teams that the agents are in by turns. */
+  readonly teams: number;
+  readonly keepsPaymentDecisions?: boolean;
   readonly order: Readonly<Record<string, unknown>>;
   /** What the agents need before they pay; answers how many payments that took. */
-  readonly prepare: (agents: readonly PayingAgent[], port: number, token: string) => Promise<number>;
+  readonly prepare: (
+    agents: readonly PayingAgent[],
+    port: number,
+    token: string,
+    place: PaidIn,
+  ) => Promise<number>;
+  /** What else disagrees with what was spent, if anything is over the agents; none by default. */
+  readonly used?: (
+    spentCents: number,
+    port: number,
+    token: string,
+    place: PaidIn,
+  ) => Promise<readonly string[]>;
   /** What the rail's own books have of approved payments, by name. */
   readonly booked: (db: Db, site: Site) => Promise<Readonly<Record<string, number>>>;
 }
 
+/** Where the agents are. */
+interface PaidIn {
+  readonly projectId: string;
+  readonly teamIds: readonly string[];
+}
+
 const BY_CARD: Paying = {
   name: "payments",
+  teams: 1,
   order: ORDER,
   prepare: () => Promise.resolve(0),
   booked: bookedByProcessor,
 };
 
+/** The same service, but for the decisions on its payments, which are not kept: what do they cost? */
+const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", keepsPaymentDecisions: false };
+
 const FROM_WALLETS: Paying = {
   name: "wallet",
+  teams: 1,
   order: TRANSFER,
   prepare: prepareWallets,
   booked: (db, { evmRpcUrl }) => spentOnChain(db, evmRpcUrl),
 };
 
+/** The same with a cap over each team and one over the project; none is ever reached. */
+const UNDER_CAPS: Paying = {
+  ...BY_CARD,
+  name: "capped",
+  teams: CAPPED_TEAMS,
+  prepare: async (_agents, port, token, place) => {
+    await setCaps(port, token, place);
+    return 0;
+  },
+  used: differingUse,
+};
+
 /** (b) The service itself, whole: payments by card over REST. */
 export const startPayments = (site: Site): Promise<System> => startPaying(site, BY_CARD);
+
+export const startUnauditedPayments = (site: Site): Promise<System> => startPaying(site, UNAUDITED);
 
 /** The same from agents' wallets on the local chain; answered once they are final. */
 export const startWalletPayments = (site: Site): Promise<System> => startPaying(site, FROM_WALLETS);
 
-async function startPaying(site: Site, { booked, name, order, prepare }: Paying): Promise<System> {
+/** Payments by card under caps on both levels, over all teams. */
+export const startCappedPayments = (site: Site): Promise<System> => startPaying(site, UNDER_CAPS);
+
+async function startPaying(site: Site, paying: Paying): Promise<System> {
+  const { booked, keepsPaymentDecisions = true, name, order, prepare, used } = paying;
   const env = serviceEnvironment(site, `bench_${name}`);
-  const config: PaymentsConfig = { env, logFile: join(site.dataDir, "logs", `${name}.log`) };
+  const logFile = join(site.dataDir, "logs", `${name}.log`);
+  const config: PaymentsConfig = { env, logFile, keepsPaymentDecisions };
   const { profileDir, temporal } = site;
   const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
   const port = portOf(child.port);
-  const { agents: all, token } = await createOrganizationWithAgents(env, port);
-  const prepared = await prepare(all, port, token);
+  const { agents: all, owner, place, token } = await createOrganizationWithAgents(env, port, paying.teams);
+  const prepared = await prepare(all, port, token, place);
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   const histories = new Histories(temporal);
   const agentsOf = (agents: Case["agents"]) =>
@@ -78,7 +124,16 @@ async function startPaying(site: Site, { booked, name, order, prepare }: Paying)
     course: (agents) => histories.courseOf(agentsOf(agents).map(({ id }) => agentWorkflowId(id))),
     async audit(answered) {
       const states = await Promise.all(all.map(stateOf));
-      return auditPayments(db, states, { answered: answered + prepared, booked: await booked(db, site) });
+      const payments = answered + prepared;
+      const books = {
+        ...(await booked(db, site)),
+        ...(keepsPaymentDecisions ? await keptDecisions(db) : {}),
+      };
+      const found = await auditPayments(db, states, { answered: payments, booked: books });
+      if (used === undefined) return found;
+      const spentCents = payments * ORDER.amountCents;
+      // The session that the caps were set with may be over by now.
+      return [...found, ...(await used(spentCents, port, await signIn(port, owner), place))];
     },
     async stop() {
       await mongo.close();
@@ -87,16 +142,21 @@ async function startPaying(site: Site, { booked, name, order, prepare }: Paying)
   };
 }
 
-async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number) {
+async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number, teams: number) {
   const owner = { email: "owner@example.com", password: "correct horse battery staple" };
-  const { teamId } = await createOrganization(env, {
+  const { projectId, teamId } = await createOrganization(env, {
     name: "Bench",
     ownerEmail: owner.email,
     ownerPassword: owner.password,
     plan: "enterprise",
     restPerMinute: 1_000_000,
   });
-  return createAgents({ port, owner, teamId, count: SPREAD_AGENTS + 1 });
+  const teamIds = [teamId];
+  const token = await signIn(port, owner);
+  while (teamIds.length < teams)
+    teamIds.push(await createTeam(port, token, projectId, `Team ${String(teamIds.length + 1)}`));
+  const created = await createAgents({ port, owner, teamIds, count: SPREAD_AGENTS + 1 });
+  return { ...created, owner, place: { projectId, teamIds } };
 }
 
 /** Waits until every actor has seen everything through: nothing open; unless in a hurry, its record written too. */

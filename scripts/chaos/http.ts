@@ -9,7 +9,7 @@ export type Answer =
   | { readonly status: null; readonly reason: string };
 
 export interface Request {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT";
   readonly path: string;
   readonly token: string | null;
   readonly body?: Readonly<Record<string, unknown>>;

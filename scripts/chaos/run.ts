@@ -25,6 +25,8 @@ const AFTERWARDS_MS = 1_000;
 const SETTLED_MS = 120_000;
 /** An organization lives for so many rounds, so that one round's audit does not grow with the run. */
 const ROUNDS_PER_TENANT = 10;
+/** In every other round caps are over the agents; in between they pay without asking. */
+const CAPPED_EVERY = 2;
 const RECEIPTS_PER_ROUND = 1_000;
 
 /** One run: everything up, rounds, a last audit of it all, everything down again, whatever happens. */
@@ -125,6 +127,7 @@ class ChaosRun {
     const random = this.#random.fork(`round ${String(round)}`);
     const tickets = this.#tickets;
     const tenant = await this.#tenantOf(round);
+    await tenant.setCaps(round % CAPPED_EVERY === 0);
     const [paymentsBefore, retriesBefore] = [tickets.all.length, tickets.retries];
     const load = new Load({ tenant, tickets, random: random.fork("load"), name: String(round) });
     const startedAt = performance.now();
@@ -184,6 +187,8 @@ class ChaosRun {
     const ids = new Set(agents.map(({ id }) => id));
     return {
       organizationIds: tenants.map(({ organizationId }) => organizationId),
+      projectIds: tenants.map(({ projectId }) => projectId),
+      caps: tenants.flatMap(({ caps }) => caps),
       agents,
       tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
       receiptsMax,

@@ -38,8 +38,23 @@ const CHARACTERS: readonly Character[] = [
   { name: "thin wallet", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 10_000 },
 ];
 
+/** Room that capped rounds leave under each cap; some payments do not fit. */
+const TEAM_ROOM_CENTS = 8_000;
+const PROJECT_ROOM_CENTS = 14_000;
+
+/** A cap as it was set, with the agents that it is over. */
+export interface CapOver {
+  readonly name: string;
+  readonly capCents: number;
+  readonly agentIds: readonly string[];
+}
+
+const usage = z.object({ spentCents: z.number(), reservedCents: z.number() });
+const budget = z.object({ version: z.number(), usage });
+const team = z.object({ team: z.object({ id: z.string() }) });
+
 const session = z.object({ token: z.string() });
-const created = z.object({
+const createdAgent = z.object({
   agent: z.object({ id: z.string(), wallet: z.object({ address: z.string() }) }),
   apiKey: z.string(),
 });
@@ -48,12 +63,22 @@ const funded = z.object({ balanceCents: z.number() });
 /** An organization with its agents, made through the service while nothing disturbs it. */
 export class Tenant {
   readonly organizationId: string;
+  readonly projectId: string;
   readonly agents: readonly PayingAgent[];
+  /** Those that are set now. */
+  caps: readonly CapOver[] = [];
+  readonly #teamOf = new Map<string, string>();
   readonly #baseUrl: string;
   readonly #email: string;
   #token: string | null = null;
 
-  private constructor(baseUrl: string, email: string, organizationId: string, agents: PayingAgent[]) {
+  private constructor(
+    baseUrl: string,
+    email: string,
+    { organizationId, projectId }: { readonly organizationId: string; readonly projectId: string },
+    agents: PayingAgent[],
+  ) {
+    this.projectId = projectId;
     this.#baseUrl = baseUrl;
     this.#email = email;
     this.organizationId = organizationId;
@@ -62,7 +87,7 @@ export class Tenant {
 
   static async create({ baseUrl, env }: Place, number: number): Promise<Tenant> {
     const ownerEmail = `owner-${String(number)}@example.com`;
-    const { organizationId, teamId } = await createOrganization(env, {
+    const created = await createOrganization(env, {
       name: `Chaos ${String(number)}`,
       ownerEmail,
       ownerPassword: PASSWORD,
@@ -71,10 +96,51 @@ export class Tenant {
       mcpPerMinute: 1_000_000,
     });
     const agents: PayingAgent[] = [];
-    const tenant = new Tenant(baseUrl, ownerEmail, organizationId, agents);
+    const tenant = new Tenant(baseUrl, ownerEmail, created, agents);
     await tenant.signIn();
-    for (const character of CHARACTERS) agents.push(await tenant.#createAgent(character, teamId));
+    const body = { projectId: created.projectId, name: "Second team" };
+    const made = await tenant.#do("creating a team", { method: "POST", path: "/v1/teams", body });
+    const teamIds = [created.teamId, team.parse(made).team.id];
+    for (const [index, character] of CHARACTERS.entries()) {
+      const teamId = teamIds[index % teamIds.length] ?? created.teamId;
+      const agent = await tenant.#createAgent(character, teamId);
+      tenant.#teamOf.set(agent.id, teamId);
+      agents.push(agent);
+    }
     return tenant;
+  }
+
+  /** Sets caps a little above what is used now, over the project and each team, or takes them away. Nothing is under way. */
+  async setCaps(isCapped: boolean): Promise<void> {
+    const teamIds = [...new Set(this.#teamOf.values())];
+    const path = `/v1/projects/${this.projectId}`;
+    for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
+      const project = await this.#budget(path);
+      const capOver = (room: number, { reservedCents, spentCents }: z.infer<typeof usage>): number | null =>
+        isCapped ? spentCents + reservedCents + room : null;
+      const capCents = capOver(PROJECT_ROOM_CENTS, project.usage);
+      const teams = [];
+      for (const teamId of teamIds) {
+        const used = (await this.#budget(`/v1/teams/${teamId}`)).usage;
+        teams.push({ teamId, capCents: capOver(TEAM_ROOM_CENTS, used) });
+      }
+      const body = { version: project.version, capCents, teams };
+      if ((await this.ask({ method: "PUT", path: `${path}/budget`, body })).status !== 200) continue;
+      const all = this.agents.map(({ id }) => id);
+      const over = teams.map((each) => ({
+        name: `team ${each.teamId}`,
+        capCents: each.capCents,
+        agentIds: all.filter((id) => this.#teamOf.get(id) === each.teamId),
+      }));
+      const caps = [{ name: "project", capCents, agentIds: all }, ...over];
+      this.caps = caps.flatMap((cap) => (cap.capCents === null ? [] : [{ ...cap, capCents: cap.capCents }]));
+      return;
+    }
+    throw new Error("caps can't be set while nothing is down");
+  }
+
+  async #budget(path: string): Promise<z.infer<typeof budget>> {
+    return budget.parse(await this.#do("reading a budget", { method: "GET", path: `${path}/budget` }));
   }
 
   /** A session lasts for some minutes only. */
@@ -105,7 +171,7 @@ export class Tenant {
     const { autoApprovalThresholdCents, budgetCents, fundedCents, name } = character;
     const body = { name, teamId, budgetCents, autoApprovalThresholdCents };
     const answer = await this.#do(`creating agent "${name}"`, { method: "POST", path: "/v1/agents", body });
-    const { agent, apiKey } = created.parse(answer);
+    const { agent, apiKey } = createdAgent.parse(answer);
     const path = `/v1/sandbox/agents/${agent.id}/fund`;
     const minted = await this.#do("funding", { method: "POST", path, body: { amountCents: fundedCents } });
     const { balanceCents } = funded.parse(minted);

@@ -1,6 +1,8 @@
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
 import type { AgentSummary } from "../../src/domain/agent/state.ts";
-import type { SubmitResult } from "../../src/messages/agent.ts";
+import { within } from "../../activities/within.ts";
+import type { BudgetReport } from "../../src/domain/budget/report.ts";
+import type { BudgetShare, SubmitResult } from "../../src/messages/agent.ts";
 import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
 
 /** Commands that may wait for one agent in this process. */
@@ -8,6 +10,12 @@ const WAITING_COMMANDS_MAX = 1_000;
 
 /** How far behind its actor an agent's record may be when nobody on this server reads it. */
 const SUMMARY_AFTER_MS = 500;
+
+/** How long who reads waits until what was carried out is told of, so that it can be confirmed. */
+const TOLD_MS = 1_000;
+
+/** How long answers wait until a project's budget knows what was released. */
+const REPORTED_MS = 1_500;
 
 /** The actor, or the engine beneath it, did not answer in time: the commands may or may not have been decided. */
 export class ActorUnavailable extends Error {
@@ -17,7 +25,11 @@ export class ActorUnavailable extends Error {
 export interface MailboxDependencies {
   /** Sends one update to the agent's actor and waits for its result, to a bound. */
   readonly submit: (agentId: string, commands: readonly AgentCommand[]) => Promise<SubmitResult>;
+  /** Tells a project's budget what was released under its caps. */
+  readonly report: (share: BudgetShare) => Promise<void>;
   readonly writeSummary: (agentId: string, summary: AgentSummary) => Promise<void>;
+  /** What is being told of payments is not to wait for more to go with. */
+  readonly hurry: () => void;
   /** How long a confirmation waits for an update to ride along with. Well under the actor's own sweep. */
   readonly confirmAfterMs: number;
   readonly onError: (message: string, error: unknown) => void;
@@ -33,6 +45,8 @@ export interface KeyHorizon {
 export interface Answered {
   readonly reply: AgentReply;
   readonly revision: number;
+  /** What is put to the project's budget of what was decided; null where it need not be asked. */
+  readonly report: BudgetReport | null;
 }
 
 interface Waiting {
@@ -52,6 +66,8 @@ class Mailbox {
   readonly #retire: () => void;
   #waiting: Waiting[] = [];
   #confirmations: AgentCommand[] = [];
+  /** Confirmations of what is still being told of. None of them ever rejects. */
+  readonly #untold = new Set<Promise<void>>();
   #inFlight: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** The newest summary that is not written yet, and the revision that was written but not confirmed. */
@@ -61,6 +77,8 @@ class Mailbox {
   #summaryWrites = 0;
   #writtenSummaryRevision = 0;
   #seenSummaryRevision = 0;
+  /** The newest revision of the agent's money that its project's budget has heard of from here. */
+  #reportedRevision = 0;
   horizon: KeyHorizon | null = null;
 
   constructor(agentId: string, dependencies: MailboxDependencies, retire: () => void) {
@@ -79,13 +97,33 @@ class Mailbox {
     });
   }
 
-  confirmLater(command: AgentCommand): void {
-    this.#confirmations.push(command);
-    if (this.#inFlight === null) this.#armTimer();
+  confirmLater(command: AgentCommand, told: Promise<void>): void {
+    const confirming = this.#confirmOnce(command, told).finally(() => {
+      this.#untold.delete(confirming);
+      this.#rest();
+    });
+    this.#untold.add(confirming);
+  }
+
+  async #confirmOnce(command: AgentCommand, told: Promise<void>): Promise<void> {
+    try {
+      await told;
+      this.#confirmations.push(command);
+    } catch (error) {
+      this.#dependencies.onError("what became of a payment was not told; its actor will", error);
+    }
+  }
+
+  async #allTold(): Promise<void> {
+    if (this.#untold.size === 0) return;
+    this.#dependencies.hurry();
+    // What takes longer is not waited for: its confirmation goes by itself, or the actor tells it.
+    await within(TOLD_MS, Promise.all(this.#untold)).catch(() => undefined);
   }
 
   /** Sends what waits by now, confirmations too, and waits until the agent's record shows it. */
   async flush(): Promise<void> {
+    await this.#allTold();
     const waiting = this.#waiting.length + this.#confirmations.length;
     const exchanges = (this.#inFlight === null ? 0 : 1) + Math.ceil(waiting / SUBMIT_BATCH_MAX) + 1;
     for (let exchange = 0; exchange < exchanges; exchange += 1) {
@@ -128,6 +166,7 @@ class Mailbox {
   #rest(): void {
     if (this.#inFlight !== null || this.#waiting.length > 0) return;
     if (this.#hasToConfirm()) this.#armTimer();
+    else if (this.#untold.size > 0) return;
     else if (this.#summary === null && this.#summaryWrites === 0) this.#retire();
   }
 
@@ -142,15 +181,34 @@ class Mailbox {
       const result = await this.#dependencies.submit(this.#agentId, commands);
       if (toldRevision === this.#writtenSummaryRevision) this.#writtenSummaryRevision = 0;
       this.#learn(result);
+      await this.#reportOwed(result.budget);
       const replies = result.replies.slice(told.length + confirmations.length);
+      const report = result.budget?.report ?? null;
       batch.forEach((waiting, index) => {
         const reply = replies[index];
         if (reply === undefined) waiting.reject(new Error("the actor answered fewer commands than it got"));
-        else waiting.resolve({ reply, revision: result.summary.revision });
+        else waiting.resolve({ reply, revision: result.summary.revision, report });
       });
     } catch (error) {
       if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the actor sweeps", error);
       for (const waiting of batch) waiting.reject(error);
+    }
+  }
+
+  /**
+   * What was released is there for other agents before anybody hears of it. Where that can't be had in time, the actor sees
+   * to it.
+   */
+  async #reportOwed(share: BudgetShare | undefined): Promise<void> {
+    const owed = share?.owedRevision ?? null;
+    if (share === undefined || owed === null || owed <= this.#reportedRevision) return;
+    const { revision } = share.report;
+    try {
+      await within(REPORTED_MS, this.#dependencies.report(share));
+      this.#reportedRevision = revision;
+      this.#confirmations.push({ kind: "confirm_report", revision });
+    } catch (error) {
+      this.#dependencies.onError("a budget was not told what was released; the actor will", error);
     }
   }
 
@@ -210,9 +268,9 @@ export class AgentMailboxes {
     return this.#of(agentId).submit(command);
   }
 
-  /** Tells the actor what was carried out, with its next update or shortly after. */
-  confirmLater(agentId: string, command: AgentCommand): void {
-    this.#of(agentId).confirmLater(command);
+  /** Tells the actor what was carried out once that is told of, with its next update after that or shortly after. */
+  confirmLater(agentId: string, command: AgentCommand, told: Promise<void>): void {
+    this.#of(agentId).confirmLater(command, told);
   }
 
   /** What is known of the actor's remembered keys; null when this process has not spoken to it lately. */

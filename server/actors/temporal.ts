@@ -9,7 +9,7 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
 } from "@temporalio/client";
-import type { PaymentWorkflows } from "../../activities/ports.ts";
+import type { BudgetPlace, PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
 import type { FirstKey } from "../../src/domain/agent/access.ts";
@@ -23,11 +23,31 @@ import {
   BUDGET_QUERY,
   SUBMIT_UPDATE,
 } from "../../src/messages/agent.ts";
+import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
+import type {
+  BudgetInput,
+  BudgetSubmitResult,
+  CapsView,
+  CapView,
+  PreviewInput,
+} from "../../src/messages/budget.ts";
+import {
+  BUDGET_SETTINGS,
+  BUDGET_SUBMIT_UPDATE,
+  BUDGET_WORKFLOW,
+  budgetWorkflowId,
+  CAPS_QUERY,
+  PREVIEW_QUERY,
+} from "../../src/messages/budget.ts";
 import type { ApprovalInput, ApprovalResult } from "../../src/messages/approval.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
 import type { OrganizationInput } from "../../src/messages/organization.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
-import { agentSearchAttributes, paymentSearchAttributes } from "../../src/messages/search-attributes.ts";
+import {
+  agentSearchAttributes,
+  budgetSearchAttributes,
+  paymentSearchAttributes,
+} from "../../src/messages/search-attributes.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { ActorUnavailable } from "./mailbox.ts";
@@ -72,12 +92,57 @@ export class TemporalActors implements PaymentWorkflows {
 
   /** Starts an agent's actor; once, however often it is called with the same agent id. */
   startAgent(profile: AgentProfile, policy: BudgetPolicy, firstKey: FirstKey): Promise<void> {
-    const start = { kind: "create", profile, policy, firstKey } as const;
+    const start = { kind: "create", profile, policy, firstKey, asksForCaps: true } as const;
     const input: AgentInput = { start, settings: AGENT_SETTINGS };
     return this.#startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
       typedSearchAttributes: agentSearchAttributes(profile, "active"),
       staticSummary: "An agent: its policy, its counters, its reservations",
     });
+  }
+
+  /** One update of a project's budget, which begins with the first. */
+  async submitToBudget(place: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
+    try {
+      return await this.#updateBudget(place, commands);
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      await this.#startBudget(place);
+      return this.#updateBudget(place, commands);
+    }
+  }
+
+  #updateBudget({ projectId }: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
+    const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
+    return this.#bounded(() =>
+      handle.executeUpdate<BudgetSubmitResult, [readonly BudgetCommand[]]>(BUDGET_SUBMIT_UPDATE, {
+        args: [commands],
+      }),
+    );
+  }
+
+  #startBudget({ organizationId, projectId }: BudgetPlace): Promise<void> {
+    const input: BudgetInput = {
+      start: { kind: "create", organizationId, projectId },
+      settings: BUDGET_SETTINGS,
+    };
+    return this.#startOnce(BUDGET_WORKFLOW, budgetWorkflowId(projectId), [input], {
+      typedSearchAttributes: budgetSearchAttributes(organizationId, projectId),
+      staticSummary: "A project's budget: the caps over its agents, and what they have used of them",
+    });
+  }
+
+  /** A project's caps; null while none was ever set, nor any agent has asked. */
+  async caps(projectId: string): Promise<CapsView | null> {
+    const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
+    return this.#bounded(() => handle.query<CapsView>(CAPS_QUERY)).catch(nullWhereThereIsNone);
+  }
+
+  /** What a project's caps leave to an agent; null as `caps`. */
+  async previewCaps(projectId: string, input: PreviewInput): Promise<CapView | null> {
+    const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
+    return this.#bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input)).catch(
+      nullWhereThereIsNone,
+    );
   }
 
   startApproval(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -185,6 +250,11 @@ export class TemporalActors implements PaymentWorkflows {
       throw new ActorUnavailable("the actor did not answer", { cause: error });
     }
   }
+}
+
+function nullWhereThereIsNone(error: unknown): null {
+  if (error instanceof WorkflowNotFoundError) return null;
+  throw error;
 }
 
 /** What waiting does not mend: an actor that is gone, a message it does not take, an id that is in use. */

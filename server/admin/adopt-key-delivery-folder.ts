@@ -1,5 +1,7 @@
 import { readConfig } from "../config.ts";
 import { adoptDeliveryKeys } from "../key-deliveries/folder.ts";
+import { keepCommand } from "./keep-command.ts";
+import { masterKeyBeside } from "./master-key.ts";
 import { connected } from "./connecting.ts";
 
 /**
@@ -10,5 +12,14 @@ export const adoptKeyDeliveryFolder = (env: NodeJS.ProcessEnv): Promise<{ readon
   connected(env, async ({ db }) => {
     const { keyDeliveryDir: folder } = readConfig(env, "127.0.0.1");
     await adoptDeliveryKeys(db, folder, new Date());
+    const masterKey = await masterKeyBeside(env);
+    const command = {
+      via: "adopt-key-delivery-folder",
+      action: "adoptKeyDeliveryFolder",
+      resource: "key_delivery_folder",
+      after: { folder },
+    };
+    // Without the key nobody can seal an entry; the command itself needs none.
+    if (masterKey !== null) await keepCommand(db, masterKey, command);
     return { folder };
   });

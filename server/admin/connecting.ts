@@ -1,6 +1,7 @@
-import { readLiveRuntimeFile } from "../../src/engines/runtime-file.ts";
+import type { Db } from "mongodb";
+import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 import { readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
-import { type Addresses, connect, type Connections } from "../connections.ts";
+import { type Addresses, connect, type Connections, reachMongodb } from "../connections.ts";
 
 /** Why an admin command did nothing, in a line for the operator. */
 export class AdminError extends Error {
@@ -20,16 +21,36 @@ export async function connected<T>(
   }
 }
 
+/** Whether the databases are the all-in-one's own, so that the master key lies beside them. */
+const isEmbedded = (env: NodeJS.ProcessEnv): boolean => env["MONGODB_URI"] === undefined;
+
+/** The same for a command that only looks into the database: Temporal need not run. */
+export async function connectedToMongo<T>(
+  env: NodeJS.ProcessEnv,
+  work: (there: { readonly db: Db; readonly evmRpcUrl: string | null }) => Promise<T>,
+): Promise<T> {
+  const running = isEmbedded(env) ? await runningService(env) : null;
+  const { db, mongo } = await reachMongodb(running?.mongodb.uri ?? String(env["MONGODB_URI"]));
+  try {
+    return await work({ db, evmRpcUrl: running?.chain.rpcUrl ?? readEvmRpcUrl(env) });
+  } finally {
+    await mongo.close();
+  }
+}
+
+async function runningService(env: NodeJS.ProcessEnv): Promise<RuntimeFile> {
+  const { dataDir } = readConfig(env, "127.0.0.1");
+  const running = await readLiveRuntimeFile(dataDir);
+  if (running !== null) return running;
+  throw new AdminError(
+    `No service runs on ${dataDir}; start it with \`npm start\`, or set DATA_DIR to its folder.`,
+  );
+}
+
 /** The service that runs on the DATA_DIR, or the engines that the environment names. */
 async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
   if (env["MONGODB_URI"] !== undefined && env["TEMPORAL_ADDRESS"] !== undefined) return readAddresses(env);
-  const { dataDir } = readConfig(env, "127.0.0.1");
-  const running = await readLiveRuntimeFile(dataDir);
-  if (running === null) {
-    throw new AdminError(
-      `No service runs on ${dataDir}; start it with \`npm start\`, or set DATA_DIR to its folder.`,
-    );
-  }
+  const running = await runningService(env);
   return {
     mongodbUri: running.mongodb.uri,
     temporalAddress: running.temporal.address,

@@ -2,6 +2,7 @@ import { openWallets } from "../chain.ts";
 import { readConfig } from "../config.ts";
 import { createLogger } from "../logger.ts";
 import { loadMasterKey } from "../secrets/load-master-key.ts";
+import { keepCommand } from "./keep-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 
 /** How long the chain may take to confirm it; the same command again goes on waiting. */
@@ -23,7 +24,15 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
     const wallets = openWallets({ rpcUrl: addresses.evmRpcUrl, env, masterKey, db, clock: now, logger });
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
     const { address, isThere } = await wallets.deployFactory(DEPLOYED_MS);
-    if (isThere) return { factory: address };
+    if (isThere) {
+      await keepCommand(db, masterKey, {
+        via: "deploy-wallet-factory",
+        action: "deployWalletFactory",
+        resource: "wallet_factory",
+        after: { factory: address },
+      });
+      return { factory: address };
+    }
     const seconds = DEPLOYED_MS / 1_000;
     throw new AdminError(
       `The factory is not on the chain after ${seconds} s; does the service's key have gas? The same command again goes on waiting.`,

@@ -8,11 +8,16 @@ import { AdminError } from "./connecting.ts";
 import { adoptKeyDeliveryFolder } from "./adopt-key-delivery-folder.ts";
 import { createOrganization } from "./create-organization.ts";
 import { deployWalletFactory } from "./deploy-wallet-factory.ts";
+import { PATIENCE_MS, reconcile } from "./reconcile/reconcile.ts";
+import { reconciledJson, reconciledText } from "./reconcile/text.ts";
+import { explained, verifyAuditLog } from "./verify-audit-log.ts";
 
 const positive = (value: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError("must be a positive number");
   return Number(value);
 };
+
+const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
 const program = new Command("admin").description(
   "Administers a service. Run it beside `npm start` (same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
@@ -50,6 +55,51 @@ program
     process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
   });
 
+program
+  .command("reconcile")
+  .description(
+    "Compares actors, records, budgets, the processor's ledger and the chain, to the cent; fails while something differs.",
+  )
+  .option("--organization <id>", "only this one")
+  .option("--repair", "writes records that differ as the actors have them", false)
+  .option("--json", "one object on standard output", false)
+  .option(
+    "--patience <seconds>",
+    `how long work under way may look like a difference (${String(PATIENCE_MS / 1_000)})`,
+    positive,
+  )
+  .action(async ({ json, organization, patience, repair }: ReconcileFlags) => {
+    const result = await reconcile(process.env, {
+      organizationId: organization ?? null,
+      repair,
+      patienceMs: patience === undefined ? PATIENCE_MS : patience * 1_000,
+      onProgress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    process.stdout.write(`${json ? reconciledJson(result) : reconciledText(result)}\n`);
+    if (result.left.length > 0) process.exitCode = 1;
+  });
+
+program
+  .command("verify-audit-log")
+  .description(
+    "Proves the audit log unbroken against its links, its key and its anchors, or names the first broken entry of each chain and exits with 1.",
+  )
+  .option("--organization <id>", "only this organization's chain")
+  .option("--json", "the verdict as JSON", false)
+  .action(async ({ json, organization }: { readonly json: boolean; readonly organization?: string }) => {
+    const verdict = await verifyAuditLog(process.env, { organization, onProgress: sayEntries });
+    const lines = json ? [JSON.stringify(verdict)] : explained(verdict);
+    process.stdout.write(`${lines.join("\n")}\n`);
+    process.exitCode = verdict.unbroken ? 0 : 1;
+  });
+
+interface ReconcileFlags {
+  readonly organization?: string;
+  readonly repair: boolean;
+  readonly json: boolean;
+  readonly patience?: number;
+}
+
 interface CreateOrganizationOptions {
   readonly name: string;
   readonly ownerEmail: string;
@@ -61,7 +111,7 @@ interface CreateOrganizationOptions {
 
 try {
   await program.parseAsync();
-  process.exit(0);
+  process.exit();
 } catch (error) {
   const plain = [
     AdminError,

@@ -16,6 +16,7 @@ import {
 } from "./documents.ts";
 import { Organizations } from "./organizations.ts";
 import { PasswordVerifier } from "./passwords.ts";
+import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
 import { loadSigningKey } from "./signing-key.ts";
@@ -28,6 +29,8 @@ export interface AuthDeps {
   readonly masterKey: MasterKey;
   /** The service's own address: issuer and audience of the session tokens. */
   readonly baseUrl: string;
+  /** Whom passkeys are made for; by default what follows from `baseUrl`. */
+  readonly relyingParty?: RelyingParty;
   /** The name a code generator shows beside the account. */
   readonly productName?: string;
   readonly clock?: () => Date;
@@ -58,12 +61,13 @@ export interface AuthContext {
   readonly passwords: PasswordVerifier;
   readonly sessionTokens: SessionTokens;
   readonly refreshTokens: RefreshTokens;
+  readonly relyingParty: RelyingParty;
   readonly productName: string;
   readonly clock: () => Date;
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
   readonly transaction: Transaction;
-  /** Lets changes of one organization's members wait for each other, which would only conflict. */
+  /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
   readonly turns: Turns;
 }
 
@@ -94,6 +98,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     passwords: await PasswordVerifier.create(),
     sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
     refreshTokens: new RefreshTokens(deps.masterKey, random),
+    relyingParty: deps.relyingParty ?? relyingPartyOf(deps.baseUrl),
     productName: deps.productName ?? "Agent Spending Control",
     clock,
     randomBytes: random,

@@ -92,7 +92,7 @@ export async function createOrganizationWithOwner(
   if (issue !== null) return refused(invalid("ownerPassword", issue));
   // The e-mail is unique by an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
-  const { organization, owner } = await newRecords(parsed.data, clock());
+  const { organization, owner } = await newRecords(parsed.data, occasion, clock());
   try {
     const inserted = await insertBoth(db, organization, owner, occasion);
     return inserted ? ok(idsOf(organization, owner)) : refused(refusal("NOT_FOUND"));
@@ -112,6 +112,7 @@ export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<bool
 
 async function newRecords(
   input: ParsedInput,
+  occasion: Occasion,
   now: Date,
 ): Promise<{ readonly organization: OrganizationDocument; readonly owner: UserDocument }> {
   const organization: OrganizationDocument = {
@@ -124,6 +125,7 @@ async function newRecords(
     defaultProjectId: newUuid(now, randomBytes),
     defaultTeamId: newUuid(now, randomBytes),
     createdAt: now,
+    createdBy: occasion,
     readyAt: null,
   };
   const owner = await newUser(

@@ -19,6 +19,8 @@ export interface OrganizationDocument {
   readonly defaultProjectId: string;
   readonly defaultTeamId: string;
   readonly createdAt: Date;
+  /** Whether the operator's command made it or the set-up link; missing in records from before that was kept. */
+  readonly createdBy?: "command" | "set-up";
   readonly readyAt: Date | null;
   /** Who owns the wallets of agents that are created from now on, an address; missing: nobody has been named. */
   readonly walletOwner?: string;
@@ -37,10 +39,12 @@ export interface UserDocument {
   /** Argon2id, in the PHC string format. */
   readonly passwordHash: string;
   readonly createdAt: Date;
+  /** Counts changes of their second factors: each of them writes it, so that two at once can't both look away. */
+  readonly factorsRevision?: number;
 }
 
-/** How a person proved who they are, in the terms of RFC 8176. */
-export type AuthenticationMethod = "pwd" | "otp";
+/** How a person proved who they are, in the terms of RFC 8176: a passkey is proof of a key, and two factors in one. */
+export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa";
 
 export interface SessionDocument {
   readonly _id: string;
@@ -80,9 +84,45 @@ export interface TotpFactorDocument {
   readonly pending: (TotpSecret & { readonly steppedUp: boolean }) | null;
 }
 
-/** Every kind of second factor; a passkey's document joins the union, with a `kind` of its own. */
-export type FactorDocument = TotpFactorDocument;
+/** A passkey, in force from its enrolment on. Nothing in it is a secret: the private key never leaves its device. */
+export interface PasskeyDocument {
+  readonly _id: string;
+  readonly userId: string;
+  readonly kind: "passkey";
+  readonly name: string;
+  /** WebAuthn's id of it, base64url; one person's only. */
+  readonly credentialId: string;
+  /** The COSE key, base64url. */
+  readonly publicKey: string;
+  /** How often it has signed, if it counts that; 0 for ever where it doesn't. */
+  readonly counter: number;
+  readonly backupEligible: boolean;
+  readonly backedUp: boolean;
+  readonly transports: readonly string[];
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  /** When it last signed with a counter that was not ahead of `counter`. */
+  readonly suspectedCloneAt: Date | null;
+}
+
+/** Every kind of second factor. */
+export type FactorDocument = TotpFactorDocument | PasskeyDocument;
 export type SecondFactorKind = FactorDocument["kind"];
+
+/** What a challenge was given out for; it is good for nothing else. */
+export type PasskeyPurpose = "enrolment" | "sign_in" | "step_up";
+
+/** A challenge that was given out and not come back yet, under its hash. */
+export interface PasskeyChallengeDocument {
+  readonly _id: string;
+  readonly purpose: PasskeyPurpose;
+  /** Null at sign-in, where nobody is known yet. */
+  readonly userId: string | null;
+  readonly sessionId: string | null;
+  /** Given to a session that had stepped up, so that the enrolment may add to a factor in force. */
+  readonly steppedUp: boolean;
+  readonly expiresAt: Date;
+}
 
 /** An invite that is open: once accepted, withdrawn or replaced it is gone. */
 export interface InviteDocument {
@@ -104,6 +144,10 @@ export interface AuthCollections {
   readonly users: Collection<UserDocument>;
   readonly sessions: Collection<SessionDocument>;
   readonly factors: Collection<FactorDocument>;
+  /** The same collection once more, for what only the one kind has or the other. */
+  readonly totpFactors: Collection<TotpFactorDocument>;
+  readonly passkeys: Collection<PasskeyDocument>;
+  readonly passkeyChallenges: Collection<PasskeyChallengeDocument>;
   readonly invites: Collection<InviteDocument>;
 }
 
@@ -115,6 +159,9 @@ export function authCollections(db: Db): AuthCollections {
     users: db.collection<UserDocument>("users", options),
     sessions: db.collection<SessionDocument>("sessions", options),
     factors: db.collection<FactorDocument>("factors", options),
+    totpFactors: db.collection<TotpFactorDocument>("factors", options),
+    passkeys: db.collection<PasskeyDocument>("factors", options),
+    passkeyChallenges: db.collection<PasskeyChallengeDocument>("passkey_challenges", options),
     invites: db.collection<InviteDocument>("invites", options),
   };
 }
@@ -122,9 +169,12 @@ export function authCollections(db: Db): AuthCollections {
 /** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
 const EXPIRED_KEPT_SECONDS = 86_400;
 
+/** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
+const EXPIRED_CHALLENGES_KEPT_SECONDS = 600;
+
 /** Creates the indexes that the rules of this folder rest on. Again is free. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
-  const { users, sessions, factors, invites } = authCollections(db);
+  const { users, sessions, factors, passkeys, passkeyChallenges, invites } = authCollections(db);
   await Promise.all([
     users.createIndex({ emailNormalized: 1 }, { name: "email_unique", unique: true }),
     users.createIndex({ organizationId: 1, _id: 1 }, { name: "organization" }),
@@ -132,6 +182,18 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     sessions.createIndex({ userId: 1 }, { name: "user" }),
     sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
     factors.createIndex({ userId: 1 }, { name: "user" }),
+    passkeys.createIndex(
+      { credentialId: 1 },
+      {
+        name: "credential_unique",
+        unique: true,
+        partialFilterExpression: { credentialId: { $exists: true } },
+      },
+    ),
+    passkeyChallenges.createIndex(
+      { expiresAt: 1 },
+      { name: "expiry", expireAfterSeconds: EXPIRED_CHALLENGES_KEPT_SECONDS },
+    ),
     invites.createIndex({ tokenHash: 1 }, { name: "token_unique", unique: true }),
     invites.createIndex(
       { organizationId: 1, emailNormalized: 1 },

@@ -2,6 +2,7 @@ import type { ClientSession } from "mongodb";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { outranks } from "../authorize.ts";
+import type { AuditNotes } from "../audit/notes.ts";
 import type { AuthContext } from "./context.ts";
 import type { Role, UserDocument } from "./documents.ts";
 import type { SessionPrincipal } from "./principal.ts";
@@ -28,11 +29,13 @@ export async function changeRole(
   principal: SessionPrincipal,
   memberId: string,
   role: Role,
+  audit?: Pick<AuditNotes, "change">,
 ): Promise<Result<UserView>> {
   const changed = await changeMember(context, principal, memberId, async (member, session) => {
     if (member.role === role) return ok(member);
     const reason = await whyUntouchable(context, principal, member, session);
     if (reason !== null) return refused(reason);
+    audit?.change({ role: member.role }, { role });
     await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
     return ok({ ...member, role });
   });
@@ -46,11 +49,13 @@ export async function removeMember(
   context: AuthContext,
   principal: SessionPrincipal,
   memberId: string,
+  audit?: Pick<AuditNotes, "change">,
 ): Promise<Result<null>> {
   const { factors, invites, sessions, users } = context.collections;
   return await changeMember(context, principal, memberId, async (member, session) => {
     const reason = await whyUntouchable(context, principal, member, session);
     if (reason !== null) return refused(reason);
+    audit?.change({ role: member.role, email: member.email }, null);
     await users.deleteOne({ _id: member._id }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
     await sessions.updateMany({ userId: member._id, revokedAt: null }, { $set: ended }, { session });

@@ -1,5 +1,6 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { Concerns } from "../audit/notes.ts";
 import type { AuthContext } from "./context.ts";
 import type {
   AuthenticationMethod,
@@ -23,6 +24,15 @@ export interface SessionTokensIssued {
   readonly expiresAt: string;
   /** When the session ends, and its refresh token with it, whatever is refreshed until then. */
   readonly sessionEndsAt: Date;
+  /** Whose session it is. Never part of an answer. */
+  readonly of: SessionOwner;
+}
+
+export interface SessionOwner {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly name: string;
 }
 
 /** What sign-in and refresh answer. */
@@ -40,6 +50,7 @@ interface LiveSession extends Person {
   readonly session: SessionDocument;
 }
 
+const nobodyAsks: Concerns = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
 /** Starts a session for a person who has proved who they are. It is not elevated. */
@@ -99,11 +110,14 @@ export async function refreshSession(
   context: AuthContext,
   refreshToken: string,
   now: Date,
+  concerns: Concerns = nobodyAsks,
 ): Promise<Result<SignedIn>> {
   const presented = context.refreshTokens.read(refreshToken);
   if (presented === null) return unauthorized();
   const live = await readLiveSession(context, { sessionId: presented.sessionId }, now);
   if (live === null) return unauthorized();
+  const { organization, user } = live;
+  concerns({ organizationId: organization._id, userId: user._id, name: user.name });
   const next = context.refreshTokens.issue(presented.sessionId);
   const rotated = await context.collections.sessions.updateOne(
     { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null },
@@ -192,6 +206,12 @@ async function signedIn(
     refreshToken,
     expiresAt: expiresAt.toISOString(),
     sessionEndsAt: session.expiresAt,
+    of: {
+      sessionId: session._id,
+      userId: user._id,
+      organizationId: organization._id,
+      name: user.name,
+    },
     user: userView(user, factors),
     organization: organizationView(organization),
   };

@@ -1,16 +1,39 @@
+import type { AuthenticationResponse, RequestOptions } from "../../src/contract/webauthn.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
+import { factorsOf } from "./factors.ts";
+import { assertionOptions } from "./passkey-ceremonies.ts";
+import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
+import { usePasskey } from "./passkey-use.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
+import { isPasskey } from "./views.ts";
 
 /** decisions.md section 2: a step-up elevates the session for 5 minutes. */
 const STEP_UP_MILLISECONDS = 5 * 60 * 1000;
 
-/** A passkey's response becomes the second member. */
-export interface StepUpInput {
-  readonly method: "totp";
-  readonly code: string;
+export type StepUpInput =
+  | { readonly method: "totp"; readonly code: string }
+  | { readonly method: "passkey"; readonly response: AuthenticationResponse };
+
+const NO_PASSKEY = "There is no passkey to verify; begin with POST /v1/auth/passkeys/options.";
+
+const stepUpBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => ({
+  purpose: "step_up",
+  userId,
+  sessionId,
+});
+
+/** Begins a step-up by passkey, with the passkeys that it can be. */
+export async function stepUpOptions(
+  context: AuthContext,
+  principal: SessionPrincipal,
+): Promise<Result<RequestOptions>> {
+  const passkeys = (await factorsOf(context, principal.userId)).filter(isPasskey);
+  if (passkeys.length === 0) return refused(refusal("SECOND_FACTOR_INVALID", NO_PASSKEY));
+  const challenge = await issueChallenge(context, stepUpBy(principal));
+  return ok(await assertionOptions(context.relyingParty, challenge, passkeys));
 }
 
 /** Elevates the session, on its record and not in the token, so that every server and an old token see it. */
@@ -20,15 +43,24 @@ export async function stepUp(
   input: StepUpInput,
 ): Promise<Result<{ readonly stepUpExpiresAt: string }>> {
   const now = context.clock();
-  const { userId, sessionId } = principal;
-  const request = { userId, slot: "confirmed", code: input.code, now } as const;
-  const spent = await spendTotpCode(context, request, keepConfirmed);
-  if (!spent.ok) return spent;
+  const verified = await verifyFactor(context, principal, input, now);
+  if (!verified.ok) return verified;
   const stepUpExpiresAt = new Date(now.getTime() + STEP_UP_MILLISECONDS);
   const elevated = await context.collections.sessions.updateOne(
-    { _id: sessionId, revokedAt: null },
+    { _id: principal.sessionId, revokedAt: null },
     { $set: { stepUpExpiresAt } },
   );
   if (elevated.matchedCount === 0) return refused(refusal("UNAUTHORIZED"));
   return ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() });
+}
+
+async function verifyFactor(
+  context: AuthContext,
+  principal: SessionPrincipal,
+  input: StepUpInput,
+  now: Date,
+): Promise<Result<unknown>> {
+  if (input.method === "passkey") return await usePasskey(context, input.response, stepUpBy(principal));
+  const request = { userId: principal.userId, slot: "confirmed", code: input.code, now } as const;
+  return await spendTotpCode(context, request, keepConfirmed);
 }

@@ -1,13 +1,13 @@
-import { refusal } from "../../src/domain/errors.ts";
-import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { ok, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { TotpFactorDocument } from "./documents.ts";
+import { changeFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
 import { sealTotpSecret, spendTotpCode, totpFactorId, type OnAccepted } from "./totp-factor.ts";
-import { confirmedFactorKinds, userView, type UserView } from "./views.ts";
+import { userView, type UserView } from "./views.ts";
 
 export interface TotpEnrolment {
   /** Base32, for typing in. */
@@ -15,8 +15,6 @@ export interface TotpEnrolment {
   /** The same for scanning. */
   readonly otpauthUrl: string;
 }
-
-const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
 
 /**
  * Begins the enrolment of TOTP (decisions.md section 2). Nothing changes until it is confirmed; then it takes the place
@@ -29,7 +27,7 @@ export async function enrollTotp(
   const now = context.clock();
   const { userId } = principal;
   const steppedUp = isSteppedUp(principal, now);
-  if (!steppedUp && (await hasConfirmedFactor(context, userId))) return stepUpRequired();
+  if (!steppedUp && (await hasFactor(context, userId))) return stepUpRequired();
   await ensureRecord(context, userId);
   const secret = newTotpSecret(context.randomBytes);
   const id = newUuid(now, context.randomBytes);
@@ -43,7 +41,7 @@ export async function enrollTotp(
     steppedUp,
   };
   // The condition is asked again where it counts: another session may have confirmed a factor since.
-  const written = await context.collections.factors.updateOne(
+  const written = await context.collections.totpFactors.updateOne(
     { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) },
     { $set: { pending } },
   );
@@ -59,18 +57,17 @@ export async function confirmTotp(
 ): Promise<Result<{ readonly user: UserView }>> {
   const now = context.clock();
   const { userId } = principal;
-  const factor = await context.collections.factors.findOne({ _id: totpFactorId(userId) });
-  // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
-  if (factor?.pending?.steppedUp === false && (await hasConfirmedFactor(context, userId))) {
-    if (!isSteppedUp(principal, now)) return stepUpRequired();
-  }
-  const spent = await spendTotpCode(context, { userId, slot: "pending", code, now }, promotePending);
-  if (!spent.ok) return spent;
-  const [user, factors] = await Promise.all([
-    context.collections.users.findOne({ _id: userId }),
-    context.collections.factors.find({ userId }).toArray(),
-  ]);
-  return user === null ? refused(refusal("UNAUTHORIZED")) : ok({ user: userView(user, factors) });
+  const { totpFactors } = context.collections;
+  return await changeFactors(context, userId, async (session, user) => {
+    const factor = await totpFactors.findOne({ _id: totpFactorId(userId) }, { session });
+    // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
+    const isFurther = factor?.pending?.steppedUp === false && (await hasFactor(context, userId, session));
+    if (isFurther && !isSteppedUp(principal, now)) return stepUpRequired();
+    const request = { userId, slot: "pending", code, now, session } as const;
+    const spent = await spendTotpCode(context, request, promotePending);
+    if (!spent.ok) return spent;
+    return ok({ user: userView(user, await factorsOf(context, userId, session)) });
+  });
 }
 
 const promotePending: OnAccepted = ({ id, sealedSecret, createdAt }, step) => ({
@@ -79,9 +76,6 @@ const promotePending: OnAccepted = ({ id, sealedSecret, createdAt }, step) => ({
     pending: null,
   },
 });
-
-const hasConfirmedFactor = async (context: AuthContext, userId: string): Promise<boolean> =>
-  confirmedFactorKinds(await context.collections.factors.find({ userId }).toArray()).length > 0;
 
 async function ensureRecord(context: AuthContext, userId: string): Promise<void> {
   const empty: TotpFactorDocument = {
@@ -92,7 +86,7 @@ async function ensureRecord(context: AuthContext, userId: string): Promise<void>
     pending: null,
   };
   try {
-    await context.collections.factors.insertOne(empty);
+    await context.collections.totpFactors.insertOne(empty);
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
   }

@@ -1,8 +1,8 @@
-import type { Filter, UpdateFilter } from "mongodb";
+import type { ClientSession, Filter, UpdateFilter } from "mongodb";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
-import type { FactorDocument, TotpSecret } from "./documents.ts";
+import type { TotpFactorDocument, TotpSecret } from "./documents.ts";
 import { matchingStep } from "./totp-code.ts";
 
 /** decisions.md section 2: 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
@@ -24,8 +24,17 @@ export const sealTotpSecret = (
   secret: string,
 ): string => context.sealer.seal(SEALING_PURPOSE, `${userId}/${secretId}`, secret);
 
+export interface TotpRequest {
+  readonly userId: string;
+  readonly slot: TotpSlot;
+  readonly code: string;
+  readonly now: Date;
+  /** Where it is part of a transaction. */
+  readonly session?: ClientSession;
+}
+
 /** What else an accepted code changes, in the same atomic write that uses it up. */
-export type OnAccepted = (secret: TotpSecret, step: number) => UpdateFilter<FactorDocument>;
+export type OnAccepted = (secret: TotpSecret, step: number) => UpdateFilter<TotpFactorDocument>;
 
 /**
  * Checks a code and uses it up. Every outcome is one conditional write, so that concurrent guesses all count, a code is
@@ -33,11 +42,11 @@ export type OnAccepted = (secret: TotpSecret, step: number) => UpdateFilter<Fact
  */
 export async function spendTotpCode(
   context: AuthContext,
-  request: { readonly userId: string; readonly slot: TotpSlot; readonly code: string; readonly now: Date },
+  request: TotpRequest,
   onAccepted: OnAccepted,
 ): Promise<Result<null>> {
   const { userId, slot, code, now } = request;
-  const secret = await readSecret(context, userId, slot);
+  const secret = await readSecret(context, request);
   if (secret === null || isLocked(secret, now)) return notAccepted(secret, now);
   const opened = context.sealer.open(SEALING_PURPOSE, `${userId}/${secret.id}`, secret.sealedSecret);
   const step = matchingStep(opened, code, now);
@@ -45,12 +54,13 @@ export async function spendTotpCode(
   if (step !== null && step <= secret.lastUsedStep) return invalid();
   const unlocked = unlockedFilter(userId, slot, secret.id, now);
   if (step === null) return await countWrongCode(context, request, unlocked);
-  const used = await context.collections.factors.updateOne(
+  const used = await context.collections.totpFactors.updateOne(
     { ...unlocked, [`${slot}.lastUsedStep`]: { $lt: step } },
     onAccepted(secret, step),
+    within(request),
   );
   // Between the read and the write another request used the code, locked the factor or replaced the secret.
-  return used.matchedCount === 1 ? ok(null) : notAccepted(await readSecret(context, userId, slot), now);
+  return used.matchedCount === 1 ? ok(null) : notAccepted(await readSecret(context, request), now);
 }
 
 /** The change that only uses the code up. */
@@ -60,13 +70,14 @@ export const keepConfirmed: OnAccepted = (_secret, step) => ({
 
 async function countWrongCode(
   context: AuthContext,
-  { userId, slot, now }: { readonly userId: string; readonly slot: TotpSlot; readonly now: Date },
-  unlocked: Filter<FactorDocument>,
+  request: TotpRequest,
+  unlocked: Filter<TotpFactorDocument>,
 ): Promise<Result<null>> {
+  const { slot, now } = request;
   const wrongCodes = `${slot}.wrongCodes`;
   const lockedUntil = `${slot}.lockedUntil`;
   const lockEnds = new Date(now.getTime() + LOCK_MILLISECONDS);
-  const counted = await context.collections.factors.updateOne(unlocked, [
+  const count = [
     // The filter lets only a lock that has run out through, and after that the count begins anew.
     {
       $set: {
@@ -74,8 +85,9 @@ async function countWrongCode(
       },
     },
     { $set: { [lockedUntil]: { $cond: [{ $gte: [`$${wrongCodes}`, MAX_WRONG_CODES] }, lockEnds, null] } } },
-  ]);
-  return counted.matchedCount === 1 ? invalid() : notAccepted(await readSecret(context, userId, slot), now);
+  ];
+  const counted = await context.collections.totpFactors.updateOne(unlocked, count, within(request));
+  return counted.matchedCount === 1 ? invalid() : notAccepted(await readSecret(context, request), now);
 }
 
 const unlockedFilter = (
@@ -83,16 +95,19 @@ const unlockedFilter = (
   slot: TotpSlot,
   secretId: string,
   now: Date,
-): Filter<FactorDocument> => ({
+): Filter<TotpFactorDocument> => ({
   _id: totpFactorId(userId),
   [`${slot}.id`]: secretId,
   [`${slot}.lockedUntil`]: { $not: { $gt: now } },
 });
 
-async function readSecret(context: AuthContext, userId: string, slot: TotpSlot): Promise<TotpSecret | null> {
-  const factor = await context.collections.factors.findOne({ _id: totpFactorId(userId) });
-  return factor?.[slot] ?? null;
+async function readSecret(context: AuthContext, request: TotpRequest): Promise<TotpSecret | null> {
+  const _id = totpFactorId(request.userId);
+  const factor = await context.collections.totpFactors.findOne({ _id }, within(request));
+  return factor?.[request.slot] ?? null;
 }
+
+const within = ({ session }: TotpRequest) => (session === undefined ? {} : { session });
 
 const isLocked = (secret: TotpSecret, now: Date): boolean =>
   secret.lockedUntil !== null && now.getTime() < secret.lockedUntil.getTime();

@@ -1,6 +1,7 @@
 import type {
   FactorDocument,
   OrganizationDocument,
+  PasskeyDocument,
   Plan,
   Role,
   SecondFactorKind,
@@ -41,6 +42,14 @@ export const organizationView = (organization: OrganizationDocument): Organizati
   status: organization.status,
 });
 
-/** The kinds of second factor in force; an enrolment that was never confirmed is none. */
-export const confirmedFactorKinds = (factors: readonly FactorDocument[]): SecondFactorKind[] =>
-  factors.filter((factor) => factor.confirmed !== null).map((factor) => factor.kind);
+/** The kinds of second factor in force, each once, in the same order always. */
+export const confirmedFactorKinds = (factors: readonly FactorDocument[]): SecondFactorKind[] => {
+  const kinds = new Set(factors.filter(isInForce).map(({ kind }) => kind));
+  return (["totp", "passkey"] as const).filter((kind) => kinds.has(kind));
+};
+
+/** A passkey is from its enrolment on; a TOTP enrolment that was never confirmed is not. */
+export const isInForce = (factor: FactorDocument): boolean =>
+  factor.kind === "passkey" || factor.confirmed !== null;
+
+export const isPasskey = (factor: FactorDocument): factor is PasskeyDocument => factor.kind === "passkey";

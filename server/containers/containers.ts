@@ -113,6 +113,9 @@ export class Containers {
   }
 }
 
+/** Lists show no rules, which may be many times what they do show. */
+export const WITHOUT_RULES = { approvalRules: 0 } as const;
+
 /** A list's filter by state. */
 export const stateFilter = (state: "active" | "archived" | undefined): Filter<ContainerDocument> => {
   if (state === undefined) return {};

@@ -46,7 +46,7 @@ export function agentKeyHandlers(
   }
 
   return {
-    async mintAgentKey(_input, { target: { _id, key, lifecycle } }) {
+    async mintAgentKey(_input, { audit, target: { _id, key, lifecycle } }) {
       if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { apiKey, record } = newKey();
       await propose(_id, record);
@@ -61,6 +61,7 @@ export function agentKeyHandlers(
       if ((await current(_id)).key?.id !== record.id) {
         throw new ActorUnavailable("the agent's record does not show the new key");
       }
+      audit.change(null, { keyId: record.id, last4: record.last4 });
       const body = {
         apiKey,
         mcpConfigBlock: mcpConfigBlock(mcpUrl, apiKey),
@@ -69,7 +70,7 @@ export function agentKeyHandlers(
       return ok({ body });
     },
 
-    async revokeAgentKey(_input, { target }) {
+    async revokeAgentKey(_input, { audit, target }) {
       const { _id, candidateKeys = [], key } = await current(target._id);
       const reply = await mailboxes.submit(_id, { kind: "revoke_key", recordedKeyId: key?.id ?? null });
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
@@ -81,6 +82,7 @@ export function agentKeyHandlers(
       if (now.key?.id === reply.keyId || revoked === undefined) {
         throw new ActorUnavailable("the agent's record does not follow its actor");
       }
+      audit.change({ keyId: revoked.id, last4: revoked.last4 }, null);
       return ok({ body: { key: agentKeyView(revoked, "revoked") } });
     },
   };

@@ -1,11 +1,29 @@
 import type { AgentDocument } from "../../activities/documents.ts";
+import { type AgentMailboxes, ActorUnavailable } from "../actors/mailbox.ts";
 import type { Collections } from "../collections.ts";
 
 /** An agent's record as it is by now; the pipeline has found it, and records of agents are never removed. */
 export const agentsIn =
-  ({ agents }: Collections) =>
+  ({ agents }: Pick<Collections, "agents">) =>
   async (id: string): Promise<AgentDocument> => {
     const agent = await agents.findOne({ _id: id });
     if (agent === null) throw new Error(`agent ${id} has lost its record`);
     return agent;
   };
+
+/**
+ * An agent's record that shows what its actor has answered at this revision, or a later one. Throws `ActorUnavailable` where
+ * that can't be had: what others are to read in the record is not answered before it is there.
+ */
+export const agentsFollowing = (
+  collections: Pick<Collections, "agents">,
+  mailboxes: Pick<AgentMailboxes, "flush">,
+) => {
+  const current = agentsIn(collections);
+  return async (id: string, revision: number): Promise<AgentDocument> => {
+    await mailboxes.flush(id);
+    const agent = await current(id);
+    if (agent.revision >= revision) return agent;
+    throw new ActorUnavailable("the agent's record does not follow its actor");
+  };
+};

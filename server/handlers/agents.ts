@@ -1,12 +1,13 @@
 import type { AgentDocument } from "../../activities/documents.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
+import type { AuditNotes } from "../audit/notes.ts";
 import { given, type Page } from "../lists.ts";
 import { ActorUnavailable } from "../actors/mailbox.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
 import { agentKeyHandlers } from "./agent-keys.ts";
-import { agentsIn } from "./agent-records.ts";
+import { agentsFollowing, agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
 import { createAgentHandler } from "./create-agent.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -32,24 +33,24 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const { actors, clock, collections, lists, mailboxes } = dependencies;
 
   const current = agentsIn(collections);
+  const following = agentsFollowing(collections, mailboxes);
 
   async function budgetPolicy(agentId: string) {
     await caughtUp(mailboxes.flush(agentId));
-    const budget = await actors.budget(agentId, { now: clock().getTime(), amountCents: null });
+    const budget = await actors.budget(agentId, { now: clock().getTime(), payment: null });
     return ok({ body: budgetPolicyView(budget) });
   }
 
-  async function setLifecycle(id: string, kind: "pause" | "resume") {
+  async function setLifecycle(id: string, kind: "pause" | "resume", audit: AuditNotes) {
     const { reply, revision } = await mailboxes.answered(id, { kind });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
+    if (reply.kind === "lifecycle" && reply.changed) {
+      const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
+      audit.change({ state: states[0] }, { state: states[1] });
+    }
     // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
     // have resumed or archived the agent since.
-    await mailboxes.flush(id);
-    const agent = await current(id);
-    if (agent.revision < revision) {
-      throw new ActorUnavailable("the agent's record does not follow its actor");
-    }
-    return ok({ body: { agent: agentView(agent) } });
+    return ok({ body: { agent: agentView(await following(id, revision)) } });
   }
 
   return {
@@ -83,15 +84,21 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
 
     getAgentBudgetPolicy: (_input, { target: { _id } }) => budgetPolicy(_id),
 
-    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { target: { _id } }) {
+    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target: { _id } }) {
       const command = { kind: "change_policy", patch: given(fields), version } as const;
-      const reply = await mailboxes.submit(_id, command);
+      const { reply, revision } = await mailboxes.answered(_id, command);
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
+      if (reply.kind === "policy") {
+        const { before, policy, policyVersion } = reply;
+        audit.change(before && { ...before, version }, { ...policy, version: policyVersion });
+      }
+      // A replacement of the team's budget goes by what the record says.
+      await following(_id, revision);
       return budgetPolicy(_id);
     },
 
-    async updateAgent({ body }, { target }) {
+    async updateAgent({ body }, { audit, target }) {
       if (target.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { appearance, description, name } = body;
       let renamedAt = 0;
@@ -113,16 +120,23 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       if (agent.revision < renamedAt) {
         throw new ActorUnavailable("the agent's record does not follow its actor");
       }
+      audit.change(shownOf(target), shownOf(agent));
       return ok({ body: { agent: agentView(agent) } });
     },
 
     ...agentKeyHandlers(dependencies),
     archiveAgent: archiveAgentHandler(dependencies),
 
-    pauseAgent: (_input, { target: { _id } }) => setLifecycle(_id, "pause"),
-    resumeAgent: (_input, { target: { _id } }) => setLifecycle(_id, "resume"),
+    pauseAgent: (_input, { audit, target: { _id } }) => setLifecycle(_id, "pause", audit),
+    resumeAgent: (_input, { audit, target: { _id } }) => setLifecycle(_id, "resume", audit),
   };
 }
+
+const shownOf = ({ appearance, description, name }: AgentDocument) => ({
+  name,
+  description,
+  appearance: appearance ?? null,
+});
 
 const agentsView = ({ items, nextCursor }: Page<AgentDocument>) => ({
   agents: items.map(agentView),

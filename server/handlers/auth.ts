@@ -13,16 +13,17 @@ type AuthHandlers = Pick<
 /** People's sessions and second factors (decisions.md section 2). */
 export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers {
   return {
-    async signIn({ body: { code, ...credentials } }) {
-      return sessionReply(await auth.signIn({ ...credentials, ...(code === undefined ? {} : { code }) }));
+    async signIn({ body: { code, ...credentials } }, { audit }) {
+      const input = { ...credentials, ...(code === undefined ? {} : { code }) };
+      return sessionReply(await auth.signIn(input, audit.concerns));
     },
     async setUp({ body }) {
       return sessionReply(await auth.setUp(body));
     },
-    async refreshSession({ body }) {
+    async refreshSession({ body }, { audit }) {
       const refreshToken = body?.refreshToken;
       if (refreshToken === undefined) return refused(refusal("UNAUTHORIZED"));
-      return sessionReply(await auth.refresh({ refreshToken }));
+      return sessionReply(await auth.refresh({ refreshToken }, audit.concerns));
     },
     async signOut(_input, { principal }) {
       const result = await auth.signOut(principal);

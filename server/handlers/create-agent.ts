@@ -146,7 +146,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
 
   const answer = answerWith(mcpUrl);
 
-  return async ({ body }, { principal, target: team }) => {
+  return async ({ body }, { audit, principal, target: team }) => {
     const created = await creates.once<AgentDocument, NewAgent>({
       kind: "agent",
       principal,
@@ -171,6 +171,10 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       },
     });
     if (!created.ok) return created;
+    if (!created.value.replayed) {
+      const { policy, policyVersion, scopes } = created.value.made.record;
+      audit.change(null, { ...policy, version: policyVersion, scopes });
+    }
     return created.value.replayed
       ? replayed(created.value.record, principal, body.idempotencyKey)
       : firstAnswer(created.value.made);

@@ -6,6 +6,7 @@ import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { AgentMailboxes } from "../actors/mailbox.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { AuthService } from "../auth/service.ts";
+import type { ContainerBudgets } from "../budgets/container-budgets.ts";
 import type { Collections } from "../collections.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Logos } from "../containers/logos.ts";
@@ -33,6 +34,7 @@ export interface HandlerDependencies {
   readonly windows: DeliveryWindows;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
+  readonly containerBudgets: ContainerBudgets;
   readonly logos: Logos;
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;

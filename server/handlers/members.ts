@@ -32,18 +32,19 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       const { items, nextCursor } = page.value;
       return ok({ body: { members: await auth.memberViews(items), nextCursor } });
     },
-    async updateMember({ params, body }, { principal }) {
-      const changed = await auth.changeRole(principal, params.id, body.role);
+    async updateMember({ params, body }, { audit, principal }) {
+      const changed = await auth.changeRole(principal, params.id, body.role, audit);
       return changed.ok ? ok({ body: { member: changed.value } }) : changed;
     },
-    async removeMember({ params }, { principal }) {
-      const removed = await auth.removeMember(principal, params.id);
+    async removeMember({ params }, { audit, principal }) {
+      const removed = await auth.removeMember(principal, params.id, audit);
       return removed.ok ? ok({ body: undefined }) : removed;
     },
-    async createInvite({ body }, { principal }) {
+    async createInvite({ body }, { audit, principal }) {
       const created = await auth.createInvite(principal, body);
       if (!created.ok) return created;
       const { invite, token } = created.value;
+      audit.change(null, { email: invite.email, role: invite.role });
       return ok({ body: { invite: inviteView(invite), token } });
     },
     async listInvites({ query }, { principal }) {
@@ -59,9 +60,11 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       const { items, nextCursor } = page.value;
       return ok({ body: { invites: items.map(inviteView), nextCursor } });
     },
-    async revokeInvite({ params }, { principal }) {
+    async revokeInvite({ params }, { audit, principal }) {
       const revoked = await auth.revokeInvite(principal, params.id);
-      return revoked.ok ? ok({ body: { invite: inviteView(revoked.value) } }) : revoked;
+      if (!revoked.ok) return revoked;
+      audit.change({ email: revoked.value.email, role: revoked.value.role }, null);
+      return ok({ body: { invite: inviteView(revoked.value) } });
     },
     async acceptInvite({ body }) {
       return sessionReply(await auth.acceptInvite(body));

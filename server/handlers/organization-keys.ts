@@ -35,15 +35,24 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
   }
 
   return {
-    async mintOrganizationKey({ body }, { principal }) {
-      return shownOnce(await organizationKeys.mint(principal, body));
+    async mintOrganizationKey({ body }, { audit, principal }) {
+      const minted = await organizationKeys.mint(principal, body);
+      if (minted.ok) audit.change(null, keptOf(minted.value.document));
+      return shownOnce(minted);
     },
-    async rotateOrganizationKey({ params }, { principal }) {
-      return shownOnce(await organizationKeys.rotate(principal, params.id));
+    async rotateOrganizationKey({ params }, { audit, principal }) {
+      const rotated = await organizationKeys.rotate(principal, params.id);
+      if (rotated.ok) {
+        const after = keptOf(rotated.value.document);
+        audit.change({ ...after, keyId: params.id }, after);
+      }
+      return shownOnce(rotated);
     },
-    async revokeOrganizationKey({ params }, { principal }) {
+    async revokeOrganizationKey({ params }, { audit, principal }) {
       const revoked = await organizationKeys.revoke(principal, params.id);
-      return revoked.ok ? ok({ body: { organizationKey: await view(revoked.value) } }) : revoked;
+      if (!revoked.ok) return revoked;
+      audit.change(keptOf(revoked.value), null);
+      return ok({ body: { organizationKey: await view(revoked.value) } });
     },
     async listOrganizationKeys({ query }, { principal }) {
       const page = await lists.page({
@@ -59,3 +68,13 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
     },
   };
 }
+
+/** What a key may do, for the audit log. */
+const keptOf = ({ _id, binding, dailyCreateLimit, lineageId, name, scopes }: OrganizationKeyDocument) => ({
+  keyId: _id,
+  lineageId,
+  name,
+  scopes,
+  binding,
+  dailyCreateLimit,
+});

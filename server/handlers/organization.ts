@@ -15,14 +15,15 @@ export function organizationHandlers({
       return reply(await organizations.findOne({ _id: organizationId }));
     },
 
-    async updateOrganization({ body: { walletOwner } }, { principal: { organizationId } }) {
+    async updateOrganization({ body: { walletOwner } }, { audit, principal: { organizationId } }) {
       const change =
         walletOwner === null
           ? { $unset: { walletOwner: "" as const } }
           : { $set: { walletOwner: withChecksum(walletOwner) } };
-      return reply(
-        await organizations.findOneAndUpdate({ _id: organizationId }, change, { returnDocument: "after" }),
-      );
+      const before = await organizations.findOneAndUpdate({ _id: organizationId }, change);
+      const after = walletOwner === null ? null : withChecksum(walletOwner);
+      audit.change({ walletOwner: before?.walletOwner ?? null }, { walletOwner: after });
+      return reply(await organizations.findOne({ _id: organizationId }));
     },
   };
 }

@@ -1,9 +1,12 @@
+import { within } from "../../activities/within.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { Denial } from "../../src/domain/agent/policy.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import type { PaymentOrder, RecordedPayment } from "../payments.ts";
+import type { BudgetView } from "../../src/messages/agent.ts";
+import type { CapView } from "../../src/messages/budget.ts";
+import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
@@ -27,6 +30,9 @@ type PaymentHandlers = Pick<
 
 /** Denials that `get_denial_feedback` answers when it is not asked for one. */
 const DENIALS_MAX = 20;
+
+/** How long actor and caps may take to say what is left, whatever is down. */
+const BUDGET_READ_MS = 4_400;
 
 /** The agent band, and its REST twins (decisions.md sections 5 and 8). */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
@@ -66,9 +72,18 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     return { transaction, approval, replayed: false };
   }
 
-  async function budgetOf(agent: AgentDocument, amountCents: number | null) {
+  const budgetOf = (agent: AgentDocument, order: CheckedOrder | null) =>
+    within(BUDGET_READ_MS, readBudget(agent, order));
+
+  async function readBudget(agent: AgentDocument, order: CheckedOrder | null) {
     await caughtUp(mailboxes.flush(agent._id));
-    return dependencies.actors.budget(agent._id, { now: dependencies.clock().getTime(), amountCents });
+    const { actors, clock } = dependencies;
+    const payment = order === null ? null : await payments.assessed(profileOf(agent), order);
+    const budget = await actors.budget(agent._id, { now: clock().getTime(), payment });
+    const { report } = budget;
+    const amountCents = order?.amountCents ?? null;
+    const caps = report === null ? null : await actors.previewCaps(agent.projectId, { report, amountCents });
+    return { ...budget, caps };
   }
 
   return {
@@ -101,10 +116,11 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     async checkPayment({ body }, { principal }) {
       const wrong = body.recipient === undefined ? null : wrongRecipient(principal.agent, body.recipient);
       if (wrong !== null) return refused(wrong);
-      const budget = await budgetOf(principal.agent, body.amountCents);
+      const budget = await budgetOf(principal.agent, checkedOrder(body));
       const { assessment } = budget;
       if (assessment === null) throw new Error("an assessment was asked for and none was given");
-      const { denial, flaggedByRuleTypes } = assessment;
+      const denial = assessment.denial ?? budget.caps?.denial ?? null;
+      const flaggedByRuleTypes = denial === null ? assessment.flaggedByRuleTypes : [];
       const held = flaggedByRuleTypes.length > 0;
       return ok({
         body: {
@@ -113,7 +129,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
           denialReason: denial?.reason ?? null,
           denialDetails: denialDetailsView(detailsOf(denial)),
           flaggedByRuleTypes: [...flaggedByRuleTypes],
-          budget: budgetPolicyView(budget),
+          budget: agentBudgetView(budget),
         },
       });
     },
@@ -141,6 +157,8 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const { agent } = principal;
       const known = await ownPayment(agent, params.id);
       if (known === null) return refused(refusal("NOT_FOUND"));
+      // Never on hold; or not yet, since the caps may still refuse it, and a payment has one end.
+      if (known.transaction.approvalId === null) return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       const reply = await mailboxes.submit(agent._id, { kind: "cancel", transactionId: params.id });
       if (reply.kind !== "payment") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       if (reply.changed || reply.payment.status === "expired") {
@@ -177,11 +195,29 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     },
 
     async getBudget(_input, { principal }) {
-      const budget = budgetPolicyView(await budgetOf(principal.agent, null));
-      // Caps of team and project come with their budgets; until then there is none.
-      return ok({ body: { ...budget, team: { remainingCents: null }, project: { remainingCents: null } } });
+      return ok({ body: agentBudgetView(await budgetOf(principal.agent, null)) });
     },
   };
+}
+
+/** The agent's own policy and usage, and what the caps over it leave; null: no cap. */
+const agentBudgetView = (budget: BudgetView & { readonly caps: CapView | null }) => ({
+  ...budgetPolicyView(budget),
+  team: { remainingCents: budget.caps?.teamRemainingCents ?? null },
+  project: { remainingCents: budget.caps?.projectRemainingCents ?? null },
+});
+
+/** The contract has seen to it that the rail's own recipient is there. */
+function checkedOrder({
+  merchant,
+  recipient = merchant,
+  ...order
+}: Omit<CheckedOrder, "recipient"> & {
+  readonly merchant?: string | undefined;
+  readonly recipient?: string | undefined;
+}): CheckedOrder {
+  if (recipient === undefined) throw new Error("a payment is checked that goes to nobody");
+  return { ...order, recipient };
 }
 
 const paymentView = ({ transaction, approval }: RecordedPayment) => ({

@@ -1,6 +1,6 @@
 import type { ProjectDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import { stateFilter } from "../containers/containers.ts";
+import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
 import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { projectView } from "../views.ts";
@@ -49,6 +49,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         collection: collections.projects,
         list: "projects",
         filter: { organizationId: principal.organizationId, ...stateFilter(state) },
+        projection: WITHOUT_RULES,
         within: reach.projects,
         limit,
         cursor,

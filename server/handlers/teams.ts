@@ -1,6 +1,6 @@
 import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import { stateFilter } from "../containers/containers.ts";
+import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
 import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import { given } from "../lists.ts";
 import type { ManagementPrincipal } from "../principals.ts";
@@ -60,6 +60,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
         collection: collections.teams,
         list: "teams",
         filter: { organizationId, ...given({ projectId }), ...stateFilter(state) },
+        projection: WITHOUT_RULES,
         within: reach.teams,
         limit,
         cursor,

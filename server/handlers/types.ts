@@ -1,20 +1,22 @@
 import type { OperationId, Operations } from "../../src/contract/registry.ts";
 import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
 import type { Result } from "../../src/domain/result.ts";
+import type { AuditNotes } from "../audit/notes.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
 import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
 import type { Targets } from "../subjects.ts";
 
-/** What a handler is given besides its input: who calls, and what on, as its operation's access promises. */
+/** What a handler is given besides its input: who calls, and what on, as its operation's access promises; a place for notes. */
 export type ContextOf<A extends Access> = A extends AgentAccess
-  ? { readonly principal: AgentPrincipal }
+  ? { readonly principal: AgentPrincipal; readonly audit: AuditNotes }
   : A extends ManagementAccess<infer K, infer S>
     ? {
         readonly principal: [K] extends ["never"] ? SessionPrincipal : ManagementPrincipal;
         readonly target: Targets[S];
+        readonly audit: AuditNotes;
       }
-    : { readonly principal: null };
+    : { readonly principal: null; readonly audit: AuditNotes };
 
 /** Handlers answer views that nobody changes. */
 type DeepReadonly<T> = T extends readonly (infer I)[]
@@ -29,6 +31,14 @@ export interface Reply<O> {
   readonly status?: 200;
   /** The tokens of a session that begins or goes on: REST puts them into the body, or into cookies. */
   readonly session?: SessionTokensIssued;
+  /** A file that is sent piece by piece, in the body's place. */
+  readonly stream?: FileStream;
+}
+
+export interface FileStream {
+  readonly contentType: string;
+  readonly fileName: string;
+  readonly pieces: AsyncIterable<string>;
 }
 
 export type Handler<K extends OperationId> = (

@@ -9,6 +9,8 @@ export function errorBodyOf(refusal: Refusal): Record<string, unknown> {
     message: refusal.message,
     ...(refusal.issues === undefined ? {} : { issues: refusal.issues }),
     ...(refusal.requiredScope === undefined ? {} : { requiredScope: refusal.requiredScope }),
+    ...(refusal.missing === undefined ? {} : { missing: refusal.missing }),
+    ...(refusal.unknown === undefined ? {} : { unknown: refusal.unknown }),
     ...(refusal.retryAfterSeconds === undefined ? {} : { retry_after_seconds: refusal.retryAfterSeconds }),
   };
 }

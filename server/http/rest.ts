@@ -7,6 +7,7 @@ import type { Admission } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
+import { sendFile } from "./file.ts";
 import { coerceQuery } from "./query.ts";
 
 export interface RestDependencies {
@@ -42,11 +43,12 @@ async function serve(
     ? admission.anyone(request, response)
     : admission.known(request, response, "rest"));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-  const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(id, admitted.value, "rest"));
+  const call = { id, requester: admitted.value, surface: "rest" } as const;
+  const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(call, request.params));
   if (denied !== null) return sendRefusal(response, denied);
   const elapsedMs = performance.now() - began;
   const body = await readBody(request, response);
-  if (!body.ok) return sendRefusal(response, body.refusal);
+  if (!body.ok) return sendRefusal(response, await pipeline.refuse(call, request.params, body.refusal));
 
   const received = browsers.receive(id, request, body.value);
   const raw = {
@@ -54,8 +56,10 @@ async function serve(
     query: coerceQuery(operation.query, request.query),
     body: received.body,
   };
-  const result = await pipeline.handle(id, raw, admitted.value.principal, elapsedMs);
+  const result = await pipeline.handle(call, raw, elapsedMs);
   if (!result.ok) return sendRefusal(response, result.refusal);
+  const { stream } = result.value;
+  if (stream !== undefined) return sendFile(response, stream);
   const status = result.value.status ?? http.successStatus;
   const answer = browsers.answer(id, response, received, result.value);
   if (status === 204) response.status(204).end();

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { z } from "zod";
 import {
   ANONYMOUS_PER_MINUTE,
   MCP_MANAGEMENT_WRITES_PER_MINUTE,
@@ -121,11 +122,24 @@ export class Limits {
 
 const addressName = (address: string): string => `address/${address}`;
 
-/** Hashed: e-mails have no business in counters. A text that is too long for one names no account. */
+/** Of WebAuthn's 1,023 bytes, in base64url. */
+const CREDENTIAL_CHARACTERS_MAX = 1_364;
+
+/**
+ * The signed-in user; else whom the body names: by an e-mail, or by the passkey that is to sign them in. Hashed: neither
+ * has any business in counters. A text that is too long for one names no account.
+ */
 function accountOf(principal: Principal | null, body: unknown): string | null {
   if (principal?.type === "session") return `user/${principal.userId}`;
-  if (typeof body !== "object" || body === null || !("email" in body)) return null;
-  if (typeof body.email !== "string" || body.email.length > EMAIL_UNITS_MAX) return null;
-  const hash = createHash("sha256").update(normalizeEmail(body.email)).digest("base64url");
-  return `email/${hash}`;
+  const named = accounts.safeParse(body).data;
+  if (named === undefined) return null;
+  if ("email" in named) return `email/${hashOf(normalizeEmail(named.email))}`;
+  return `passkey/${hashOf(named.response.id)}`;
 }
+
+const accounts = z.union([
+  z.object({ email: z.string().max(EMAIL_UNITS_MAX) }),
+  z.object({ response: z.object({ id: z.string().max(CREDENTIAL_CHARACTERS_MAX) }) }),
+]);
+
+const hashOf = (text: string): string => createHash("sha256").update(text).digest("base64url");

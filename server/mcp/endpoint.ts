@@ -107,13 +107,16 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, elapsedMs: numbe
   }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }): Promise<CallToolResult> => {
     const ownBand = bandOf(params.name);
-    if (ownBand !== null && ownBand !== band) return failure(refusal("WRONG_CREDENTIAL"));
     const tool = derivedTools.get(params.name);
+    const isForeign = ownBand !== null && ownBand !== band;
+    if (isForeign && tool === undefined) return failure(refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
-    const denied = await pipeline.admit(tool.operationId, requester, "mcp");
-    if (denied !== null) return failure(denied);
+    const call = { id: tool.operationId, requester, surface: "mcp" } as const;
     const input = tool.inputOf(params.arguments ?? {});
-    const result = await pipeline.handle(tool.operationId, input, principal, elapsedMs);
+    if (isForeign) return failure(await pipeline.refuse(call, input.params, refusal("WRONG_CREDENTIAL")));
+    const denied = await pipeline.admit(call, input.params);
+    if (denied !== null) return failure(denied);
+    const result = await pipeline.handle(call, input, elapsedMs);
     return result.ok ? structured(result.value.body) : failure(result.refusal);
   });
   return server;

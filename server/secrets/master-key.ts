@@ -12,6 +12,7 @@ export type KeyPurpose =
   | "set-up-token"
   | "invite-token"
   | "chain-spender"
+  | "audit-log"
   | "check-value";
 
 const SALT = "agent-spending-control/1";

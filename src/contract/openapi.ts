@@ -178,12 +178,12 @@ function requestBodyOf(operation: Operation): { requestBody?: object } {
 
 function responsesOf(operation: Operation, http: HttpBinding): Record<string, object> {
   const body = schemaOf(operation.output);
-  const success = http.successStatus;
+  const { contentType = "application/json", successStatus: success } = http;
   const responses: Record<string, object> = {
     [success]:
       success === 204
         ? { description: "Done.", headers }
-        : { description: "Success.", headers, content: { "application/json": { schema: body } } },
+        : { description: "Success.", headers, content: { [contentType]: { schema: body } } },
   };
   if (success === 201 && replays(operation)) {
     responses["200"] = {

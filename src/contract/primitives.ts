@@ -32,6 +32,11 @@ export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer 
 /** What a wallet holds: anybody may send it money, so no bound of ours holds for it. */
 export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
 
+/** Of what is replaced by its version (management-api.md section 9). */
+export const version = z
+  .int()
+  .meta({ description: "As it was read; any other than the current one is 409." });
+
 /** What is paid: at least one cent. */
 export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "Integer cents, at least 1." });
 

@@ -11,6 +11,8 @@ export const errorBody = z
     message: z.string(),
     issues: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
     requiredScope: z.string().optional(),
+    missing: z.array(z.string()).optional(),
+    unknown: z.array(z.string()).optional(),
     retry_after_seconds: z.int().optional(),
   })
   .meta({ title: "Error" });
@@ -87,6 +89,8 @@ export const denialCode = z.enum([
   "DAILY_SPEND_LIMIT_EXCEEDED",
   "HOURLY_VELOCITY_EXCEEDED",
   "DAILY_VELOCITY_EXCEEDED",
+  "TEAM_CAP_EXCEEDED",
+  "PROJECT_CAP_EXCEEDED",
   "APPROVAL_DENIED",
   "APPROVAL_EXPIRED",
   "CANCELLED_BY_AGENT",
@@ -174,6 +178,24 @@ export const user = z
   })
   .meta({ id: "User" });
 
+/** A passkey as its person sees it: nothing of it is a secret. */
+export const passkey = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    credentialId: z.string().meta({ description: "WebAuthn's own id of it, base64url." }),
+    transports: z.array(z.string()),
+    backupEligible: z.boolean().meta({ description: "Whether it may be synced to other devices." }),
+    backedUp: z.boolean().meta({ description: "Whether it is, as of its last use." }),
+    createdAt: timestamp,
+    lastUsedAt: timestamp.nullable(),
+    suspectedCloneAt: timestamp.nullable().meta({
+      description:
+        "When it last signed with a counter that was not ahead of the one known, as a copy of it would. Remove it.",
+    }),
+  })
+  .meta({ id: "Passkey" });
+
 export const organization = z
   .strictObject({
     id: uuid,
@@ -191,6 +213,43 @@ export const session = z.strictObject({
   user,
   organization,
 });
+
+/** What an entry of the audit log may hold of a policy or a decision: any JSON. */
+const kept = z.unknown().meta({ description: "Any JSON." });
+
+export const auditEntry = z
+  .strictObject({
+    version: z.literal(1),
+    organizationId: uuid,
+    sequence: z.int().min(1).meta({ description: "From 1, without gaps." }),
+    at: timestamp,
+    action: z.string(),
+    actor: z.strictObject({
+      type: z.enum(["user", "organization_key", "agent", "system"]),
+      id: z.string(),
+      keyId: z.string().optional(),
+      lineageId: z.string().optional(),
+      sessionId: z.string().optional(),
+      name: z.string().optional(),
+    }),
+    resource: z.strictObject({ type: z.string(), id: z.string().nullable() }),
+    from: z
+      .strictObject({
+        address: z.string().nullable(),
+        surface: z.enum(["rest", "mcp", "admin", "service"]),
+        via: z.string().meta({ description: "The route, the tool or the command." }),
+      })
+      .nullable(),
+    result: z.strictObject({ status: z.int().nullable(), code: z.string().nullable() }),
+    before: kept,
+    after: kept,
+    decision: kept,
+    entryKey: z.string(),
+    previousHash: z.string(),
+    hash: z.string(),
+    mac: z.string(),
+  })
+  .meta({ id: "AuditEntry" });
 
 export const listOf = <K extends string, T extends z.ZodType>(plural: K, item: T) =>
   z.strictObject({ [plural]: z.array(item), nextCursor } as { [Key in K]: z.ZodArray<T> } & {

@@ -1,9 +1,13 @@
 import * as agents from "./operations/agents.ts";
+import * as approvalRules from "./operations/approval-rules.ts";
 import * as approvals from "./operations/approvals.ts";
+import * as auditLog from "./operations/audit-log.ts";
+import * as budgets from "./operations/budgets.ts";
 import * as auth from "./operations/auth.ts";
 import * as members from "./operations/members.ts";
 import * as organization from "./operations/organization.ts";
 import * as organizationKeys from "./operations/organization-keys.ts";
+import * as passkeys from "./operations/passkeys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as sandbox from "./operations/sandbox.ts";
@@ -17,11 +21,15 @@ const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...a
 /** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
 export const operations = {
   ...auth,
+  ...passkeys,
+  ...auditLog,
   ...members,
   ...organization,
   ...organizationKeys,
   ...projects,
   ...teams,
+  ...budgets,
+  ...approvalRules,
   ...agentOperations,
   ...payments,
   ...approvals,

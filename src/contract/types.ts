@@ -83,6 +83,8 @@ export interface HttpBinding {
   readonly path: `/v1/${string}`;
   /** Answered unless the handler says otherwise (a replay is 200). */
   readonly successStatus: 200 | 201 | 204;
+  /** Of a success that is sent as a file, piece by piece; by default JSON. */
+  readonly contentType?: "application/x-ndjson";
 }
 
 export interface ToolBinding {
@@ -117,6 +119,7 @@ export interface Operation<
   readonly tag:
     | "Agents"
     | "Approvals"
+    | "Audit log"
     | "Authentication"
     | "Members"
     | "Organization"

@@ -16,7 +16,8 @@ export const ERRORS = {
   STEP_UP_REQUIRED: {
     status: 403,
     message:
-      "Verify a second factor first: POST /v1/auth/step-up. Enrol one, if there is none: POST /v1/auth/totp.",
+      "Verify a second factor first: POST /v1/auth/step-up. Enrol one, if there is none: POST /v1/auth/totp or " +
+      "/v1/auth/passkeys/options.",
   },
   TOOL_NOT_ALLOWED: { status: 403, message: "The agent's key is not scoped to this tool." },
   WRONG_CREDENTIAL: { status: 403, message: "This kind of credential does not belong on this route." },
@@ -28,6 +29,7 @@ export const ERRORS = {
   SECOND_FACTOR_LOCKED: { status: 403, message: "Too many wrong codes; the factor is locked for a while." },
   NOT_FOUND: { status: 404, message: "There is no such resource." },
   VERSION_CONFLICT: { status: 409, message: "The version is stale; read again, then retry." },
+  STALE_APPROVAL_RULES: { status: 409, message: "The version is stale; read the rules again, then retry." },
   REQUEST_IN_PROGRESS: { status: 409, message: "The same request is still in progress; replay it." },
   ORG_NOT_READY: { status: 409, message: "The organization is not ready yet; replay." },
   AGENT_ARCHIVED: { status: 409, message: "The agent is archived." },
@@ -47,12 +49,26 @@ export const ERRORS = {
   CONTAINER_ARCHIVED: { status: 409, message: "The project or team is archived." },
   CONTAINER_NOT_EMPTY: { status: 409, message: "The project or team has live children; archive them first." },
   LAST_OWNER: { status: 409, message: "An organization keeps at least one owner." },
+  LAST_FACTOR: { status: 409, message: "It is the last second factor; enrol another one first." },
+  TOO_MANY_PASSKEYS: {
+    status: 409,
+    message: "There are as many passkeys as a person may have; remove one first.",
+  },
   APPROVAL_ALREADY_RESOLVED: { status: 409, message: "The approval request is resolved already." },
   APPROVAL_EXPIRED: { status: 409, message: "The approval request expired without a decision." },
+  STALE_BUDGET: { status: 409, message: "The budget's version is stale; read it again, then retry." },
   PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
   PAYLOAD_TOO_LARGE: { status: 413, message: "The body is larger than 256 KiB." },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json." },
   IDEMPOTENCY_KEY_REUSED: { status: 422, message: "The idempotencyKey was used with another payload." },
+  BUDGET_CHILDREN_INCOMPLETE: {
+    status: 422,
+    message: "A budget is replaced whole: name every live child; `missing` has those that are not named.",
+  },
+  BUDGET_CHILD_UNKNOWN: {
+    status: 422,
+    message: "Each live child is named once, and nothing else; `unknown` has what does not belong there.",
+  },
   RATE_LIMITED: { status: 429, message: "Too many requests; retry later." },
   DAILY_CREATE_LIMIT_REACHED: { status: 429, message: "The key's creates of this UTC day are used up." },
   INTERNAL: { status: 500, message: "Something went wrong on our side." },
@@ -77,6 +93,9 @@ export interface Refusal {
   readonly issues?: readonly ValidationIssue[];
   readonly requiredScope?: string;
   readonly retryAfterSeconds?: number;
+  /** Children that a full replacement does not name, and what it names and has not. */
+  readonly missing?: readonly string[];
+  readonly unknown?: readonly string[];
 }
 
 /** Builds a refusal with the table's message unless a better one is given. */

@@ -1,4 +1,4 @@
-import type { Payment } from "./agent/payment.ts";
+import { type Approval, heldRevision, type Payment, shownApproval } from "./agent/payment.ts";
 import { utcDate } from "./agent/usage.ts";
 
 /** What the service tells of, and to whom it may be pushed (management-api.md section 6). */
@@ -48,7 +48,8 @@ const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
  * of its revisions, tells of the same things under the same ids, and none is lost where a revision was never written.
  */
 export function paymentEvents(payment: Payment): PaymentEvent[] {
-  const { approval, denial, request, status } = payment;
+  const { denial, request, status } = payment;
+  const approval = shownApproval(payment);
   const fired: PaymentEvent[] = [];
   const fire = (type: PaymentEvent["type"], as: Payment = payment): void => {
     fired.push({ id: `evt_${request.transactionId}_${type}`, type, payment: as });
@@ -64,10 +65,13 @@ export function paymentEvents(payment: Payment): PaymentEvent[] {
 const asSettled = (payment: Payment): Payment =>
   payment.status === "reversed" ? { ...payment, status: "approved" } : payment;
 
+function undecided({ policyVersion: _whenApproved, ...approval }: Approval): Approval {
+  return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
+}
+
 /** A held payment as it was before anybody decided. */
 function asRequested(payment: Payment): Payment {
   const { approval } = payment;
-  const undecided = { resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
   return {
     ...payment,
     status: "pending",
@@ -76,9 +80,9 @@ function asRequested(payment: Payment): Payment {
     day: utcDate(payment.createdAt),
     denial: null,
     deniedAt: null,
-    approval: approval === null ? null : { ...approval, ...undecided },
+    approval: approval === null ? null : undecided(approval),
     onChainTxHash: null,
     chainCaip2: null,
-    revision: 1,
+    revision: heldRevision(payment),
   };
 }

@@ -7,7 +7,7 @@ const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttribute
 export const agentStateKey = keyword(SEARCH_ATTRIBUTES.agentState);
 export const approvalStateKey = keyword(SEARCH_ATTRIBUTES.approvalState);
 const organizationIdKey = keyword(SEARCH_ATTRIBUTES.organizationId);
-const projectIdKey = keyword(SEARCH_ATTRIBUTES.projectId);
+export const projectIdKey = keyword(SEARCH_ATTRIBUTES.projectId);
 const teamIdKey = keyword(SEARCH_ATTRIBUTES.teamId);
 const agentIdKey = keyword(SEARCH_ATTRIBUTES.agentId);
 const transactionIdKey = keyword(SEARCH_ATTRIBUTES.transactionId);
@@ -22,6 +22,13 @@ const ofProfile = (profile: AgentProfile) => [
 /** What an agent's workflow is found by. */
 export const agentSearchAttributes = (profile: AgentProfile, state: string): TypedSearchAttributes =>
   new TypedSearchAttributes([...ofProfile(profile), { key: agentStateKey, value: state }]);
+
+/** What a project's budget is found by. */
+export const budgetSearchAttributes = (organizationId: string, projectId: string): TypedSearchAttributes =>
+  new TypedSearchAttributes([
+    { key: organizationIdKey, value: organizationId },
+    { key: projectIdKey, value: projectId },
+  ]);
 
 /** What the workflow of one of an agent's payments is found by. */
 export const paymentSearchAttributes = (

@@ -114,9 +114,9 @@ describe("Enrolment of TOTP", () => {
   it("that slipped in beside a confirmation, without step-up, can't be confirmed without it", async () => {
     const thief = await the.session();
     const stolen = valueOf(await the.auth.enrollTotp(thief));
-    const slipped = await the.collections.factors.findOne({ userId: the.userId });
+    const slipped = await the.collections.totpFactors.findOne({ userId: the.userId });
     await withTotp(the);
-    await the.collections.factors.updateOne(
+    await the.collections.totpFactors.updateOne(
       { userId: the.userId },
       { $set: { pending: slipped?.pending ?? null } },
     );

@@ -50,6 +50,9 @@ const containerRows = (scopes: { readonly read: OrganizationScope; readonly writ
   read: manage(scopes.read),
   change: manage(null, admin),
   archive: manage(null, adminSteppedUp),
+  // A write's precondition, so a key needs the write's scope.
+  readBudget: manage(scopes.write),
+  setBudget: manage(scopes.write, admin),
 });
 const projects = containerRows({ read: "projects:read", write: "projects:write" });
 const teams = containerRows({ read: "teams:read", write: "teams:write" });
@@ -64,10 +67,24 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   enrollTotp: manage(null),
   confirmTotp: manage(null),
   stepUp: manage(null),
+  stepUpOptions: manage(null),
+
+  passkeySignInOptions: anyone,
+  signInWithPasskey: anyone,
+  // A further one needs step-up by whether there is a factor, which no declaration knows.
+  passkeyOptions: manage(null),
+  enrollPasskey: manage(null),
+  listPasskeys: manage(null),
+  updatePasskey: manage(null, { stepUp: true }),
+  removePasskey: manage(null, { stepUp: true }),
 
   getOrganization: manage(null),
   // Whoever is named can withdraw everything.
   updateOrganization: manage(null, { role: "owner", stepUp: true }),
+
+  // Owners and admins: it tells what everybody did, and from where.
+  listAuditLog: manage(null, admin),
+  exportAuditLog: manage(null, admin),
 
   listMembers: manage(null),
   updateMember: {
@@ -101,12 +118,21 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   getProject: projects.read,
   updateProject: projects.change,
   archiveProject: projects.archive,
+  getProjectBudget: projects.readBudget,
+  setProjectBudget: projects.setBudget,
   createTeam: teams.create,
   createTeamByTool: teams.create,
   listTeams: teams.read,
   getTeam: teams.read,
   updateTeam: teams.change,
   archiveTeam: teams.archive,
+  getTeamBudget: teams.readBudget,
+  setTeamBudget: teams.setBudget,
+  // A read that is a write's precondition needs the write scope; a member reads everything but keys and webhooks.
+  getProjectApprovalRules: manage("projects:write"),
+  setProjectApprovalRules: manage("projects:write", admin),
+  getTeamApprovalRules: manage("teams:write"),
+  setTeamApprovalRules: manage("teams:write", admin),
 
   createAgent: manage("agents:write", admin),
   listAgents: manage("agents:read"),

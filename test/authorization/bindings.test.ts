@@ -119,6 +119,54 @@ describe("a key acts only inside its binding", function () {
       acts: "on a project",
     },
     {
+      id: "getTeamApprovalRules",
+      request: ({ teamId }) => ({ id: teamId }),
+      success: [200, null],
+      acts: "in a team",
+    },
+    {
+      id: "setTeamApprovalRules",
+      request: ({ teamId }) => ({ id: teamId, body: { rules: [], version: 999 } }),
+      success: [409, "STALE_APPROVAL_RULES"],
+      acts: "in a team",
+    },
+    {
+      id: "getTeamBudget",
+      request: ({ teamId }) => ({ id: teamId }),
+      success: [200, null],
+      acts: "in a team",
+    },
+    {
+      id: "setTeamBudget",
+      request: ({ teamId }) => ({ id: teamId, body: { capCents: 1, agents: [], version: 999 } }),
+      success: [409, "STALE_BUDGET"],
+      acts: "in a team",
+    },
+    {
+      id: "getProjectApprovalRules",
+      request: ({ projectId }) => ({ id: projectId }),
+      success: [200, null],
+      acts: "on a project",
+    },
+    {
+      id: "setProjectApprovalRules",
+      request: ({ projectId }) => ({ id: projectId, body: { rules: [], version: 999 } }),
+      success: [409, "STALE_APPROVAL_RULES"],
+      acts: "on a project",
+    },
+    {
+      id: "getProjectBudget",
+      request: ({ projectId }) => ({ id: projectId }),
+      success: [200, null],
+      acts: "on a project",
+    },
+    {
+      id: "setProjectBudget",
+      request: ({ projectId }) => ({ id: projectId, body: { capCents: 1, teams: [], version: 999 } }),
+      success: [409, "STALE_BUDGET"],
+      acts: "on a project",
+    },
+    {
       id: "createAgent",
       request: ({ teamId }) => ({
         body: { name: "New", teamId, budgetCents: 1, idempotencyKey: randomUUID() },

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { codeOf } from "../http/support/contract-api.ts";
+import { authenticatorFor, enrolPasskey } from "../http/support/passkeys.ts";
 import { cardPayment, counts, elevate, newWorld, type World } from "../http/support/world.ts";
 import { mintKey } from "./scene.ts";
 
@@ -37,6 +38,7 @@ describe("what belongs to another organization is not found", function () {
       teams: team.id,
       members: theirs.organization.userId,
       invites: invite.id,
+      auth: (await enrolPasskey(theirs, authenticatorFor(theirs))).id,
       "organization-keys": minted.organizationKeys[0]?.id ?? "",
     };
     myAgentKey = (await mine.agent()).key;
@@ -51,6 +53,12 @@ describe("what belongs to another organization is not found", function () {
     updateMember: { role: "member" },
     updateProject: { name: "Mine now" },
     updateTeam: { name: "Mine now" },
+    updatePasskey: { name: "Mine now" },
+    setProjectApprovalRules: { rules: [], version: 1 },
+    setTeamApprovalRules: { rules: [], version: 1 },
+    // Stale, too: existence comes before the version.
+    setProjectBudget: { capCents: 1, teams: [], version: 999 },
+    setTeamBudget: { capCents: 1, agents: [], version: 999 },
   };
 
   const naming = operationList.flatMap(([id, { http }]) =>

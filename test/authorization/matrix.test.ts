@@ -30,6 +30,8 @@ const ANY_ID: Readonly<Record<string, string>> = {
   agents: "018f0000-0000-7000-8000-000000000000",
   payments: "txn_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   approvals: "apr_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+  /** /v1/auth/passkeys/:id. */
+  auth: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   invites: "inv_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   "organization-keys": "okey_01HZZZZZZZZZZZZZZZZZZZZZZZ",
 };

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
-import type { Books, SpentEvent, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
+import type { SpentEvent } from "../../server/admin/reconcile/books.ts";
+import type { Books, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
 import { compare } from "../../scripts/chaos/audit/compare.ts";
 import { RECIPIENTS } from "../../scripts/chaos/orders.ts";
 import type { PayingAgent } from "../../scripts/chaos/tenant.ts";
@@ -71,6 +72,8 @@ const good: Books = {
   ledger: [capture],
   actors: [{ ...totals, budgetCents: 1_000, openCount: 0 }],
   records: [totals],
+  caps: [{ name: "team", capCents: 300, agentIds: [agent.id] }],
+  projects: [],
   chain: {
     spent: [spent],
     wallets: [
@@ -120,6 +123,26 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   },
   "an actor with something open": { actors: [{ ...totals, budgetCents: 1_000, openCount: 1 }] },
   "a record with other totals": { records: [{ ...totals, spentCents: 1 }] },
+  "a cap that was passed": { caps: [{ name: "team", capCents: 299, agentIds: [agent.id] }] },
+  "a budget of the project that has other sums": {
+    projects: [
+      {
+        projectId: "project-1",
+        agents: [],
+        budget: {
+          project: { capCents: 1, version: 2 },
+          teams: {},
+          budgets: {},
+          used: { project: { spentCents: 1, reservedCents: 0 }, teams: {} },
+          memberCount: 0,
+          deliveryCount: 0,
+          enrolling: false,
+          members: {},
+          untold: [],
+        },
+      },
+    ],
+  },
   "a budget that was passed": { agents: [{ ...agent, budgetCents: 299 }] },
   "a payment that was answered and is not there": { transactions: [wallet], ledger: [] },
   "a payment that nobody asked for": { tickets: [ticketOf(card)] },

@@ -14,6 +14,7 @@ describe("changing a policy", () => {
     const reply = actor.do({ kind: "change_policy", patch: { budgetCents: 1 }, version: 1 });
     expect(reply).to.deep.equal({
       kind: "policy",
+      before: openPolicy,
       policy: { ...openPolicy, budgetCents: 1 },
       policyVersion: 2,
     });

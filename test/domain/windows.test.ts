@@ -1,4 +1,7 @@
 import { expect } from "chai";
+import * as fc from "fast-check";
+import { countPayment, countWithin, emptyUsage, uncountPayment } from "../../src/domain/agent/usage.ts";
+import { seed } from "./support/seed.ts";
 import { DAY, HOUR, MINUTE, NOON, TestActor } from "./support/actor.ts";
 
 const MIDNIGHT = NOON + 12 * HOUR;
@@ -152,11 +155,45 @@ describe("the rolling hour", () => {
     expect(actor.pay(0).denial).to.equal(null);
   });
 
-  it("a day later nothing of it is left", () => {
+  it("31 days later, the longest window of a rule, nothing of a payment is left; a millisecond before it is", () => {
     const actor = new TestActor({ hourlyVelocityLimit: 1 });
     actor.paid(1);
-    actor.now += DAY;
+    actor.now = NOON + 31 * DAY - 1;
     expect(actor.pay(1).denial).to.equal(null);
-    expect(actor.state.usage.hour).to.deep.equal([[NOON + DAY, 1]]);
+    expect(actor.state.usage.hour).to.deep.equal([
+      [NOON, 1, 1],
+      [NOON + 31 * DAY - 1, 1, 2],
+    ]);
+    actor.now = NOON + 31 * DAY + HOUR;
+    expect(actor.pay(1).denial).to.equal(null);
+    expect(actor.state.usage.hour[0]).to.deep.equal([NOON + 31 * DAY - 1, 1, 2]);
+  });
+
+  it(`counts in every window what looking at each payment counts, also after an earlier version's entries (TEST_SEED=${seed})`, () => {
+    const times = fc.array(fc.integer({ min: 0, max: 2 * DAY }), { minLength: 1, maxLength: 60 });
+    fc.assert(
+      fc.property(times, fc.nat(60), fc.array(fc.nat(59), { maxLength: 5 }), (made, earlier, takenBack) => {
+        const usage = emptyUsage();
+        const left: number[] = [];
+        for (const [index, at] of made.toSorted((a, b) => a - b).entries()) {
+          countPayment(usage, at);
+          left.push(at);
+          if (index === earlier) for (const entry of usage.hour) entry.length = 2;
+        }
+        for (const index of takenBack) {
+          const at = left[index];
+          if (at === undefined) continue;
+          uncountPayment(usage, at);
+          left.splice(index, 1);
+        }
+        for (const windowMs of [1, MINUTE, HOUR, DAY, 3 * DAY]) {
+          for (const now of [...made, 2 * DAY, 2 * DAY + HOUR]) {
+            const counted = left.filter((at) => at > now - windowMs).length;
+            expect(countWithin(usage, windowMs, now)).to.equal(counted);
+          }
+        }
+      }),
+      { seed, numRuns: 300 },
+    );
   });
 });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { AgentDocument, EventDocument } from "../../activities/documents.ts";
 import { COLLECTIONS } from "../../activities/documents.ts";
+import { EventJournal } from "../../activities/journal.ts";
 import { MongoProjections } from "../../activities/projections.ts";
 import type { WrittenSummary } from "../../src/domain/agent/state.ts";
 import { openPolicy } from "../domain/support/actor.ts";
@@ -59,9 +60,11 @@ describe("agents' records", () => {
     });
   }
 
+  const projections = () => new MongoProjections(database.db, new EventJournal(database.db));
+
   it("a write that an earlier version has scheduled is carried out, and makes no agent archived or used", async () => {
     await newAgent("before");
-    await new MongoProjections(database.db, () => AT).writeAgentSummary("before", summary());
+    await projections().writeAgentSummary("before", summary());
     const { archivedAt, authenticatedAt, lifecycle } = (await agents().findOne({ _id: "before" })) ?? {};
     expect({ archivedAt, authenticatedAt, lifecycle }).to.deep.equal({
       archivedAt: null,
@@ -76,7 +79,7 @@ describe("agents' records", () => {
       { id: "evt_late_2", type: "agent.paused", at: AT.getTime(), revision: 2 },
       { id: "evt_late_3", type: "agent.archived", at: AT.getTime(), revision: 3 },
     ] as const;
-    await new MongoProjections(database.db, () => AT).writeAgentSummary("late", summary({ events: told }));
+    await projections().writeAgentSummary("late", summary({ events: told }));
     const shown = await events().find({ agentId: "late" }).sort({ _id: 1 }).toArray();
     expect(shown.map(({ data }) => [data.agent?.["lifecycle"], data.agent?.["archivedAt"]])).to.deep.equal([
       ["paused", null],

@@ -19,7 +19,7 @@ import {
 } from "./support/life.ts";
 import { cardPayment, newWorld, type TestOrganizationKey, times, type World } from "./support/world.ts";
 
-const ROUNDS = 25;
+const ROUNDS = 15;
 
 /** When the racers start at the latest. A machine's archive reads the balance first, so the agent waits longer. */
 const USES_MS = 150;

@@ -6,6 +6,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { expectBooksAgree } from "./support/books.ts";
 import { freshRecipient } from "./support/chain.ts";
 import { pixel } from "./support/images.ts";
+import { madeUpAssertion, madeUpRegistration } from "./support/passkeys.ts";
 import {
   cardPayment,
   counts,
@@ -37,6 +38,8 @@ const container = () => ({
   logo: `data:image/png;base64,${pixel.toString("base64")}`,
 });
 
+const rule = { type: "recipient", enabled: true, params: { anyOf: ["x"] } };
+
 /** For each operation with a body, one that nothing is wrong with. */
 const BODIES: Partial<Record<OperationId, () => Fields>> = {
   signIn: () => ({ email: "a@example.com", password: "a password", code: "123456" }),
@@ -58,6 +61,9 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   }),
   refreshSession: () => ({ refreshToken: "token" }),
   confirmTotp: () => ({ code: "123456" }),
+  enrollPasskey: () => ({ name: "x", response: madeUpRegistration() }),
+  updatePasskey: () => ({ name: "x" }),
+  signInWithPasskey: () => ({ response: madeUpAssertion() }),
   stepUp: () => ({ method: "totp", code: "123456" }),
   createAgent: () => ({
     name: "x",
@@ -74,9 +80,21 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
   fundAgentInSandbox: () => ({ amountCents: 1 }),
+  setProjectBudget: () => ({ capCents: 1, teams: [{ teamId: randomUUID(), capCents: 1 }], version: 1 }),
+  setTeamBudget: () => ({ capCents: 1, agents: [{ agentId: randomUUID(), budgetCents: 1 }], version: 1 }),
+  setProjectApprovalRules: () => ({ rules: [rule], version: 1 }),
+  setTeamApprovalRules: () => ({ rules: [rule], version: 1 }),
   updateOrganization: () => ({ walletOwner: freshRecipient() }),
 };
 
+/** Rules with such a value in each place. */
+const hostileRules = (value: unknown) => [
+  ...Object.keys(rule).map((field) => ({ ...rule, [field]: value })),
+  { ...rule, id: value },
+  // A list of names is what it takes.
+  ...(Array.isArray(value) ? [] : [{ ...rule, params: { anyOf: value } }]),
+  { ...rule, params: { anyOf: [value] } },
+];
 describe("hostile values", () => {
   const requests = new ForgetfulCounts();
   let service: TestService;
@@ -102,7 +120,10 @@ describe("hostile values", () => {
     const path = operations[id].http?.path ?? "";
     if (path.includes("/members/:id")) return { id: world.organization.userId };
     if (path.includes("/agents/:id")) return { id: agent.id };
+    if (path.includes("/projects/:id")) return { id: world.organization.projectId };
+    if (path.includes("/teams/:id")) return { id: world.organization.teamId };
     if (path.includes("/approvals/:id")) return { id: approvalId };
+    if (path.includes("/passkeys/:id")) return { id: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ" };
     return path.includes(":id") ? { id: transactionId } : {};
   }
 
@@ -139,9 +160,19 @@ describe("hostile values", () => {
     });
   }
 
+  it("operators, arrays, NUL bytes and broken surrogates inside of a rule are 400", async () => {
+    for (const id of ["setProjectApprovalRules", "setTeamApprovalRules"] as const) {
+      for (const each of HOSTILE.flatMap(hostileRules)) {
+        const request = { token: world.token, ...idFor(id), body: { rules: [each], version: 1 } };
+        await world.api.refused(id, 400, "VALIDATION_FAILED", request);
+        requests.forget();
+      }
+    }
+  });
+
   it("operators in a query are 400, in a path 404", async () => {
     const lists = operationList.filter(([, operation]) => "limit" in operation.query.shape);
-    expect(lists).to.have.lengthOf(11);
+    expect(lists).to.have.lengthOf(13);
     for (const [id, operation] of lists) {
       for (const name of Object.keys(operation.query.shape)) {
         for (const query of [`${name}[$gt]=`, `${name}[]=a`, `${name}.$gt=a`]) {

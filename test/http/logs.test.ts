@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generate } from "otplib";
 import { expect } from "chai";
+import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
 import { createLogger } from "../../server/logger.ts";
 import { sharedService } from "../support/service.ts";
 import { startServiceOn } from "./support/own-service.ts";
+import { authenticatorFor } from "./support/passkeys.ts";
 import { cardPayment, newWorld, until, worldOf } from "./support/world.ts";
 
 describe("the log", () => {
@@ -32,6 +34,17 @@ describe("the log", () => {
       const { refreshToken = "", token = "" } = session;
       const wrong = { email, password: `${password} is wrong` };
       await api.refused("signIn", 401, "UNAUTHORIZED", { body: wrong });
+      const authenticator = authenticatorFor({ service });
+      const creation = creationOptions.parse(await api.ok("passkeyOptions", 200, { token }));
+      const made = authenticator.create(creation);
+      await api.ok("enrollPasskey", 201, { token, body: { name: "Laptop", response: made } });
+      const request = requestOptions.parse(await api.ok("stepUpOptions", 200, { token }));
+      const signed = authenticator.get(request);
+      await api.ok("stepUp", 200, { token, body: { method: "passkey", response: signed } });
+      const replayed = { body: { response: signed } };
+      await api.refused("signInWithPasskey", 401, "SECOND_FACTOR_INVALID", replayed);
+      secrets.push(creation.challenge, request.challenge, signed.response.signature);
+      secrets.push(made.response.attestationObject, signed.response.clientDataJSON);
       const { secret } = await api.ok("enrollTotp", 201, { token });
       const code = await generate({ secret });
       await api.ok("confirmTotp", 200, { token, body: { code } });

@@ -110,9 +110,11 @@ describe("the order of checks over REST", () => {
     const open = routes.filter(({ id }) => operations[id].access.kind === "public");
     expect(open.map(({ id }) => id).toSorted()).to.deep.equal([
       "acceptInvite",
+      "passkeySignInOptions",
       "refreshSession",
       "setUp",
       "signIn",
+      "signInWithPasskey",
     ]);
     for (const { id } of open) expect(await send(id, undefined)).to.deep.equal([400, "VALIDATION_FAILED"]);
   });

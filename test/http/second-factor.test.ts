@@ -118,7 +118,7 @@ describe("the second factor over HTTP", () => {
     expect(toldToStepUp.message).to.include("POST /v1/auth/step-up");
   });
 
-  it("codes are six digits and the only method is totp: anything else is 400", async () => {
+  it("codes are six digits, and a method that is neither totp nor passkey is 400 as anything else is", async () => {
     for (const body of [
       {},
       { method: "totp" },

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
 import { PASSWORD, type TestService, WITHOUT_LIMITS } from "../support/service.ts";
+import { madeUpAssertion } from "../http/support/passkeys.ts";
 import { elevate, type World } from "../http/support/world.ts";
 import {
   atOnce,
@@ -27,6 +28,11 @@ describe("caps of single routes", () => {
   const newWorld = () => limitedWorld(service, WITHOUT_LIMITS);
   const signIn = (email: unknown, options: CallOptions = {}) =>
     api.call("POST", "/v1/auth/sign-in", { body: { email, password: "wrong" }, ...options });
+
+  const signInBy = (id: string, options: CallOptions = {}) => {
+    const response = { ...madeUpAssertion(), id, rawId: id };
+    return api.call("POST", "/v1/auth/sign-in/passkey", { body: { response }, ...options });
+  };
 
   describe("sign-in", () => {
     it("10 a minute and address, for however many accounts; refused ones count, whatever for", async () => {
@@ -102,6 +108,32 @@ describe("caps of single routes", () => {
       const answers = await atOnce(12, (index) => stepUp(worlds[index % 2]?.token ?? "", from(address)));
       expect(statuses(answers)).to.deep.equal({ 403: 10, 429: 2 });
       expect((await stepUp(worlds[0]?.token ?? "")).status).to.equal(403);
+    });
+  });
+
+  describe("sign-in and step-up by passkey", () => {
+    it("10 a minute and address for options, and again for responses, apart from sign-ins by password", async () => {
+      const address = from();
+      const begin = () => api.call("POST", "/v1/auth/sign-in/passkey/options", address);
+      expect(statuses(await atOnce(12, begin))).to.deep.equal({ 200: 10, 429: 2 });
+      const answers = await atOnce(12, (index) => signInBy(`AAA${index}`, address));
+      expect(statuses(answers)).to.deep.equal({ 401: 10, 429: 2 });
+      answers.filter(({ status }) => status === 429).forEach(expectLimited);
+      expect((await signIn("nobody@example.com", address)).status).to.equal(401);
+    });
+
+    it("10 a minute and passkey, known or not, from however many addresses", async () => {
+      const answers = await atOnce(15, () => signInBy("BBBB"));
+      expect(statuses(answers)).to.deep.equal({ 401: 10, 429: 5 });
+      expect((await signInBy("CCCC")).status).to.equal(401);
+      clock.nextMinute();
+      expect((await signInBy("BBBB")).status).to.equal(401);
+    });
+
+    it("10 a minute and account for step-up's options", async () => {
+      const world = await newWorld();
+      const begin = () => api.call("POST", "/v1/auth/step-up/options", { token: world.token });
+      expect(statuses(await atOnce(13, begin))).to.deep.equal({ 403: 10, 429: 3 });
     });
   });
 

@@ -118,8 +118,10 @@ describe("the catalogue of MCP tools", () => {
         "error",
         "message",
         "issues",
+        "missing",
         "requiredScope",
         "retry_after_seconds",
+        "unknown",
       );
       const references = [...JSON.stringify(tool.outputSchema).matchAll(/"\$ref":"([^"]*)"/g)];
       for (const [, ref] of references) expect(Object.keys($defs)).to.include(ref?.replace("#/$defs/", ""));

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { array, assert, asyncProperty, integer, option, record } from "fast-check";
+import { array, assert, asyncProperty, boolean, integer, option, record } from "fast-check";
 import { operations } from "../../src/contract/registry.ts";
 import { expectBooksAgree } from "../http/support/books.ts";
+import { TestBudgets } from "../http/support/budgets.ts";
 import { counts, elevate, newWorld, type World } from "../http/support/world.ts";
 import { McpCaller } from "./support.ts";
 
@@ -25,7 +26,7 @@ describe("check_payment", () => {
     await elevate(world);
   });
 
-  const { checkPayment, createCardPayment } = operations;
+  const { checkPayment, createCardPayment, getBudget } = operations;
 
   it("says what the payment then gets, for any policy and any payments before it", async function () {
     const seed = Date.now() % 2_147_483_647;
@@ -48,6 +49,42 @@ describe("check_payment", () => {
       await expectBooksAgree(world, agent);
     });
     await assert(property, { seed, numRuns: RUNS, endOnFailure: true });
+  });
+
+  it("under caps, too: what it says, and what get_budget says is left at each level, is what the payment then gets", async function () {
+    this.timeout(90_000);
+    const seed = Date.now() % 2_147_483_647;
+    const caps = record({ team: limit(1_500), project: limit(1_500), teams: boolean() });
+    const property = asyncProperty(policy, caps, amounts, async (limits, { project, team, teams }, cents) => {
+      const capped = await newWorld();
+      await elevate(capped);
+      const budgets = new TestBudgets(capped);
+      const agent = await capped.agent();
+      const other = await capped.agent(teams ? { teamId: await budgets.newTeam() } : {});
+      await budgets.setTeam({ capCents: team });
+      await budgets.setProject({ capCents: project });
+      const body = { version: 1, ...limits };
+      await capped.api.ok("updateAgentBudgetPolicy", 200, { token: capped.token, id: agent.id, body });
+      const mcp = await McpCaller.connect(capped.service.baseUrl, agent.key);
+      for (const amountCents of cents) {
+        await other.pay({ amountCents: 1 + (amountCents % 200) });
+        const wish = { amountCents, merchant: "shop", purpose: "x", idempotencyKey: randomUUID() };
+        const checked = await mcp.ok(checkPayment.output, "check_payment", { rail: "card", ...wish });
+        const budget = await mcp.ok(getBudget.output, "get_budget");
+        expect(checked.budget).to.deep.equal(budget);
+        expect(budget.team.remainingCents).to.equal((await budgets.team()).usage.remainingCents);
+        expect(budget.project.remainingCents).to.equal((await budgets.project()).usage.remainingCents);
+        const { approval, transaction } = await mcp.ok(createCardPayment.output, "create_card_payment", wish);
+        const decision = transaction.status === "pending" ? "held" : transaction.status;
+        const { denialCode, denialReason } = transaction;
+        expect(checked, `seed ${seed}`).to.deep.include({ decision, denialCode, denialReason });
+        expect(checked.denialDetails?.remaining).to.equal(transaction.denialDetails?.remaining);
+        expect(checked.flaggedByRuleTypes).to.deep.equal(approval?.flaggedByRuleTypes ?? []);
+      }
+      await mcp.close();
+      await expectBooksAgree(capped, agent);
+    });
+    await assert(property, { seed, numRuns: 6, endOnFailure: true });
   });
 
   it("has no effect: no record, no reservation, no count, and its idempotency key stays free", async () => {

@@ -19,7 +19,7 @@ const {
   listTransactions,
 } = operations;
 
-/** What is there of the band's 21 tools by now; budgets, rules and archive come with their capabilities. */
+/** The band's 21 tools. */
 const BAND = [
   "list_agents",
   "get_agent",
@@ -31,11 +31,19 @@ const BAND = [
   "archive_agent",
   "list_projects",
   "create_project",
+  "get_project_budget",
+  "set_project_budget",
+  "get_project_approval_rules",
+  "set_project_approval_rules",
   "list_teams",
   "create_team",
+  "get_team_budget",
+  "set_team_budget",
+  "get_team_approval_rules",
+  "set_team_approval_rules",
   "list_transactions",
 ];
-const WRITES = /^(create|update|pause|resume|archive)_/;
+const WRITES = /^(create|update|set|pause|resume|archive)_/;
 
 const input = z.strictObject({
   type: z.literal("object"),
@@ -43,6 +51,17 @@ const input = z.strictObject({
   required: z.array(z.string()),
   additionalProperties: z.literal(false),
 });
+
+const UNIONS: readonly string[] = ["anyOf", "oneOf", "allOf", "$ref", "not"];
+
+/** Where a schema has keywords that some clients drop from a tool's input. A property may have the name of one. */
+function unionsIn(schema: unknown, where = ""): string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]) => {
+    if (where.endsWith(".properties")) return unionsIn(value, `${where}/${key}`);
+    return [...(UNIONS.includes(key) ? [`${where}.${key}`] : []), ...unionsIn(value, `${where}.${key}`)];
+  });
+}
 
 const named = (name: string) => ({ name, idempotencyKey: randomUUID() });
 
@@ -73,7 +92,7 @@ describe("the management band", () => {
       expect(annotations?.readOnlyHint, name).to.equal(!WRITES.test(name));
       expect(annotations?.openWorldHint, name).to.equal(false);
       const { properties, required } = input.parse(inputSchema);
-      expect(JSON.stringify(inputSchema), name).not.to.match(/"(anyOf|oneOf|allOf|\$ref|not)"/);
+      expect(unionsIn(inputSchema), name).to.deep.equal([]);
       expect(Object.keys(properties)).to.include.members(required);
       if (name.startsWith("create_")) expect(required, name).to.include("idempotencyKey");
     }

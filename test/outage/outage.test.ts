@@ -9,6 +9,7 @@ import type { TestService } from "../support/service.ts";
 import { expectBooksAgree } from "../http/support/books.ts";
 import { codeOf, expectError } from "../http/support/contract-api.ts";
 import { startServiceOn } from "../http/support/own-service.ts";
+import { madeUpAssertion, madeUpRegistration } from "../http/support/passkeys.ts";
 import { send } from "../http/support/wire.ts";
 import {
   cardPayment,
@@ -29,19 +30,26 @@ const IN_FLIGHT = 20;
 /** Operations that need no actor: they are answered while Temporal is away. */
 const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
+  ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
+  ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
   ...(["listAgents", "getAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
   ...(["listTransactions", "listPayments", "getPayment"] as const),
   ...(["setUp", "listMembers", "updateMember", "removeMember"] as const),
   ...(["getOrganization", "updateOrganization", "fundAgentInSandbox", "listCardLedger"] as const),
   ...(["createInvite", "listInvites", "revokeInvite", "acceptInvite"] as const),
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
+  ...(["listAuditLog", "exportAuditLog"] as const),
   ...(["rotateOrganizationKey", "revokeOrganizationKey"] as const),
   ...(["createProject", "listProjects", "getProject", "updateProject", "archiveProject"] as const),
   ...(["createTeam", "listTeams", "getTeam", "updateTeam", "archiveTeam"] as const),
+  ...(["getProjectApprovalRules", "setProjectApprovalRules"] as const),
+  ...(["getTeamApprovalRules", "setTeamApprovalRules"] as const),
 ];
 
 /** Refused unread, since what they are given here was made up. */
 const REFUSED_UNREAD: readonly OperationId[] = ["refreshSession", "setUp", "acceptInvite"];
+
+const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
 async function timed(what: string, ask: () => Promise<Answer>): Promise<Answer> {
   const began = performance.now();
@@ -100,7 +108,7 @@ describe("an engine that is gone or hung", () => {
 
   function requestOf(id: OperationId, the: Scene) {
     const { agent, approvalId, asker, create, session, transactionId } = the;
-    const { email, password } = world.organization;
+    const { email, password, projectId, teamId } = world.organization;
     const { token } = world;
     const requests: Record<string, object> = {
       signIn: { body: { email, password } },
@@ -120,8 +128,14 @@ describe("an engine that is gone or hung", () => {
       updateProject: { token, id: randomUUID(), body: { name: "Late" } },
       createTeam: { token, body: { name: "Late", idempotencyKey: randomUUID() } },
       updateTeam: { token, id: randomUUID(), body: { name: "Late" } },
+      setProjectApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
+      setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
       signOut: { token: session },
       confirmTotp: { token, body: { code: "123456" } },
+      enrollPasskey: { token, body: { name: "Late", response: madeUpRegistration() } },
+      updatePasskey: { token, id: ANY_PASSKEY, body: { name: "Late" } },
+      removePasskey: { token, id: ANY_PASSKEY },
+      signInWithPasskey: { body: { response: madeUpAssertion() } },
       stepUp: { token, body: { method: "totp", code: "123456" } },
       createAgent: { token, body: create },
       updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
@@ -130,6 +144,10 @@ describe("an engine that is gone or hung", () => {
       getPayment: { token: asker.key, id: transactionId },
       cancelPayment: { token: asker.key, id: transactionId },
       listPayments: { token: agent.key },
+      getProjectBudget: { token, id: projectId },
+      setProjectBudget: { token, id: projectId, body: { capCents: 1, teams: [], version: 1 } },
+      getTeamBudget: { token, id: teamId },
+      setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
       approveApproval: { token, id: approvalId },
       denyApproval: { token, id: approvalId, body: { feedback: "no" } },
     };
@@ -278,6 +296,50 @@ describe("an engine that is gone or hung", () => {
       await expectHeldIsSettled(the);
     });
   }
+
+  it("a replacement that Temporal dies under is 200 or 503, and afterwards whole or not at all: cap, version, every budget", async function () {
+    this.timeout(90_000);
+    const { token } = world;
+    for (const afterMs of [0, 40, 120]) {
+      const project = await world.api.ok("createProject", 201, { token, body: { name: "Late" } });
+      const projectId = project.project.id;
+      const { team } = await world.api.ok("createTeam", 201, { token, body: { name: "Late", projectId } });
+      const agents = await Promise.all(times(6, () => world.agent({ teamId: team.id })));
+      const [spender] = agents;
+      await spender?.pay({ amountCents: 300 });
+      const named = agents.map(({ id }) => ({ agentId: id, budgetCents: 5_000 }));
+      const body = { capCents: 1_000, agents: named, version: 1 };
+      const putting = timed("a replacement", () =>
+        world.api.call("setTeamBudget", { token, id: team.id, body }),
+      );
+      await new Promise((resolve) => setTimeout(resolve, afterMs)); // somewhere in its course
+      await engines.temporal.kill();
+      const answer = await putting;
+      await engines.temporal.start();
+      if (answer.status !== 200) expectUnavailable("setTeamBudget", answer);
+      // Until its actor has carried it through.
+      await untilAnswered("getTeamBudget", { token, id: team.id });
+      const shown = await world.api.ok("getTeamBudget", 200, { token, id: team.id });
+      const isReplaced = shown.version === 2;
+      expect(isReplaced || answer.status !== 200, "an answered one stands").to.equal(true);
+      const budgetCents = isReplaced ? 5_000 : 10_000;
+      expect(shown.capCents).to.equal(isReplaced ? 1_000 : null);
+      expect(shown.agents.map((child) => child.budgetCents)).to.deep.equal(agents.map(() => budgetCents));
+      for (const { id } of agents) {
+        await until(
+          "its policy is as its team's budget says",
+          async () => {
+            const policy = await world.api.call("getAgentBudgetPolicy", { token, id });
+            return JSON.stringify(policy.body).includes(`"budgetCents":${budgetCents},`) ? true : null;
+          },
+          RECOVERY_MS,
+        );
+      }
+      const [, other] = agents;
+      const { transaction } = (await other?.pay({ amountCents: 701 })) ?? {};
+      expect(transaction?.denialCode).to.equal(isReplaced ? "TEAM_CAP_EXCEEDED" : null);
+    }
+  });
 
   it("a service that stops while Temporal is gone leaves no retry behind that would end the process", async () => {
     const connections = await connect(readAddresses(engines.env));

@@ -7,12 +7,13 @@ import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
-import { confirmation, payCommand, StagedAgent } from "../workflows/support/agent.ts";
+import { confirmation, containers, payCommand, StagedAgent } from "../workflows/support/agent.ts";
+import { StagedBudget } from "../workflows/support/budget.ts";
 import { SETTLED } from "../workflows/support/doubles.ts";
 import { activitiesOf, afterActivities, eventsUntil } from "../workflows/support/history.ts";
 import { LINEAGE, machineArchive, replayOfCreate } from "../workflows/support/life.ts";
 import type { Stage, StageOptions, Theatre } from "../workflows/support/stage.ts";
-import { openTheatre } from "../workflows/support/stage.ts";
+import { agentIdOf, openTheatre } from "../workflows/support/stage.ts";
 import { HISTORIES_DIRECTORY, toRecord } from "./histories.ts";
 
 /**
@@ -32,6 +33,13 @@ const discarding: StageOptions = {
 };
 const WINDOW_MS = 2_000;
 const provisioned: StageOptions = { activities: { provisionOrganization: () => Promise.resolve() } };
+
+/** The last of the scene's agents is looked up as under the cap. */
+const capped: StageOptions = {
+  activities: {
+    agentsUnder: () => Promise.resolve([{ agentId: agentIdOf("budget", 3), teamId: containers.teamId }]),
+  },
+};
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
 const engines = await startEngines({
@@ -67,6 +75,8 @@ async function recordAll(on: Theatre): Promise<void> {
   await on.play("expired", {}, recordExpiry);
   await on.play("settled", slowRail, recordSettlement);
   await on.play("organization", provisioned, recordOrganization);
+  await on.play("budget", capped, recordBudget);
+  await on.play("asking", {}, recordAsking);
 }
 
 /** An agent's whole day: every command, a sweep, and the run that goes on after the roll-over. */
@@ -170,6 +180,70 @@ async function recordOrganization(stage: Stage): Promise<void> {
   });
   await handle.result();
   await write("organization-ready", handle);
+}
+
+/**
+ * A budget's whole day: reports, grants, refusals, an exemption, replacements that its server carries through and one that
+ * is left to the actor, and the run that goes on after the roll-over.
+ */
+async function recordBudget(stage: Stage): Promise<void> {
+  const settings = { sweepAfterSeconds: 1 };
+  const start = (number: number) =>
+    StagedAgent.start(stage, settings, {}, undefined, { asksForCaps: true, number });
+  const [first, second, third] = [await start(1), await start(2), await start(3)];
+  const budget = await StagedBudget.start(stage, { ...settings, rollOverAfterEvents: 90 });
+  await first.payThrough(100);
+  await third.payThrough(100);
+  await budget.enrol((await budget.capProject(1, 1_000)).epoch, []);
+  await second.payThrough(600);
+  await second.payThrough(HELD_CENTS);
+  const held = await second.pay(HELD_CENTS);
+  await budget.ask("stale", {
+    kind: "replace_project",
+    version: 1,
+    capCents: null,
+    teams: [],
+    complete: true,
+  });
+  await second.carryOut(held);
+  const { agentId, teamId } = first.profile;
+  await budget.replaceTeam(teamId, 1, 500, [{ agentId, budgetCents: 5_000 }]);
+  // The first agent's budget, and the third that is to ask, are left to the actor.
+  await afterActivities(budget.handle, 2);
+  const run = (await budget.handle.describe()).runId;
+  while ((await budget.handle.describe()).runId === run) await first.payThrough(1);
+  const next = (await budget.handle.describe()).runId;
+  await first.payThrough(1);
+  const { project } = await budget.state();
+  await budget.enrol((await budget.capProject(project.version, 2_000)).epoch, [first]);
+  await afterActivities(stage.client.workflow.getHandle(budget.handle.workflowId, next), 1);
+  await write("budget-rolled-over", stage.client.workflow.getHandle(budget.handle.workflowId, run));
+  await write("budget-resumed", stage.client.workflow.getHandle(budget.handle.workflowId, next));
+}
+
+/** An agent that asks: it is refused, asks by its sweep, reports by it what it gave back, is let off, and asks again. */
+async function recordAsking(stage: Stage): Promise<void> {
+  const agent = await StagedAgent.start(stage, { sweepAfterSeconds: 1 }, {}, undefined, {
+    asksForCaps: true,
+  });
+  const budget = await StagedBudget.start(stage);
+  await budget.enrol((await budget.capProject(1, 7_000)).epoch, []);
+  await agent.payThrough(100);
+  await agent.payThrough(7_000);
+  const held = await agent.payThrough(HELD_CENTS);
+  // Granted when the actor asks, and refused.
+  await agent.pay(200);
+  await agent.pay(2_000);
+  await afterActivities(agent.handle, 3);
+  await agent.carryOut((await agent.resolve("deny", held)).payment);
+  await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("reportToBudget"));
+  await budget.capProject(2, null);
+  await agent.payThrough(300);
+  await agent.payThrough(400);
+  const replaced = await budget.capProject(3, 1_000);
+  await budget.tell(agent, await budget.enrol(replaced.epoch, [agent]));
+  await agent.payThrough(500);
+  await write("agent-asking", agent.handle);
 }
 
 async function write(name: string, handle: WorkflowHandle): Promise<void> {

@@ -51,6 +51,11 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "approval-approved", what: "the call of the rail is renamed", alter: renameActivity },
     { name: "approval-approved", what: "the call of the rail is missing", alter: removeActivity },
     { name: "settlement-approved", what: "the timer between two questions is missing", alter: removeTimer },
+    { name: "agent-asking", what: "a timer is missing", alter: removeTimer },
+    { name: "agent-asking", what: "the sweep is renamed", alter: renameActivity },
+    { name: "budget-resumed", what: "a timer is missing", alter: removeTimer },
+    { name: "budget-rolled-over", what: "the look-up of agents is renamed", alter: renameActivity },
+    { name: "budget-resumed", what: "the telling of agents is missing", alter: removeActivity },
     { name: "organization-ready", what: "the provisioning is renamed", alter: renameActivity },
   ] as const;
   for (const { name, what, alter } of alterations) {

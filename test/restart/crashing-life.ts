@@ -54,7 +54,8 @@ async function then(point: LifePoint, call: Call, who: unknown = {}): Promise<un
 
 const profile = z.object({ agentId: z.string() });
 
-const decorateMeans = ({ actors, collections, deliveryKeys, transaction }: Means): Means => ({
+const decorateMeans = ({ actors, collections, deliveryKeys, transaction, ...rest }: Means): Means => ({
+  ...rest,
   actors: through(actors, "startAgent", async (start) => {
     await pass("create-placed", start);
     return then("create-actor-started", start);

@@ -3,8 +3,17 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { EffectDependencies } from "../../activities/effects.ts";
 import type { RailPort } from "../../activities/ports.ts";
 import { main } from "../../server/run.ts";
+import type { Means } from "../../server/service.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
-import { armedFile, heldLine, type Point, POINTS_FOLDER } from "./support/points.ts";
+import {
+  armedFile,
+  budgetHeldLine,
+  type BudgetPoint,
+  heldLine,
+  isBudgetArmed,
+  type Point,
+  POINTS_FOLDER,
+} from "./support/points.ts";
 
 /** The all-in-one, which holds a payment at the point that its merchant names while that point is armed. */
 
@@ -65,4 +74,23 @@ function decorateEffects(plain: EffectDependencies): EffectDependencies {
   };
 }
 
-await main(process.argv[2] ?? "start", process.env, { decorateEffects });
+async function passBudget(point: BudgetPoint, projectId: string): Promise<void> {
+  if (!(await isBudgetArmed(folder, point, projectId))) return;
+  process.stdout.write(`${budgetHeldLine(point, projectId)}\n`);
+  while (await isBudgetArmed(folder, point, projectId)) await pause(POLL_MS);
+}
+
+const decorateMeans = (plain: Means): Means => ({
+  ...plain,
+  budgets: {
+    async submit(place, command) {
+      if (command.kind === "delivered") await passBudget("before-delivered", place.projectId);
+      const reply = await plain.budgets.submit(place, command);
+      if (reply.kind === "replaced") await passBudget("after-replacement", place.projectId);
+      if (reply.kind === "enrolled") await passBudget("after-enrolment", place.projectId);
+      return reply;
+    },
+  },
+});
+
+await main(process.argv[2] ?? "start", process.env, { decorateEffects, decorateMeans });

@@ -1,76 +1,35 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { expect } from "chai";
+import { ContractApi } from "../http/support/contract-api.ts";
 import { Api } from "../support/api.ts";
-import { Child, cleanEnvironment } from "../support/process.ts";
+import { type Child, until } from "../support/process.ts";
 import { Load, pay, replay } from "./support/load.ts";
+import { roleEnvironment, Roles } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
 
-const START_MS = 45_000;
 const SWEPT_MS = 12_000;
 const ANSWERED_MS = 5_500;
 
-function required(name: string): string {
-  const value = process.env[name];
-  if (value === undefined) throw new Error(`${name} is not set: run the tests with \`npm test\``);
-  return value;
-}
-
-/** A deployment in roles of its own, on the run's engines. */
-function environment(): NodeJS.ProcessEnv & { readonly MONGODB_URI: string } {
-  const id = `test_${randomBytes(8).toString("hex")}`;
-  const uri = new URL(required("TEST_MONGODB_URI"));
-  uri.pathname = `/${id}`;
-  return {
-    ...cleanEnvironment(),
-    MONGODB_URI: uri.toString(),
-    TEMPORAL_ADDRESS: required("TEST_TEMPORAL_ADDRESS"),
-    TEMPORAL_NAMESPACE: required("TEST_TEMPORAL_NAMESPACE"),
-    TEMPORAL_TASK_QUEUE: id,
-    MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
-    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
-    HOST: "127.0.0.1",
-    PORT: "0",
-    LOG_LEVEL: "error",
-  };
-}
-
 describe("Servers and workers as processes of their own", function () {
   this.timeout(90_000);
-  const env = environment();
-  const children: Child[] = [];
+  const env = roleEnvironment();
+  const roles = new Roles(env);
   let worker: Child;
   let apis: readonly Api[];
+  let baseUrls: readonly string[];
   let tenant: Tenant;
 
-  function run(role: "server" | "worker"): Child {
-    const child = Child.node("server/main.ts", [role], env);
-    children.push(child);
-    return child;
-  }
-
-  async function startServer(): Promise<string> {
-    const [, baseUrl = ""] = await run("server").printed(/^ +REST +(\S+)\/v1$/m, START_MS);
-    return baseUrl;
-  }
-
-  async function startWorker(): Promise<Child> {
-    const child = run("worker");
-    await child.printed(/^The worker is running\.$/m, START_MS);
-    return child;
-  }
-
   before(async () => {
-    const [baseUrls, started] = await Promise.all([
-      Promise.all([startServer(), startServer()]),
-      startWorker(),
+    const [servers, started] = await Promise.all([
+      Promise.all([roles.startServer(), roles.startServer()]),
+      roles.startWorker(),
     ]);
     worker = started;
-    apis = baseUrls.map((baseUrl) => new Api(baseUrl));
-    tenant = await Tenant.create({ baseUrl: baseUrls[0], mongodbUri: env.MONGODB_URI, env });
+    baseUrls = servers.map(({ baseUrl }) => baseUrl);
+    apis = servers.map(({ baseUrl }) => new Api(baseUrl));
+    tenant = await Tenant.create({ baseUrl: servers[0].baseUrl, mongodbUri: env.MONGODB_URI, env });
   });
   after(async () => {
-    await Promise.all(children.map((child) => child.end("SIGKILL")));
+    await roles.stop();
   });
 
   it("two servers at once against one agent: never past its budget, and one payment for one key", async () => {
@@ -84,13 +43,59 @@ describe("Servers and workers as processes of their own", function () {
     await tenant.expectBooksToAgree(SWEPT_MS);
   });
 
+  it("two servers at once, 20 agents in 5 teams under caps at both levels: each cap is used to the cent and never past it", async () => {
+    const { token } = tenant;
+    const api = new ContractApi(baseUrls[0] ?? "");
+    const { project } = await api.ok("createProject", 201, { token, body: { name: "Capped" } });
+    const teamIds: string[] = [];
+    for (let index = 0; index < 5; index += 1) {
+      const body = { name: "Team", projectId: project.id };
+      teamIds.push((await api.ok("createTeam", 201, { token, body })).team.id);
+    }
+    const agents = await Promise.all(
+      Array.from({ length: 20 }, async (_none, index) => {
+        const teamId = teamIds[index % 5] ?? "";
+        const { apiKey } = await tenant.api.createAgent(token, teamId, { budgetCents: 100_000 });
+        return { apiKey, teamId };
+      }),
+    );
+    // The first two teams meet their own cap, all together their project's.
+    const teams = teamIds.map((teamId, index) => ({ teamId, capCents: index < 2 ? 700 : null }));
+    const body = { capCents: 3_000, teams, version: 1 };
+    await api.ok("setProjectBudget", 200, { token, id: project.id, body });
+    const sent = await Promise.all(
+      agents.flatMap(({ apiKey, teamId }, agent) =>
+        Array.from({ length: 12 }, async (_none, index) => {
+          const server = apis[(agent + index) % apis.length] ?? tenant.api;
+          const { status, transactionId } = await pay(server, apiKey, `capped ${index}`, 100);
+          expect([status, transactionId === null]).to.deep.equal([201, false]);
+          return { apiKey, teamId, transactionId: transactionId ?? "" };
+        }),
+      ),
+    );
+    const spent = new Map<string, number>();
+    for (const { apiKey, teamId, transactionId } of sent) {
+      const { transaction } = await tenant.api.payment(apiKey, transactionId);
+      if (transaction.status === "approved") spent.set(teamId, (spent.get(teamId) ?? 0) + 100);
+      else expect(transaction.denialCode).to.be.oneOf(["TEAM_CAP_EXCEEDED", "PROJECT_CAP_EXCEEDED"]);
+    }
+    expect([...spent.values()].reduce((total, cents) => total + cents, 0)).to.equal(3_000);
+    for (const teamId of teamIds.slice(0, 2)) expect(spent.get(teamId) ?? 0).to.be.at.most(700);
+    await until("the records have followed", SWEPT_MS, async () => {
+      const { usage } = await api.ok("getProjectBudget", 200, { token, id: project.id });
+      expect(usage).to.deep.equal({ spentCents: 3_000, reservedCents: 0, remainingCents: 0 });
+      return true;
+    });
+    await tenant.expectBooksToAgree(SWEPT_MS);
+  });
+
   it("kill -9 of the worker under load: every call is answered, with a payment or 503, a new worker goes on, replays settle", async () => {
     const agents = await Promise.all([tenant.createAgent({ budgetCents: 100_000 }), tenant.createAgent()]);
     const apiKeys = agents.map(({ apiKey }) => apiKey);
     const load = new Load({ apiKeys, apis, clients: 6, name: "worker" });
     await load.untilPaid(40);
     await worker.end("SIGKILL");
-    worker = await startWorker();
+    worker = await roles.startWorker();
     await load.untilPaid(40);
     const sent = await load.stop();
     const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
@@ -100,7 +105,7 @@ describe("Servers and workers as processes of their own", function () {
   });
 
   it("SIGTERM: servers and workers end with 0", async () => {
-    const running = children.filter((child) => child.running);
+    const running = roles.children.filter((child) => child.running);
     expect(running).to.have.lengthOf(3);
     const exits = await Promise.all(running.map((child) => child.end("SIGTERM")));
     expect(exits).to.deep.equal(running.map(() => ({ code: 0, signal: null })));

@@ -16,6 +16,12 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** JSON as what it says, a file as its text. */
+function parsedAs(contentType: string | null, text: string): unknown {
+  if (contentType?.startsWith("application/x-ndjson") === true) return text;
+  return text === "" ? undefined : JSON.parse(text);
+}
+
 const created = z.object({ agent, apiKey: z.string() });
 const session = z.object({ token: z.string() });
 const approvals = z.object({ approvals: z.array(approval) });
@@ -43,7 +49,7 @@ export class Api {
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    const parsed: unknown = text === "" ? undefined : JSON.parse(text);
+    const parsed = parsedAs(response.headers.get("content-type"), text);
     noteSecretsChosen(body);
     noteSecretsGiven(parsed);
     return { status: response.status, headers: response.headers, body: parsed };

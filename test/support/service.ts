@@ -39,6 +39,7 @@ export interface TestOrganization extends CreatedOrganization {
 export interface TestServiceOptions {
   readonly approvalWindowSeconds?: number;
   readonly keyDeliveryWindowSeconds?: number;
+  readonly auditAnchorSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly clock?: () => Date;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
@@ -89,9 +90,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
     MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
     KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
+    AUDIT_ANCHOR_FILE: join(required("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
     ...(options.keyDeliveryWindowSeconds === undefined
       ? {}
       : { KEY_DELIVERY_WINDOW_SECONDS: String(options.keyDeliveryWindowSeconds) }),
+    ...(options.auditAnchorSeconds === undefined
+      ? {}
+      : { AUDIT_ANCHOR_SECONDS: String(options.auditAnchorSeconds) }),
     PORT: "0",
     TRUSTED_PROXIES: options.trustedProxies ?? "loopback",
     ...(options.approvalWindowSeconds === undefined

@@ -4,11 +4,12 @@ import { NativeConnection, Worker, type WorkflowBundleWithSourceMap } from "@tem
 import { expect } from "chai";
 import { createLogger } from "../../server/logger.ts";
 import { bundleWorkflows } from "../../server/workflow-bundle.ts";
+import { Budgets } from "../../server/actors/budgets.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { payCommand, StagedAgent } from "./support/agent.ts";
 import type { Stage } from "./support/stage.ts";
-import { MemoryProjections, MemoryRail, SETTLED } from "./support/doubles.ts";
+import { MemoryProjections, MemoryRail, nobody, SETTLED } from "./support/doubles.ts";
 import { createPaymentEffects } from "../../activities/effects.ts";
 import { eventsOf } from "./support/history.ts";
 
@@ -70,11 +71,21 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
   });
 });
 
+const clock = () => new Date();
+
 function newStage(client: Client, taskQueue: string): Stage {
   const actors = new TemporalActors(client, taskQueue);
   const rail = new MemoryRail(() => SETTLED);
   const projections = new MemoryProjections();
   const rails = { card: rail, wallet: rail };
-  const effects = createPaymentEffects({ rails, projections, workflows: actors, clock: () => new Date() });
+  const caps = new Budgets((place, commands) => actors.submitToBudget(place, commands));
+  const effects = createPaymentEffects({
+    rails,
+    projections,
+    workflows: actors,
+    telling: nobody,
+    caps,
+    clock,
+  });
   return { client, taskQueue, scene: randomUUID(), rail, projections, actors, effects };
 }

@@ -3,7 +3,7 @@ import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.t
 import { decidedPayment } from "../../src/domain/agent/commands.ts";
 import { ActorUnavailable } from "../../server/actors/mailbox.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
-import type { BudgetView } from "../../src/messages/agent.ts";
+import type { BudgetQueryInput, BudgetView } from "../../src/messages/agent.ts";
 import { BUDGET_QUERY } from "../../src/messages/agent.ts";
 import { confirmation, payCommand, StagedAgent } from "./support/agent.ts";
 import type { HistoryEvent } from "./support/history.ts";
@@ -158,7 +158,10 @@ describe("workflow agent: what an operator and a caller see", () => {
       const payment = await agent.pay(100);
       await agent.submit(confirmation(await agent.carryOut(payment)));
       const budget = (now: number, amountCents: number | null) =>
-        agent.handle.query<BudgetView, [object]>(BUDGET_QUERY, { now, amountCents });
+        agent.handle.query<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY, {
+          now,
+          payment: amountCents === null ? null : { rail: "card", recipient: "shop", amountCents },
+        });
       const today = await budget(payment.createdAt, 51);
       expect(today).to.include({ spentCents: 100, reservedCents: 0, todayCents: 100, todayCount: 1 });
       expect(today.assessment?.denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");

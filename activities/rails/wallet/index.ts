@@ -1,4 +1,5 @@
 import type { Db } from "mongodb";
+import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { factoryDeployment } from "../../chain/contracts.ts";
 import { ensureDeployed } from "../../chain/deployments.ts";
@@ -39,6 +40,8 @@ export interface Wallets {
   newWallet(agentId: string, owner: string): WalletRecord;
   /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
   readonly defaultOwner: string | null;
+  /** Puts the root of an anchoring of the audit log on the chain, once for each root. */
+  recordRoot(root: string): Promise<RootTransaction>;
   /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
   deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isThere: boolean }>;
   /**
@@ -92,6 +95,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     rpc,
     newWallet: (agentId, owner) => newWallet(place, signer.address, owner, agentId),
     defaultOwner: sandbox === null ? null : DEMO_OWNER,
+    recordRoot: (root) => recordRoot({ outbox, place, broadcast, from: signer.address }, root),
     async deployFactory(withinMs) {
       await ChainOutbox.ensureIndexes(db);
       await rpc.check();

@@ -1,6 +1,11 @@
-import type { Address, Hash, Hex } from "viem";
-import type { TransactionStatus } from "../../../src/domain/agent/payment.ts";
-import type { PayingAgent } from "../tenant.ts";
+import type { Hash } from "viem";
+import type {
+  LedgerEntry,
+  PaymentEntry,
+  ProjectBooks,
+  SpentEvent,
+} from "../../../server/admin/reconcile/books.ts";
+import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
 
 /** Everything that is compared, as it was read from MongoDB, the chain and Temporal; plain data, so that tests can alter it. */
@@ -12,29 +17,16 @@ export interface Books {
   readonly actors: readonly ActorEntry[];
   readonly records: readonly RecordEntry[];
   readonly chain: ChainBooks;
+  /** Caps that are set, which were never above what they are now. */
+  readonly caps: readonly CapOver[];
+  readonly projects: readonly ProjectBooks[];
 }
 
-export interface TransactionEntry {
-  readonly id: string;
-  readonly agentId: string;
+/** A payment's record, with what tells whether every decision is there. */
+export interface TransactionEntry extends PaymentEntry {
   readonly keyHash: string;
   readonly sequence: number;
-  readonly rail: "card" | "wallet";
-  /** The merchant, or the account on the chain. */
-  readonly to: string;
-  readonly amountCents: number;
-  readonly status: TransactionStatus;
   readonly denialCode: string | null;
-  readonly hash: string | null;
-}
-
-/** An effect on the card processor's books. */
-export interface LedgerEntry {
-  readonly id: string;
-  readonly transactionId: string;
-  readonly merchant: string;
-  readonly amountCents: number;
-  readonly status: "captured" | "reversed";
 }
 
 /** What an actor says of its money. */
@@ -60,14 +52,6 @@ export interface ChainBooks {
   readonly recorded: readonly RecordedEntry[];
   /** Recorded transactions, of those that were looked up, that the chain knows nothing of. */
   readonly withoutReceipt: readonly Hash[];
-}
-
-export interface SpentEvent {
-  readonly wallet: Address;
-  readonly id: Hex;
-  readonly to: Address;
-  readonly units: bigint;
-  readonly hash: Hash;
 }
 
 export interface WalletEntry {

@@ -1,4 +1,5 @@
-import { keccak256, toBytes } from "viem";
+import { compareProject } from "../../../server/admin/reconcile/budgets.ts";
+import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
 import type { PayingAgent } from "../tenant.ts";
 import type { Books, TransactionEntry } from "./books.ts";
 
@@ -9,9 +10,18 @@ const UNITS_PER_CENT = 10_000n;
 export const compare = (books: Books): readonly string[] => [
   ...compareTickets(books),
   ...books.transactions.flatMap(compareStatus(books)),
-  ...compareCards(books),
-  ...compareWallets(books),
+  ...compareCards(books.transactions, books.ledger).map(findingText),
+  ...compareWallets({
+    payments: books.transactions,
+    walletOf: new Map(books.agents.map(({ id, wallet }) => [id, wallet])),
+    spent: books.chain.spent,
+    unitsPerCent: UNITS_PER_CENT,
+  }).map(findingText),
   ...books.agents.flatMap((agent) => compareAgent(books, agent)),
+  ...compareCaps(books),
+  ...books.projects
+    .flatMap(compareProject)
+    .map(({ expected, found, id, what }) => `${id}: ${what}; expected ${expected}, found ${found}`),
   ...compareBalances(books),
   ...compareNonces(books),
 ];
@@ -61,56 +71,6 @@ function compareStatus({ agents }: Books): (transaction: TransactionEntry) => st
   };
 }
 
-/** One capture for each approved card payment, one reversal too for each reversed one, and none for others. */
-function compareCards({ ledger, transactions }: Books): string[] {
-  const differences: string[] = [];
-  const known = new Set(transactions.map(({ id }) => id));
-  const entriesOf = grouped(ledger, ({ transactionId }) => transactionId);
-  for (const { amountCents, id, rail, status, to } of transactions) {
-    const entries = entriesOf.get(id) ?? [];
-    const count = (wanted: string): number => entries.filter((entry) => entry.status === wanted).length;
-    const isPaid = rail === "card" && (status === "approved" || status === "reversed");
-    const wanted = { captured: isPaid ? 1 : 0, reversed: isPaid && status === "reversed" ? 1 : 0 };
-    if (count("captured") !== wanted.captured || count("reversed") !== wanted.reversed)
-      differences.push(
-        `${id} (${rail}, ${status}): ${String(count("captured"))} captures, ${String(count("reversed"))} reversals`,
-      );
-    if (entries.some((entry) => entry.amountCents !== amountCents || entry.merchant !== to))
-      differences.push(`${id}: the processor took another amount, or for another merchant`);
-  }
-  for (const { amountCents, id, transactionId } of ledger) {
-    if (!known.has(transactionId))
-      differences.push(`${id}: the processor took ${String(amountCents)} cents of which nobody knows`);
-  }
-  return differences;
-}
-
-/** One `Spent` event for each approved wallet payment, from its agent's wallet, and none for others. */
-function compareWallets({ agents, chain, transactions }: Books): string[] {
-  const differences: string[] = [];
-  const events = grouped(chain.spent, ({ id }) => id);
-  const walletOf = new Map(agents.map(({ id, wallet }) => [id, wallet]));
-  const paid = transactions.filter(({ rail, status }) => rail === "wallet" && status === "approved");
-  const wanted = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
-  for (const { agentId, amountCents, hash, id, to } of paid) {
-    const found = events.get(keccak256(toBytes(id))) ?? [];
-    const [event] = found;
-    if (event === undefined || found.length > 1) {
-      differences.push(`${id} (wallet, approved): paid ${String(found.length)} times on the chain`);
-      continue;
-    }
-    if (event.units !== BigInt(amountCents) * UNITS_PER_CENT || event.to !== to)
-      differences.push(`${id}: the chain paid ${String(event.units)} units to ${event.to}`);
-    if (event.wallet !== walletOf.get(agentId)) differences.push(`${id}: paid from ${event.wallet}`);
-    if (event.hash !== hash) differences.push(`${id}: names ${String(hash)}, was paid by ${event.hash}`);
-  }
-  for (const { hash, id, units } of chain.spent) {
-    if (!wanted.has(id))
-      differences.push(`${hash}: spent ${String(units)} units for ${id}, which is no approved payment`);
-  }
-  return differences;
-}
-
 /** The actor, the record and the payments of an agent say the same; every decision is there; the budget held. */
 function compareAgent({ actors, records, transactions }: Books, agent: PayingAgent): string[] {
   const differences: string[] = [];
@@ -137,6 +97,15 @@ function compareAgent({ actors, records, transactions }: Books, agent: PayingAge
   if (wrong >= 0) differences.push(`${who}: decision ${String(wrong + 1)} is missing, or there twice`);
   return differences;
 }
+
+/** What the agents under a cap have spent fits it. */
+const compareCaps = ({ caps, transactions }: Books): string[] =>
+  caps.flatMap(({ agentIds, capCents, name }) => {
+    const spent = transactions
+      .filter(({ agentId, status }) => status === "approved" && agentIds.includes(agentId))
+      .reduce((sum, { amountCents }) => sum + amountCents, 0);
+    return spent <= capCents ? [] : [`${name}: spent ${String(spent)} under a cap of ${String(capCents)}`];
+  });
 
 /** What was minted is in the wallet, but for what was spent; and nothing is anywhere else. */
 function compareBalances({ agents, chain }: Books): string[] {
@@ -175,14 +144,4 @@ function compareNonces({ chain }: Books): string[] {
       : [`${String(numbers.length)} transactions are recorded, ${String(nonce)} are in the chain`]),
     ...withoutReceipt.map((hash) => `${hash} is recorded, and the chain has no receipt of it`),
   ];
-}
-
-function grouped<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }

@@ -1,28 +1,30 @@
-import { Client, Connection } from "@temporalio/client";
+import { Client, Connection, WorkflowNotFoundError } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import {
   type Address,
   createPublicClient,
   erc20Abi,
   getAbiItem,
-  getAddress,
   type Hash,
   http,
-  isAddress,
   isHex,
   type PublicClient,
   TransactionReceiptNotFoundError,
   zeroAddress,
 } from "viem";
-import { agentWalletAbi } from "../../../contracts/artifacts/index.ts";
+import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
 import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../activities/chain/outbox.ts";
 import type { AgentDocument, TransactionDocument } from "../../../activities/documents.ts";
 import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
+import type { ProjectBooks } from "../../../server/admin/reconcile/books.ts";
+import { owesReport } from "../../../src/domain/agent/caps.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
+import { BUDGET_BOOKS_QUERY, type BudgetBooksView, budgetWorkflowId } from "../../../src/messages/budget.ts";
+import { askEach } from "../../../server/admin/reconcile/ask-each.ts";
 import { RECIPIENTS } from "../orders.ts";
 import type { Addresses } from "../place.ts";
-import type { PayingAgent } from "../tenant.ts";
+import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
 import type { ActorEntry, Books, ChainBooks, RecordedEntry, WalletEntry } from "./books.ts";
 
@@ -35,15 +37,11 @@ export interface Scope {
   readonly organizationIds: readonly string[];
   readonly agents: readonly PayingAgent[];
   readonly tickets: readonly Ticket[];
+  readonly projectIds: readonly string[];
+  readonly caps: readonly CapOver[];
   /** How many of the newest recorded transactions are looked up in the chain. */
   readonly receiptsMax: number;
 }
-
-/**
- * Actors asked at once. After long runs most are in no worker's memory, and while it replays a hundred of them a worker
- * takes no new tasks; the engine then says of all that wait that no worker is there.
- */
-const ACTORS_AT_ONCE = 8;
 
 /** Reads MongoDB, the chain and Temporal itself, and nothing by way of the service. */
 export class Reader {
@@ -73,20 +71,23 @@ export class Reader {
     await this.#mongo.close();
   }
 
-  async books({ agents, organizationIds, receiptsMax, tickets }: Scope): Promise<Books> {
+  async books({ agents, caps, organizationIds, projectIds, receiptsMax, tickets }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
-    const [transactions, ledger, records, actors, chain] = await Promise.all([
+    const states = await askEach(agents, (agent) => this.#state(agent));
+    const [transactions, ledger, records, projects, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
-      this.#actors(agents),
+      askEach(projectIds, (projectId) => this.#project(projectId, states)),
       this.#chainBooks(agents, receiptsMax),
     ]);
     return {
       agents,
       tickets,
       chain,
-      actors,
+      caps,
+      projects,
+      actors: states.map(actorEntry),
       transactions: transactions.map(({ _id, merchant, onChainTxHash, ...rest }) => ({
         ...rest,
         id: _id,
@@ -108,7 +109,7 @@ export class Reader {
   }
 
   /** What is left to be done, in a line; null: nothing is. */
-  async unfinished({ agents, organizationIds }: Scope): Promise<string | null> {
+  async unfinished({ agents, organizationIds, projectIds }: Scope): Promise<string | null> {
     const pending = await this.#db
       .collection("transactions")
       .countDocuments({ organizationId: { $in: [...organizationIds] }, status: "pending" });
@@ -119,6 +120,11 @@ export class Reader {
       return `${String(open.length)} payments are open in their actors (${open.join(", ")})`;
     const unwritten = states.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
     if (unwritten.length > 0) return `${String(unwritten.length)} actors have not written their totals`;
+    const owing = states.filter(owesReport);
+    if (owing.length > 0) return `${String(owing.length)} actors owe their budget a report`;
+    const budgets = await askEach(projectIds, (projectId) => this.#budget(projectId));
+    if (budgets.some((budget) => budget !== null && (budget.enrolling || budget.untold.length > 0)))
+      return "agents are still to be told of a budget";
     const recorded = await this.#recorded();
     const nonce = await this.#nonce();
     if (nonce !== recorded.length)
@@ -132,20 +138,17 @@ export class Reader {
     return this.#temporal.workflow.getHandle(`agent/${id}`).query<AgentStateView>("state");
   }
 
-  async #actors(agents: readonly PayingAgent[]): Promise<ActorEntry[]> {
-    const entries: ActorEntry[] = [];
-    for (let at = 0; at < agents.length; at += ACTORS_AT_ONCE) {
-      const asked = agents.slice(at, at + ACTORS_AT_ONCE);
-      entries.push(...(await Promise.all(asked.map((agent) => this.#actor(agent)))));
-    }
-    return entries;
+  async #project(projectId: string, states: readonly AgentStateView[]): Promise<ProjectBooks> {
+    const agents = states.filter(({ profile }) => profile.projectId === projectId);
+    return { projectId, agents, budget: await this.#budget(projectId) };
   }
 
-  async #actor(agent: PayingAgent): Promise<ActorEntry> {
-    const { open, policy, usage } = await this.#state(agent);
-    const { reservedCents, spentCents } = usage;
-    const openCount = Object.keys(open).length;
-    return { agentId: agent.id, budgetCents: policy.budgetCents, spentCents, reservedCents, openCount };
+  async #budget(projectId: string): Promise<BudgetBooksView | null> {
+    const handle = this.#temporal.workflow.getHandle(budgetWorkflowId(projectId));
+    return handle.query<BudgetBooksView>(BUDGET_BOOKS_QUERY).catch((error: unknown) => {
+      if (error instanceof WorkflowNotFoundError) return null;
+      throw error;
+    });
   }
 
   async #chainBooks(agents: readonly PayingAgent[], receiptsMax: number): Promise<ChainBooks> {
@@ -154,12 +157,7 @@ export class Reader {
     const [recorded, nonce, spent, entries, supplyUnits, heldUnits] = await Promise.all([
       this.#recorded(),
       this.#nonce(),
-      this.#chain.getLogs({
-        address: wallets,
-        event: getAbiItem({ abi: agentWalletAbi, name: "Spent" }),
-        fromBlock: 0n,
-        strict: true,
-      }),
+      spentEvents(this.#chain, wallets, token),
       Promise.all(agents.map((agent) => this.#wallet(token, agent))),
       this.#chain.readContract({ address: token, abi: erc20Abi, functionName: "totalSupply" }),
       this.#held(token),
@@ -171,15 +169,7 @@ export class Reader {
       heldUnits,
       wallets: entries,
       withoutReceipt: await this.#withoutReceipt(recorded.slice(-receiptsMax)),
-      spent: spent
-        .filter(({ args }) => args.token === token)
-        .map(({ address, args, transactionHash }) => ({
-          wallet: addressOf(address),
-          id: args.id,
-          to: args.to,
-          units: args.amount,
-          hash: transactionHash,
-        })),
+      spent,
     };
   }
 
@@ -251,7 +241,8 @@ export class Reader {
   }
 }
 
-function addressOf(text: string): Address {
-  if (isAddress(text, { strict: false })) return getAddress(text);
-  throw new Error(`"${text}" is no address`);
+function actorEntry({ open, policy, profile, usage }: AgentStateView): ActorEntry {
+  const { reservedCents, spentCents } = usage;
+  const openCount = Object.keys(open).length;
+  return { agentId: profile.agentId, budgetCents: policy.budgetCents, spentCents, reservedCents, openCount };
 }

@@ -3,6 +3,7 @@ import { anyone, person } from "../access.ts";
 import { define } from "../define.ts";
 import { email, name, newPassword, secretToken, text, timestamp } from "../primitives.ts";
 import { organization, session, user } from "../records.ts";
+import { authenticationResponse } from "../webauthn.ts";
 
 const code = z.string().regex(/^\d{6}$/, "must be six digits");
 
@@ -10,7 +11,7 @@ export const signIn = define({
   summary: "Sign in",
   description:
     "Answers a session: a JWT of 15 minutes and a refresh token; to a browser that asks for them with `svc-session: " +
-    "cookie`, in cookies. A user with a second factor sends its `code` too. Does not step up. Decisions 2.",
+    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys sign in by themselves. Does not step up. Decisions 2.",
   tag: "Authentication",
   access: anyone,
   rate: "signIn",
@@ -99,12 +100,15 @@ export const confirmTotp = define({
 export const stepUp = define({
   summary: "Step up",
   description:
-    "Verifies a second factor and elevates this session for 5 minutes, on the server. Decisions 2.",
+    "Verifies a second factor, a code or a passkey's response to `step-up/options`, and elevates this session for 5 minutes, on the server. Decisions 2.",
   tag: "Authentication",
   access: person(),
   rate: "stepUp",
   http: { method: "post", path: "/v1/auth/step-up", successStatus: 200 },
-  body: z.strictObject({ method: z.literal("totp"), code }),
+  body: z.discriminatedUnion("method", [
+    z.strictObject({ method: z.literal("totp"), code }),
+    z.strictObject({ method: z.literal("passkey"), response: authenticationResponse }),
+  ]),
   output: z.strictObject({ stepUpExpiresAt: timestamp }),
   errors: ["SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
 });

@@ -64,8 +64,8 @@ function railTool(body: unknown): "create_card_payment" | "create_wallet_payment
 export const createPayment = define({
   summary: "Make a payment",
   description:
-    "Decides the payment by the agent's policy, reserves its amount and carries it out, or holds it for a person's " +
-    "approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
+    "Decides the payment by the agent's policy and by the caps and rules of its team and project, reserves its amount and " +
+    "carries it out, or holds it for a person's approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
     "twice: a replay answers 200 with the same transaction as it is now. A wallet payment is `pending` until its chain has " +
     "confirmed it; the answer waits up to 5 seconds for that. Decisions 5.",
   tag: "Payments",
@@ -131,11 +131,15 @@ export const getWallet = define({
   errors: ["NOT_FOUND"],
 });
 
+const headroom = z.strictObject({ remainingCents: cents.nullable() });
+const agentBudget = z.strictObject({ ...budgetPolicy.shape, team: headroom, project: headroom });
+
 export const checkPayment = define({
   summary: "Check a payment without making it",
   description:
-    "The decision that a payment would get now, with no effect: `approved`, `held` (a person must approve) or " +
-    "`denied`, and the budget. A later payment may be decided differently.",
+    "The decision that a payment would get now, with no effect: `approved`, `held` (a person must approve; " +
+    "flaggedByRuleTypes says why) or `denied` (denialDetails says what is left of the limit, and when it resets), and the " +
+    "budget. What the wallet holds is not considered. A later payment may be decided differently.",
   tag: "Payments",
   access: agentWith("check_payment"),
   rate: "standard",
@@ -174,7 +178,7 @@ export const checkPayment = define({
     denialReason: z.string().nullable(),
     denialDetails: denialDetails.nullable(),
     flaggedByRuleTypes: z.array(z.string()),
-    budget: budgetPolicy,
+    budget: agentBudget,
   }),
   errors: [],
 });
@@ -250,8 +254,6 @@ export const getDenialFeedback = define({
   errors: ["NOT_FOUND"],
 });
 
-const headroom = z.strictObject({ remainingCents: cents.nullable() });
-
 export const getBudget = define({
   summary: "Read the budget",
   description:
@@ -260,6 +262,6 @@ export const getBudget = define({
   access: agentWith("get_budget"),
   rate: "standard",
   tool: tool("get_budget", "Read the budget"),
-  output: z.strictObject({ ...budgetPolicy.shape, team: headroom, project: headroom }),
+  output: agentBudget,
   errors: [],
 });

@@ -1,7 +1,9 @@
+import type { AskKind, BudgetReport, CapAnswer } from "../budget/report.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { Archiver, ArchiveRefusalCode } from "./archive.ts";
 import type { AgentLifecycle } from "./state.ts";
+import type { PaymentRules } from "../rules/checks.ts";
 
 /** What can be asked of an agent's actor. Several go together in one update; each has its own reply. */
 export type AgentCommand =
@@ -11,6 +13,8 @@ export type AgentCommand =
       readonly approvalWindowSeconds: number;
       /** The actor's `projectedThrough` before the caller looked the key up in the projection; 0: no look-up. */
       readonly lookedUpThrough: number;
+      /** What the rules of project and team have to say; left out where that is nothing. */
+      readonly rules?: PaymentRules;
     }
   | {
       readonly kind: "confirm";
@@ -19,7 +23,22 @@ export type AgentCommand =
       readonly revision: number;
       /** What the rail said on the way, if it was called, and when. */
       readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
+      /** What the budget said before, if it was asked. */
+      readonly caps?: CapsHeard;
     }
+  /** The budget has heard a report. */
+  | { readonly kind: "confirm_report"; readonly revision: number }
+  /** The project's budget was replaced: whether the agent is to ask from now on, and what its own budget is. */
+  | {
+      readonly kind: "heed_budget";
+      readonly epoch: number;
+      readonly asks: boolean;
+      readonly budgetCents: number | null;
+      /** Which replacement has set the budget; left out: this one. */
+      readonly budgetEpoch?: number;
+    }
+  /** The agent's report to the budget as it is. */
+  | { readonly kind: "read_report" }
   | { readonly kind: "confirm_summary"; readonly revision: number }
   /** The agent's wallet has been told of the policy of this version. */
   | { readonly kind: "confirm_limits"; readonly policyVersion: number }
@@ -51,13 +70,25 @@ export type AgentCommand =
   /** The service has given up its right to spend from the archived agent's wallet. */
   | { readonly kind: "confirm_detached" };
 
+/** What the budget answered to one payment, and whether it lets the agent pay without asking from now on. */
+export interface CapsHeard {
+  readonly kind: AskKind;
+  readonly answer: CapAnswer;
+  /** The revision that it was asked with. */
+  readonly reportRevision: number;
+  readonly exemptEpoch: number | null;
+}
+
 /** The part of a decided payment that the caller does not have already. */
 export interface PaymentDecision {
+  readonly policyVersion?: number;
   readonly sequence: number;
   readonly createdAt: number;
   readonly day: string;
   readonly denial: Denial | null;
   readonly approval: Approval | null;
+  /** The project's budget is to be asked first. */
+  readonly ask?: "reserve";
 }
 
 export type AgentReply =
@@ -76,11 +107,19 @@ export type AgentReply =
   | { readonly kind: "payment"; readonly changed: boolean; readonly payment: Payment }
   /** Nothing of that payment is open here: what became of it is in the projection. */
   | { readonly kind: "not_open" }
-  | { readonly kind: "policy"; readonly policy: BudgetPolicy; readonly policyVersion: number }
+  | {
+      readonly kind: "policy";
+      /** As it was; an actor on an older worker does not say. */
+      readonly before?: BudgetPolicy;
+      readonly policy: BudgetPolicy;
+      readonly policyVersion: number;
+    }
   | { readonly kind: "version_conflict"; readonly policyVersion: number }
   | { readonly kind: "lifecycle"; readonly lifecycle: AgentLifecycle; readonly changed: boolean }
   | { readonly kind: "archived" }
   | { readonly kind: "confirmed" }
+  /** Null: nothing is to be reported. */
+  | { readonly kind: "report"; readonly report: BudgetReport | null }
   /** The agent's record of this revision, and any later one, has the name. */
   | { readonly kind: "renamed"; readonly revision: number }
   /** Whether the key is the agent's active one: then it counts as used from now on. */
@@ -112,6 +151,8 @@ export function decidedPayment(request: PaymentRequest, decision: PaymentDecisio
     approval: decision.approval,
     onChainTxHash: null,
     chainCaip2: null,
+    ...(decision.ask === undefined ? {} : { ask: decision.ask, asked: true as const }),
+    ...(decision.policyVersion === undefined ? {} : { policyVersion: decision.policyVersion }),
     revision: 1,
   };
 }

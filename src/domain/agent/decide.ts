@@ -1,19 +1,32 @@
 import { remainingOf } from "../money.ts";
-import type { AgentCommand, AgentReply, PaymentDecision } from "./commands.ts";
+import type { AgentCommand, AgentReply, CapsHeard, PaymentDecision } from "./commands.ts";
+import type { PaymentRules } from "../rules/checks.ts";
+import { flaggedTypes, type PaymentHistory } from "../rules/flags.ts";
 import { decidedPayment } from "./commands.ts";
 import { type Command, type Decided, none, one } from "./decided.ts";
 import type { AgentEvent } from "./evolve.ts";
 import { evolve } from "./evolve.ts";
-import { approve, cancel, decideHeld, deny, expire, lifecycleDenial } from "./held.ts";
+import {
+  approve,
+  cancel,
+  decideHeld,
+  deny,
+  endByArchive,
+  expire,
+  isOnHold,
+  lifecycleDenial,
+} from "./held.ts";
 import { decideAuthenticate, decideMintKey, decideProveNonDelivery, decideRevokeKey } from "./keys.ts";
 import { decideArchive, decideLifecycle } from "./lifecycle.ts";
-import type { Approval } from "./payment.ts";
-import { settle } from "./payment.ts";
+import { asksForCaps, budgetReport } from "./caps.ts";
+import { type Likeness, lookUpNeededThrough, newestLikeAt } from "./likeness.ts";
+import type { Approval, Payment } from "./payment.ts";
+import { answered, settle } from "./payment.ts";
 import type { BudgetPolicy, Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold, patchPolicy } from "./policy.ts";
 import type { AgentState, RememberedKey } from "./state.ts";
 import { OPEN_PAYMENTS_MAX, projectedThrough } from "./state.ts";
-import { utcDate } from "./usage.ts";
+import { countWithin, utcDate } from "./usage.ts";
 
 /**
  * What a command does, and what its sender is told. Pure: reads the state, changes nothing; `now` is the actor's
@@ -24,7 +37,13 @@ export function decide(state: AgentState, command: AgentCommand, now: number): D
     case "pay":
       return decidePay(state, command, now);
     case "confirm":
-      return decideConfirm(state, command);
+      return decideConfirm(state, command, now);
+    case "confirm_report":
+      return one({ type: "report_heard", revision: command.revision }, { kind: "confirmed" });
+    case "heed_budget":
+      return decideHeedBudget(state, command);
+    case "read_report":
+      return none({ kind: "report", report: budgetReport(state) });
     case "confirm_summary":
       return one({ type: "summary_confirmed", revision: command.revision }, { kind: "confirmed" });
     case "confirm_limits":
@@ -70,7 +89,7 @@ export function decide(state: AgentState, command: AgentCommand, now: number): D
 export function handle(state: AgentState, command: AgentCommand, now: number): AgentReply {
   const { events, reply } = decide(state, command, now);
   for (const event of events) evolve(state, event, now);
-  return reply;
+  return reply.kind === "report" ? { kind: "report", report: budgetReport(state) } : reply;
 }
 
 function decidePay(state: AgentState, command: Command<"pay">, now: number): Decided {
@@ -79,12 +98,12 @@ function decidePay(state: AgentState, command: Command<"pay">, now: number): Dec
   if (known !== undefined) return none(replay(state, known, request.payloadHash));
   // Its key is dead. What comes with it all the same was on its way, and is no payment.
   if (state.lifecycle === "archived") return none({ kind: "archived" });
-  if (state.forgottenThrough > command.lookedUpThrough) {
+  if (lookUpNeededThrough(state, request, command.rules) > command.lookedUpThrough) {
     return none({ kind: "look_up", projectedThrough: projectedThrough(state) });
   }
   if (Object.keys(state.open).length >= OPEN_PAYMENTS_MAX) return none({ kind: "too_many_open" });
 
-  const assessment = assess(state, request.amountCents, now);
+  const assessment = assess(state, { ...request, rules: command.rules }, now);
   const denial = assessment.denial;
   const flaggedBy = assessment.flaggedByRuleTypes;
   const held = denial === null && flaggedBy.length > 0;
@@ -95,6 +114,8 @@ function decidePay(state: AgentState, command: Command<"pay">, now: number): Dec
     day: utcDate(now),
     denial,
     approval,
+    policyVersion: state.policyVersion,
+    ...(denial === null && asksForCaps(state) ? { ask: "reserve" as const } : {}),
   };
   const payment = decidedPayment(request, decision);
   return one({ type: "payment_decided", payment }, { kind: "decided", decision });
@@ -107,12 +128,28 @@ export interface Assessment {
   readonly flaggedByRuleTypes: readonly string[];
 }
 
-/** Assesses an amount against lifecycle, limits and threshold, in the order of decisions.md section 5. */
-export function assess(state: AgentState, amountCents: number, now: number): Assessment {
-  const denial = lifecycleDenial(state) ?? checkLimits(state.policy, state.usage, amountCents, now);
-  const flagged = denial === null && isAboveThreshold(state.policy, amountCents);
-  return { denial, flaggedByRuleTypes: flagged ? ["agent_threshold"] : [] };
+/** What a payment is assessed by. */
+export interface AssessedPayment extends Likeness {
+  readonly rules?: PaymentRules | undefined;
 }
+
+/**
+ * Assesses a payment against lifecycle, limits, threshold and rules, in the order of decisions.md section 5. What is denied
+ * is flagged by nothing.
+ */
+export function assess(state: AgentState, payment: AssessedPayment, now: number): Assessment {
+  const { amountCents, rules } = payment;
+  const denial = lifecycleDenial(state) ?? checkLimits(state.policy, state.usage, amountCents, now);
+  if (denial !== null) return { denial, flaggedByRuleTypes: [] };
+  const byThreshold = isAboveThreshold(state.policy, amountCents) ? ["agent_threshold"] : [];
+  const byRules = rules === undefined ? [] : flaggedTypes(rules, historyFor(state, payment, now), now);
+  return { denial, flaggedByRuleTypes: [...byThreshold, ...byRules] };
+}
+
+const historyFor = (state: AgentState, payment: AssessedPayment, now: number): PaymentHistory => ({
+  countWithin: (windowMs) => countWithin(state.usage, windowMs, now),
+  newestLikeAt: () => newestLikeAt(state, payment, payment.rules?.likeAt ?? null),
+});
 
 function newApproval(
   state: AgentState,
@@ -146,20 +183,30 @@ function replay(state: AgentState, known: RememberedKey, payloadHash: string): A
   return { kind: "replayed", transactionId, samePayload: knownPayloadHash === payloadHash, payment };
 }
 
-function decideConfirm(state: AgentState, command: Command<"confirm">): Decided {
+function decideConfirm(state: AgentState, command: Command<"confirm">, now: number): Decided {
+  const { caps, outcome } = command;
+  const heard = caps === undefined ? [] : eventsOf(caps);
+  const reply: AgentReply = { kind: "confirmed" };
   const open = state.open[command.transactionId];
-  if (open === undefined) return none({ kind: "confirmed" });
-  const { outcome } = command;
-  const payment = outcome === null ? open.payment : settle(open.payment, outcome.result, outcome.at);
+  if (open === undefined) return { events: heard, reply };
+  const told = caps === undefined ? open.payment : answered(open.payment, caps.kind, caps.answer);
+  // An archived agent has nothing on hold: what the caps have taken only now ends like the rest.
+  const isTooLate = state.lifecycle === "archived" && isOnHold(told);
+  const judged = isTooLate ? endByArchive(told, now) : told;
+  const payment = outcome === null ? judged : settle(asSent(judged), outcome.result, outcome.at);
   const confirmed: AgentEvent = {
     type: "payment_confirmed",
     transactionId: command.transactionId,
     revision: command.revision,
   };
-  const reply: AgentReply = { kind: "confirmed" };
-  if (payment === open.payment) return one(confirmed, reply);
-  return { events: [{ type: "payment_changed", payment }, confirmed], reply };
+  const changed: AgentEvent[] = payment === open.payment ? [] : [{ type: "payment_changed", payment }];
+  const events = [...changed, confirmed, ...heard];
+  return { events, reply: isTooLate ? { kind: "payment", changed: true, payment } : reply };
 }
+
+/** What its rail says anything of was sent, so the budget has taken it, also where that news comes later. */
+const asSent = (payment: Payment): Payment =>
+  payment.phase === "sending" && payment.ask ? answered(payment, payment.ask, { granted: true }) : payment;
 
 function decideChangePolicy(state: AgentState, command: Command<"change_policy">): Decided {
   if (state.lifecycle === "archived") return none({ kind: "archived" });
@@ -168,7 +215,29 @@ function decideChangePolicy(state: AgentState, command: Command<"change_policy">
   }
   const policy: BudgetPolicy = patchPolicy(state.policy, command.patch);
   const policyVersion = state.policyVersion + 1;
-  return one({ type: "policy_changed", policy }, { kind: "policy", policy, policyVersion });
+  return one(
+    { type: "policy_changed", policy },
+    { kind: "policy", before: state.policy, policy, policyVersion },
+  );
+}
+
+function eventsOf({ exemptEpoch, reportRevision }: CapsHeard): AgentEvent[] {
+  const heard: AgentEvent = { type: "report_heard", revision: reportRevision };
+  return exemptEpoch === null ? [heard] : [heard, { type: "caps_exempted", epoch: exemptEpoch }];
+}
+
+/** Old news change nothing; what is told twice, neither. */
+function decideHeedBudget(state: AgentState, command: Command<"heed_budget">): Decided {
+  const events: AgentEvent[] = [];
+  const { budgetCents, epoch, budgetEpoch = epoch } = command;
+  if (command.asks) events.push({ type: "caps_demanded", epoch });
+  if (budgetCents !== null && budgetEpoch > (state.caps?.budgetEpoch ?? 0)) {
+    const changes = state.lifecycle !== "archived" && budgetCents !== state.policy.budgetCents;
+    if (changes) events.push({ type: "policy_changed", policy: { ...state.policy, budgetCents } });
+    events.push({ type: "budget_heeded", epoch: budgetEpoch });
+  }
+  // Told as it is after the events, by whoever applies them.
+  return { events, reply: { kind: "report", report: null } };
 }
 
 function decideRead(state: AgentState, { transactionId }: Command<"read_payment">): Decided {

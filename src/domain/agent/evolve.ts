@@ -1,17 +1,26 @@
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
+import { adoptedCaps, changeCaps, demand, exempt, reported } from "./caps.ts";
 import { adoptedAccess, type AgentAccess } from "./access.ts";
+import { rememberedKey } from "./likeness.ts";
 import type { Payment } from "./payment.ts";
 import { moneyOf } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import type { AgentLifecycle, AgentState } from "./state.ts";
 import { REMEMBERED_KEYS_MAX } from "./state.ts";
-import { countPayment, rollDay } from "./usage.ts";
+import { countPayment, rollDay, uncountPayment } from "./usage.ts";
 
 /** What a decision does to the state. */
 export type AgentEvent =
   | { readonly type: "payment_decided"; readonly payment: Payment }
   | { readonly type: "payment_changed"; readonly payment: Payment }
   | { readonly type: "payment_confirmed"; readonly transactionId: string; readonly revision: number }
+  | { readonly type: "report_heard"; readonly revision: number }
+  /** No cap is over the agent: it need not ask. */
+  | { readonly type: "caps_exempted"; readonly epoch: number }
+  /** A cap is over the agent: it asks from now on. */
+  | { readonly type: "caps_demanded"; readonly epoch: number }
+  /** Its budget was set by its team's. */
+  | { readonly type: "budget_heeded"; readonly epoch: number }
   | { readonly type: "summary_confirmed"; readonly revision: number }
   | { readonly type: "limits_mirrored"; readonly policyVersion: number }
   | { readonly type: "policy_changed"; readonly policy: BudgetPolicy }
@@ -38,6 +47,15 @@ export function evolve(state: AgentState, event: AgentEvent, now: number): void 
       return changePayment(state, event.payment, now);
     case "payment_confirmed":
       return confirmPayment(state, event.transactionId, event.revision);
+    case "report_heard":
+      return reported(state, event.revision);
+    case "caps_exempted":
+      return exempt(state, event.epoch, now);
+    case "caps_demanded":
+      return demand(state, event.epoch);
+    case "budget_heeded":
+      (state.caps ??= adoptedCaps()).budgetEpoch = event.epoch;
+      return;
     case "summary_confirmed":
       return confirmSummary(state, event.revision);
     case "limits_mirrored":
@@ -113,6 +131,7 @@ function addPayment(state: AgentState, payment: Payment, now: number): void {
   if (payment.denial !== null) return;
   countPayment(state.usage, now);
   move(state, payment, "none", moneyOf(payment));
+  changeCaps(state, false, now);
   touch(state, now);
 }
 
@@ -124,10 +143,18 @@ function changePayment(state: AgentState, payment: Payment, now: number): void {
   rollDay(state.usage, now);
   move(state, before, moneyOf(before), "none");
   move(state, payment, "none", moneyOf(payment));
+  // What a cap denied has not passed policy, after all.
+  if (isRefusedByCap(payment)) uncountPayment(state.usage, payment.createdAt);
   open.payment = payment;
   open.changedAt = now;
+  changeCaps(state, moneyOf(before) !== "none" && moneyOf(payment) === "none", now);
+  // Who looks for duplicates passes over what was denied.
+  if (payment.status === "denied") state.keys[payment.request.keyHash] = rememberedKey(payment, 0);
   if (moneyOf(before) !== moneyOf(payment)) touch(state, now);
 }
+
+const isRefusedByCap = ({ approval, asked, status }: Payment): boolean =>
+  asked === true && status === "denied" && approval === null;
 
 function confirmPayment(state: AgentState, transactionId: string, revision: number): void {
   const open = state.open[transactionId];
@@ -137,11 +164,11 @@ function confirmPayment(state: AgentState, transactionId: string, revision: numb
   if (closes) closePayment(state, open.payment);
 }
 
-function closePayment(state: AgentState, { request }: Payment): void {
-  const { keyHash, payloadHash, transactionId } = request;
+function closePayment(state: AgentState, payment: Payment): void {
+  const { keyHash, transactionId } = payment.request;
   delete state.open[transactionId];
   state.closed += 1;
-  state.keys[keyHash] = [payloadHash, transactionId, state.closed];
+  state.keys[keyHash] = rememberedKey(payment, state.closed);
 }
 
 type Money = ReturnType<typeof moneyOf>;
@@ -161,8 +188,8 @@ function move(state: AgentState, payment: Payment, from: Money, to: Money): void
 
 /** Remembers the key of a new payment. The oldest of a closed one is forgotten for it, never that of an open one. */
 function remember(state: AgentState, payment: Payment): void {
-  const { keyHash, payloadHash, transactionId } = payment.request;
-  state.keys[keyHash] = [payloadHash, transactionId, 0];
+  const { keyHash } = payment.request;
+  state.keys[keyHash] = rememberedKey(payment, 0);
   state.keyOrder.push(keyHash);
   // Ends: OPEN_PAYMENTS_MAX is less than REMEMBERED_KEYS_MAX.
   while (state.keyOrder.length > REMEMBERED_KEYS_MAX) {

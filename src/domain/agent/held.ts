@@ -1,4 +1,5 @@
 import { type Command, type Decided, none, one } from "./decided.ts";
+import { asksForCaps } from "./caps.ts";
 import type { Approval, Payment } from "./payment.ts";
 import { next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
@@ -31,17 +32,24 @@ export function decideHeld(
 ): Decided {
   const open = state.open[transactionId];
   if (open === undefined) return none({ kind: "not_open" });
-  const { payment } = open;
-  if (payment.phase !== "held" || payment.approval === null) {
-    return none({ kind: "payment", changed: false, payment });
+  if (open.payment.phase !== "held" || open.payment.approval === null) {
+    return none({ kind: "payment", changed: false, payment: open.payment });
   }
-  const late = now >= payment.approval.expiresAt;
+  const payment = waiting(open.payment);
+  const late = now >= open.payment.approval.expiresAt;
   const resolved = late ? expire(payment, now) : resolution(payment);
   return one(
     { type: "payment_changed", payment: resolved },
     { kind: "payment", changed: !late, payment: resolved },
   );
 }
+
+/**
+ * Who resolves a payment on hold has seen it wait, so the budget has taken it, also where the actor has not heard so yet.
+ * What ends it without that reserves nothing either way; the revision keeps clear of what the budget's answer makes.
+ */
+const waiting = (payment: Payment): Payment =>
+  payment.ask === "reserve" ? next(payment, { ask: null }) : payment;
 
 export function approve(
   state: AgentState,
@@ -52,7 +60,7 @@ export function approve(
   const { amountCents } = payment.request;
   const own = { amountCents, day: payment.day, createdAt: payment.createdAt };
   const denial = lifecycleDenial(state) ?? checkLimits(state.policy, state.usage, amountCents, now, own);
-  const resolved = { resolvedAt: now, resolvedBy: command.by };
+  const resolved = { resolvedAt: now, resolvedBy: command.by, policyVersion: state.policyVersion };
   if (denial !== null) {
     return next(payment, {
       status: "failed",
@@ -64,6 +72,7 @@ export function approve(
   }
   return next(payment, {
     phase: "sending",
+    ...(asksForCaps(state) ? { ask: "recheck" as const } : {}),
     // What is spent today counts today, also when it was put on hold yesterday.
     day: utcDate(now),
     approval: withApproval(payment, { ...resolved, resolution: "executing" }),
@@ -114,6 +123,9 @@ export function end(
 
 const withApproval = (payment: Payment, change: Partial<Approval>): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, ...change };
+
+/** Whether it waits for a person. What the budget may still refuse does not: it may turn out never to have been held. */
+export const isOnHold = ({ ask, phase }: Payment): boolean => phase === "held" && ask !== "reserve";
 
 /** What archiving makes of a payment on hold: denied by nobody, or expired where its window had closed before. */
 export function endByArchive(payment: Payment, now: number): Payment {

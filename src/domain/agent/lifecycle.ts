@@ -1,7 +1,7 @@
 import { type Archiver, isOfLineage, machineArchiveRefusal } from "./archive.ts";
 import { type Decided, none, one } from "./decided.ts";
 import type { AgentEvent } from "./evolve.ts";
-import { endByArchive } from "./held.ts";
+import { endByArchive, isOnHold } from "./held.ts";
 import type { AgentState } from "./state.ts";
 
 /** Pause, resume and archive (management-api.md sections 3.1 and 5.4). What is so already changes nothing. */
@@ -20,7 +20,7 @@ export function decideArchive(state: AgentState, by: Archiver, now: number): Dec
   if (state.lifecycle === "archived") return archivedBefore(state, by);
   const code = by.type === "user" ? null : machineArchiveRefusal(state, by, now);
   if (code !== null) return none({ kind: "archive_refused", code });
-  const held = Object.values(state.open).filter(({ payment }) => payment.phase === "held");
+  const held = Object.values(state.open).filter(({ payment }) => isOnHold(payment));
   const ended: AgentEvent[] = held.map(({ payment }) => ({
     type: "payment_changed",
     payment: endByArchive(payment, now),

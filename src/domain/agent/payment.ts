@@ -1,3 +1,4 @@
+import type { AskKind, CapAnswer } from "../budget/report.ts";
 import type { Denial } from "./policy.ts";
 
 export type Rail = "card" | "wallet";
@@ -20,6 +21,8 @@ export interface PaymentRequest {
   readonly recipient: string;
   readonly merchantCategory: string | null;
   readonly purpose: string;
+  /** Hash of rail, recipient without case, and amount; a workflow can't make one. Not there in payments from before. */
+  readonly likenessHash?: string;
 }
 
 /** The agent's budget at the moment its payment was put on hold, that payment's reservation included. */
@@ -44,6 +47,8 @@ export interface Approval {
   readonly resolvedAt: number | null;
   readonly resolvedBy: Resolver | null;
   readonly feedback: string | null;
+  /** Of the agent's policy that it was checked against once more when a person approved it. */
+  readonly policyVersion?: number;
 }
 
 /**
@@ -69,6 +74,12 @@ export interface Payment {
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
   readonly chainCaip2: string | null;
+  /** What its project's budget is still to be asked, before anything else is done. */
+  readonly ask?: AskKind | null;
+  /** Whether the budget was asked when it was decided: what it answered made its second revision. */
+  readonly asked?: true;
+  /** Of the agent's policy when it was decided. Not there in payments from before that was kept. */
+  readonly policyVersion?: number;
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
 }
@@ -154,6 +165,27 @@ function stepsOnRail({ phase, status }: Payment): number {
   if (phase === "following") return status === "pending" ? 1 : 2;
   return phase === "done" ? 3 : 0;
 }
+
+/**
+ * The payment after its project's budget has answered (decisions.md section 5). The same object for an answer to what was
+ * not asked, or has been answered. A payment that does not fit is denied, and was never held; one that was approved by a
+ * person and does not fit any more has failed.
+ */
+export function answered(payment: Payment, kind: AskKind, answer: CapAnswer): Payment {
+  if (payment.ask !== kind) return payment;
+  if (answer.granted) return next(payment, { ask: null });
+  const refused = { ask: null, phase: "done", denial: answer.denial, deniedAt: answer.at } as const;
+  return kind === "reserve"
+    ? next(payment, { ...refused, status: "denied", approval: null })
+    : next(payment, { ...refused, status: "failed", approval: resolve(payment, "failed") });
+}
+
+/** A payment's approval as it is shown: until the budget has taken the payment, nobody is asked to decide on it. */
+export const shownApproval = ({ approval, ask }: Payment): Approval | null =>
+  ask === "reserve" ? null : approval;
+
+/** The revision at which a payment on hold is waiting for a person. */
+export const heldRevision = ({ asked }: Payment): number => (asked === true ? 2 : 1);
 
 const resolve = (payment: Payment, resolution: ApprovalResolution): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, resolution };

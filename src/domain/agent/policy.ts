@@ -21,7 +21,9 @@ export type LimitDenialCode =
   | "BUDGET_EXCEEDED"
   | "DAILY_SPEND_LIMIT_EXCEEDED"
   | "HOURLY_VELOCITY_EXCEEDED"
-  | "DAILY_VELOCITY_EXCEEDED";
+  | "DAILY_VELOCITY_EXCEEDED"
+  | "TEAM_CAP_EXCEEDED"
+  | "PROJECT_CAP_EXCEEDED";
 
 /** Every reason a transaction can carry (decisions.md section 5). */
 export type DenialCode =
@@ -50,6 +52,9 @@ export interface Denial {
   readonly details: DenialDetails | null;
 }
 
+/** A denial by a limit, which says how much of it is left. */
+export type LimitDenial = Denial & { readonly code: LimitDenialCode; readonly details: DenialDetails };
+
 /** What a payment that is checked again on approval already holds, so that it is not counted against itself. */
 export interface OwnReservation {
   readonly amountCents: number;
@@ -58,15 +63,15 @@ export interface OwnReservation {
   readonly createdAt: number;
 }
 
-const dollars = (cents: number): string => `${(cents / 100).toFixed(2)} USD`;
+export const dollars = (cents: number): string => `${(cents / 100).toFixed(2)} USD`;
 
-const limitDenial = (
+export const limitDenial = (
   code: LimitDenialCode,
   reason: string,
   limit: number,
   remaining: number,
   resetsAt: number | null,
-): Denial => ({ code, reason, details: { limit, remaining, resetsAt } });
+): LimitDenial => ({ code, reason, details: { limit, remaining, resetsAt } });
 
 /**
  * The agent's hard limits in the order of decisions.md section 5; the first that fails names the denial. Null when

@@ -1,5 +1,6 @@
 import type { Payment } from "./payment.ts";
 import type { LifecycleEvent } from "../events.ts";
+import { type AgentCaps, initialCaps } from "./caps.ts";
 import { type AgentAccess, type FirstKey, initialAccess } from "./access.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
@@ -16,10 +17,17 @@ export interface AgentProfile {
 }
 
 /**
- * One remembered idempotency key: payload hash, transaction id, and as which payment it was closed; 0: it is open. A
- * tuple, since 2,000 roll over.
+ * One remembered idempotency key: payload hash, transaction id, and as which payment it was closed; 0: it is open. Then when
+ * the payment was made and its likeness ("": denied), which those from before there were rules do not have. A tuple, since
+ * 2,000 roll over.
  */
-export type RememberedKey = readonly [payloadHash: string, transactionId: string, closedAs: number];
+export type RememberedKey = readonly [
+  payloadHash: string,
+  transactionId: string,
+  closedAs: number,
+  createdAt?: number,
+  likenessHash?: string,
+];
 
 /** A payment with something left to do, to be told, or to happen. */
 export interface OpenPayment {
@@ -62,6 +70,8 @@ export interface AgentState {
   archivedAt?: number;
   /** Whether the service can no longer spend from the wallet of the archived agent. */
   walletDetached?: boolean;
+  /** Not there in actors from before there were caps, until they are told of one. */
+  caps?: AgentCaps;
   /** What became of the agent and is not known to be in the journal. */
   outbox?: LifecycleEvent[];
 }
@@ -80,6 +90,7 @@ export function initialAgentState(
   policy: BudgetPolicy,
   now: number,
   firstKey?: FirstKey,
+  asksForCaps = false,
 ): AgentState {
   return {
     schemaVersion: 1,
@@ -100,6 +111,7 @@ export function initialAgentState(
     updatedAt: now,
     mirroredPolicyVersion: 1,
     ...(firstKey === undefined ? {} : { access: initialAccess(firstKey) }),
+    ...(asksForCaps ? { caps: initialCaps() } : {}),
   };
 }
 
@@ -127,7 +139,10 @@ type Later = "archivedAt" | "authenticatedAt" | "events";
 /** One that is to be written; an earlier version may have said so, when actors did not know of these. */
 export type WrittenSummary = Omit<AgentSummary, Later> & Partial<Pick<AgentSummary, Later>>;
 
-export const summarize = (state: AgentState): AgentSummary => ({
+/** All of it but the table of remembered keys, which no record shows. */
+export type AgentBooks = Omit<AgentState, "keys" | "keyOrder">;
+
+export const summarize = (state: AgentBooks): AgentSummary => ({
   name: state.profile.name,
   lifecycle: state.lifecycle,
   archivedAt: state.archivedAt ?? null,

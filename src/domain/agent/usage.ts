@@ -1,17 +1,31 @@
+import { RULE_WINDOW_SECONDS_MAX } from "../rules/rules.ts";
+
 /** What an agent has used of its limits. Owned by its actor, changed only by `evolve`. */
 export interface Usage {
   spentCents: number;
   reservedCents: number;
   /** The newest UTC day that anything was counted on. */
   day: { date: string; amountCents: number; count: number };
-  /** When payments passed policy in the last hour: [epoch milliseconds, count], oldest first. */
-  hour: [number, number][];
+  /** When payments passed policy in the last 31 days, oldest first. */
+  hour: Counted[];
 }
+
+/**
+ * Payments of one instant, and the running count with them, so that a window is counted by looking at its two ends. Entries
+ * from before there was one have none until the next payment is counted.
+ */
+export type Counted = [at: number, count: number, through?: number];
 
 export const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** Beyond this many distinct instants the oldest are merged into their later neighbour: never counted too short. */
+/** How far back payments are counted: the longest window of a rule. */
+export const HISTORY_MS = RULE_WINDOW_SECONDS_MAX * 1_000;
+
+/**
+ * Beyond this many distinct instants the oldest are merged into their later neighbour: never counted too short. Those of
+ * the last hour only where nothing older is left to merge.
+ */
 export const HOUR_ENTRIES_MAX = 4_096;
 
 export const emptyUsage = (): Usage => ({
@@ -21,8 +35,18 @@ export const emptyUsage = (): Usage => ({
   hour: [],
 });
 
+/** The last day that was asked for, and its date: making a date costs more than the rest of a decision. */
+let [knownDay, knownDate] = [0, "1970-01-01"];
+
 /** The UTC date of an instant, `YYYY-MM-DD`. */
-export const utcDate = (now: number): string => new Date(now).toISOString().slice(0, 10);
+export function utcDate(now: number): string {
+  const day = Math.floor(now / DAY_MS);
+  if (day !== knownDay) {
+    knownDate = new Date(now).toISOString().slice(0, 10);
+    knownDay = day;
+  }
+  return knownDate;
+}
 
 export const nextUtcMidnight = (now: number): number => (Math.floor(now / DAY_MS) + 1) * DAY_MS;
 
@@ -32,14 +56,33 @@ export function spentToday(usage: Usage, now: number): { date: string; amountCen
   return usage.day.date === date ? usage.day : { date, amountCents: 0, count: 0 };
 }
 
-/** Payments that passed policy in the 3,600 s that end now; one exactly 3,600 s old has left the window. */
-export function countWithinHour(usage: Usage, now: number, ownAt: number | null = null): number {
-  let count = 0;
-  for (let index = usage.hour.length - 1; index >= 0; index -= 1) {
-    const entry = usage.hour[index];
-    if (entry === undefined || entry[0] <= now - HOUR_MS) break;
-    count += entry[1];
+/** Payments that passed policy in the window that ends now; one exactly as old as the window has left it. */
+export function countWithin({ hour }: Usage, windowMs: number, now: number): number {
+  const newest = hour.at(-1);
+  const oldest = hour[firstAfter(hour, now - windowMs)];
+  if (newest === undefined || oldest === undefined) return 0;
+  const [, count, through] = oldest;
+  if (newest[2] === undefined || through === undefined) return scanned(hour, now - windowMs);
+  return newest[2] - through + count;
+}
+
+/** The place of the first entry that is newer; one past the end where there is none. */
+function firstAfter(hour: readonly Counted[], since: number): number {
+  let [older, newer] = [0, hour.length];
+  while (older < newer) {
+    const middle = (older + newer) >>> 1;
+    if ((hour[middle]?.[0] ?? Infinity) <= since) older = middle + 1;
+    else newer = middle;
   }
+  return older;
+}
+
+const scanned = (hour: readonly Counted[], since: number): number =>
+  hour.reduce((sum, [at, count]) => (at > since ? sum + count : sum), 0);
+
+/** The same of the last 3,600 s; `ownAt`: without the payment that is checked again. */
+export function countWithinHour(usage: Usage, now: number, ownAt: number | null = null): number {
+  const count = countWithin(usage, HOUR_MS, now);
   return ownAt !== null && ownAt > now - HOUR_MS ? Math.max(0, count - 1) : count;
 }
 
@@ -71,23 +114,51 @@ export function rollDay(usage: Usage, now: number): void {
 export function countPayment(usage: Usage, now: number): void {
   rollDay(usage, now);
   usage.day.count += 1;
-  const newest = usage.hour.at(-1);
-  if (newest !== undefined && newest[0] >= now) newest[1] += 1;
-  else usage.hour.push([now, 1]);
+  countInstant(usage.hour, now);
   let expired = 0;
-  while ((usage.hour[expired]?.[0] ?? Infinity) <= now - HOUR_MS) expired += 1;
+  while ((usage.hour[expired]?.[0] ?? Infinity) <= now - HISTORY_MS) expired += 1;
   if (expired > 0) usage.hour.splice(0, expired);
-  if (usage.hour.length > HOUR_ENTRIES_MAX) mergeOldest(usage);
+  if (usage.hour.length > HOUR_ENTRIES_MAX) mergeOldest(usage, now);
 }
 
-function mergeOldest(usage: Usage): void {
-  const merged: [number, number][] = [];
-  const half = Math.floor(usage.hour.length / 2);
-  for (let index = 0; index < half; index += 2) {
+function countInstant(hour: Counted[], now: number): void {
+  const newest = hour.at(-1);
+  if (newest === undefined) return void hour.push([now, 1, 1]);
+  if (newest[2] === undefined) recount(hour);
+  const through = (newest[2] ?? 0) + 1;
+  if (newest[0] < now) return void hour.push([now, 1, through]);
+  newest[1] += 1;
+  newest[2] = through;
+}
+
+function recount(hour: readonly Counted[]): void {
+  let through = 0;
+  for (const entry of hour) entry[2] = through += entry[1];
+}
+
+/** Takes back the count of a payment that did not pass policy, after all. */
+export function uncountPayment(usage: Usage, countedAt: number): void {
+  if (usage.day.date === utcDate(countedAt)) usage.day.count = Math.max(0, usage.day.count - 1);
+  // Its instant may have been merged into a later one, or have left the hour.
+  const index = usage.hour.findIndex(([at]) => at >= countedAt);
+  const entry = usage.hour[index];
+  if (entry === undefined) return;
+  entry[1] -= 1;
+  if (entry[1] === 0) usage.hour.splice(index, 1);
+  recount(usage.hour);
+}
+
+/** Makes room: pairs among the older half of what is older than an hour, so that the hourly limit stays exact. */
+function mergeOldest(usage: Usage, now: number): void {
+  const recent = usage.hour.findIndex(([at]) => at > now - HOUR_MS);
+  const mergeable = recent >= 2 ? Math.max(2, Math.floor(recent / 2)) : Math.floor(usage.hour.length / 2);
+  const merged: Counted[] = [];
+  for (let index = 0; index < mergeable; index += 2) {
     const first = usage.hour[index];
     const second = usage.hour[index + 1];
     if (first === undefined) continue;
-    merged.push(second === undefined || index + 1 >= half ? first : [second[0], first[1] + second[1]]);
+    merged.push(second === undefined || index + 1 >= mergeable ? first : [second[0], first[1] + second[1]]);
   }
-  usage.hour = [...merged, ...usage.hour.slice(half)];
+  usage.hour = [...merged, ...usage.hour.slice(mergeable)];
+  recount(usage.hour);
 }

@@ -125,6 +125,9 @@ export class LifeModel {
       case "confirm_summary":
       case "confirm_limits":
         return "confirmed";
+      case "confirm_report":
+      case "heed_budget":
+      case "read_report":
       case "read_payment":
         return assert.fail("not among what happens here");
     }

@@ -68,6 +68,10 @@ export class Auditor {
       case "confirm_erased":
       case "archive":
       case "confirm_detached":
+      // And so have the caps.
+      case "confirm_report":
+      case "heed_budget":
+      case "read_report":
         // The agent's life has a model of its own.
         return assert.fail(`the workload of payments does not ${command.kind}`);
     }
@@ -161,10 +165,11 @@ export class Auditor {
       assert.deepEqual(reply, conflict, "a policy changed from a stale version");
       return;
     }
-    this.book.policy = { ...this.book.policy, ...command.patch };
+    const before = this.book.policy;
+    this.book.policy = { ...before, ...command.patch };
     this.book.version += 1;
     const { policy, version } = this.book;
-    assert.deepEqual(reply, { kind: "policy", policy, policyVersion: version });
+    assert.deepEqual(reply, { kind: "policy", before, policy, policyVersion: version });
   }
 
   #expectLifecycle(paused: boolean, reply: AgentReply): void {

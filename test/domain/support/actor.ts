@@ -5,6 +5,7 @@ import type { Payment, PaymentRequest, RailOutcome } from "../../../src/domain/a
 import { settle } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../../src/domain/agent/policy.ts";
 import type { AgentProfile, AgentState } from "../../../src/domain/agent/state.ts";
+import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import { initialAgentState } from "../../../src/domain/agent/state.ts";
 
 export const SECOND = 1_000;
@@ -73,15 +74,16 @@ export class TestActor {
     };
   }
 
-  payReply(request: PaymentRequest, lookedUpThrough = 0): AgentReply {
+  payReply(request: PaymentRequest, lookedUpThrough = 0, rules?: PaymentRules): AgentReply {
+    const pay = { kind: "pay", request, lookedUpThrough } as const;
     const approvalWindowSeconds = APPROVAL_WINDOW_SECONDS;
-    return this.do({ kind: "pay", request, approvalWindowSeconds, lookedUpThrough });
+    return this.do({ ...pay, approvalWindowSeconds, ...(rules === undefined ? {} : { rules }) });
   }
 
   /** A payment, its key just looked up, that must be decided: as the actor has it afterwards. */
-  pay(amountCents: number, change: Partial<PaymentRequest> = {}): Payment {
+  pay(amountCents: number, change: Partial<PaymentRequest> = {}, rules?: PaymentRules): Payment {
     const request = this.request(amountCents, change);
-    this.as("decided", this.payReply(request, this.state.closed));
+    this.as("decided", this.payReply(request, this.state.closed, rules));
     return this.payment(request.transactionId);
   }
 

@@ -146,7 +146,9 @@ export function tally(outcomes: readonly (string | number | null)[]): Record<str
 
 /** How many records each collection has: what a refused request must not change. */
 export async function counts({ service }: World): Promise<Readonly<Record<string, number>>> {
-  const names = [...Object.values(COLLECTIONS), "organizations", "users", "factors"];
+  // Events of payments are written after their answers, so those of earlier ones may come in between.
+  const kept = Object.values(COLLECTIONS).filter((name) => name !== COLLECTIONS.events);
+  const names = [...kept, "organizations", "users", "factors"];
   const all = names.map(async (name) => [name, await service.db.collection(name).countDocuments()] as const);
   return Object.fromEntries(await Promise.all(all));
 }

@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
@@ -31,6 +31,31 @@ export async function arm(folder: string, ...points: readonly Point[]): Promise<
   await mkdir(folder, { recursive: true });
   await Promise.all(points.map((point) => writeFile(armedFile(folder, point), "")));
 }
+
+/** Points in the replacement of a project's budget, or of one of its teams'. */
+export type BudgetPoint =
+  /** Decided; no agent has been looked up. */
+  | "after-replacement"
+  /** The agents that it is over are known to the budget; none of them has been told. */
+  | "after-enrolment"
+  /** Agents have been told; the budget does not know. */
+  | "before-delivered";
+
+/** Holds the replacements of one project's budgets at a point. */
+export async function armBudget(folder: string, point: BudgetPoint, projectId: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, point), projectId);
+}
+
+/** Whether such a point is armed for a project. */
+export const isBudgetArmed = (folder: string, point: BudgetPoint, projectId: string): Promise<boolean> =>
+  readFile(join(folder, point), "utf8").then(
+    (armedFor) => armedFor === projectId,
+    () => false,
+  );
+
+export const budgetHeldLine = (point: BudgetPoint, projectId: string): string =>
+  `held at ${point}: project ${projectId}`;
 
 export const disarm = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
 

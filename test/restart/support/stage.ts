@@ -2,7 +2,16 @@ import { join } from "node:path";
 import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { ServiceProcess } from "../../support/process.ts";
 import { pay, type Sent } from "./load.ts";
-import { arm, disarm, heldPattern, type Point, POINTS_FOLDER } from "./points.ts";
+import {
+  arm,
+  armBudget,
+  budgetHeldLine,
+  type BudgetPoint,
+  disarm,
+  heldPattern,
+  type Point,
+  POINTS_FOLDER,
+} from "./points.ts";
 import { type Place, Tenant } from "./tenant.ts";
 
 const HELD_MS = 10_000;
@@ -33,6 +42,15 @@ export class Stage {
 
   arm(...points: readonly Point[]): Promise<void> {
     return arm(this.#points, ...points);
+  }
+
+  /** Replaces a budget of a project and waits until that is held at the point: its request is still unanswered. */
+  async holdBudget(point: BudgetPoint, projectId: string, replace: () => Promise<unknown>): Promise<void> {
+    await armBudget(this.#points, point, projectId);
+    void replace().catch(() => null);
+    const line = budgetHeldLine(point, projectId);
+    const isHeld = () => (this.service.child.stdout.includes(line) ? true : null);
+    await this.service.child.until(line, HELD_MS, isHeld);
   }
 
   /** Lets go of everything that is held. */

@@ -1,6 +1,7 @@
 import type { WorkflowHandle } from "@temporalio/client";
 import type { FirstKey } from "../../../src/domain/agent/access.ts";
-import type { CarriedOut } from "../../../src/messages/agent.ts";
+import type { BudgetReport } from "../../../src/domain/budget/report.ts";
+import { type CarriedOut, confirmationOf } from "../../../src/messages/agent.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
 import { decidedPayment } from "../../../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../../../src/domain/agent/payment.ts";
@@ -9,11 +10,11 @@ import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { AgentInput, AgentSettings, AgentStateView } from "../../../src/messages/agent.ts";
 import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import { agentSearchAttributes } from "../../../src/messages/search-attributes.ts";
-import { agentIdOf, type Stage } from "./stage.ts";
+import { agentIdOf, projectIdOf, type Stage } from "./stage.ts";
 
 const DAY_SECONDS = 86_400;
 
-const containers = {
+export const containers = {
   organizationId: "0199aa00-0000-7000-8000-000000000001",
   projectId: "0199aa00-0000-7000-8000-000000000002",
   teamId: "0199aa00-0000-7000-8000-000000000003",
@@ -32,6 +33,13 @@ export const human = { userId: "0199aa00-0000-7000-8000-000000000005", name: "Ad
 
 type Of<K extends AgentReply["kind"]> = Extract<AgentReply, { kind: K }>;
 
+export interface Part {
+  /** Whether it asks its project's budget, as new agents do; by default it is from before there were caps. */
+  readonly asksForCaps?: boolean;
+  /** Which agent of the scene it is, from 1. */
+  readonly number?: number;
+}
+
 /** An agent's actor, and what a server does for it. */
 export class StagedAgent {
   readonly #stage: Stage;
@@ -39,9 +47,14 @@ export class StagedAgent {
   readonly profile: AgentProfile;
   readonly handle: WorkflowHandle;
 
-  private constructor(stage: Stage) {
+  private constructor(stage: Stage, number = 1) {
     this.#stage = stage;
-    this.profile = { ...containers, agentId: agentIdOf(stage.scene), name: "Agent" };
+    this.profile = {
+      ...containers,
+      projectId: projectIdOf(stage.scene),
+      agentId: agentIdOf(stage.scene, number),
+      name: "Agent",
+    };
     this.handle = stage.client.workflow.getHandle(agentWorkflowId(this.profile.agentId));
   }
 
@@ -51,8 +64,9 @@ export class StagedAgent {
     settings: Partial<AgentSettings> = {},
     change: Partial<BudgetPolicy> = {},
     firstKey?: FirstKey,
+    { asksForCaps, number }: Part = {},
   ): Promise<StagedAgent> {
-    const agent = new StagedAgent(stage);
+    const agent = new StagedAgent(stage, number);
     const { handle, profile } = agent;
     const input: AgentInput = {
       start: {
@@ -60,6 +74,7 @@ export class StagedAgent {
         profile,
         policy: { ...policy, ...change },
         ...(firstKey === undefined ? {} : { firstKey }),
+        ...(asksForCaps === undefined ? {} : { asksForCaps }),
       },
       settings: { ...AGENT_SETTINGS, ...settings },
     };
@@ -84,7 +99,7 @@ export class StagedAgent {
 
   request(amountCents: number, change: Partial<PaymentRequest> = {}): PaymentRequest {
     this.#numbered += 1;
-    const number = `${this.#stage.scene}-${String(this.#numbered).padStart(4, "0")}`;
+    const number = `${this.profile.agentId.slice("agent-".length)}-${String(this.#numbered).padStart(4, "0")}`;
     return {
       transactionId: `txn_${number}`,
       approvalId: `apr_${number}`,
@@ -108,8 +123,21 @@ export class StagedAgent {
   }
 
   /** What a server does with a payment at once. */
-  carryOut(payment: Payment): Promise<CarriedOut> {
-    return this.#stage.effects.carryOut(this.profile, payment, "server");
+  async carryOut(payment: Payment): Promise<CarriedOut> {
+    const report = (payment.ask ?? null) === null ? null : await this.report();
+    return this.#stage.effects.carryOut(this.profile, payment, "server", report);
+  }
+
+  /** What it has for its project's budget. */
+  async report(): Promise<BudgetReport | null> {
+    return (await this.ask("report", { kind: "read_report" })).report;
+  }
+
+  /** Pays as a server does, to the end; what became of it. */
+  async payThrough(amountCents: number): Promise<Payment> {
+    const done = await this.carryOut(await this.pay(amountCents));
+    await this.submit(confirmation(done));
+    return done.payment;
   }
 
   async resolve(kind: "approve" | "deny" | "cancel", { request }: Payment): Promise<Of<"payment">> {
@@ -136,12 +164,7 @@ export const payCommand = (
   lookedUpThrough = 0,
 ): AgentCommand => ({ kind: "pay", request, approvalWindowSeconds, lookedUpThrough });
 
-export const confirmation = ({ transactionId, revision, outcome }: CarriedOut): AgentCommand => ({
-  kind: "confirm",
-  transactionId,
-  revision,
-  outcome,
-});
+export const confirmation = (done: CarriedOut): AgentCommand => confirmationOf(done);
 
 const isOf = <K extends AgentReply["kind"]>(kind: K, reply: AgentReply): reply is Of<K> =>
   reply.kind === kind;

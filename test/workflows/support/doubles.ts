@@ -1,5 +1,11 @@
 import { EventEmitter, once } from "node:events";
-import type { Detachment, Projections, RailBalance, RailPort } from "../../../activities/ports.ts";
+import type {
+  Detachment,
+  PaymentTelling,
+  Projections,
+  RailBalance,
+  RailPort,
+} from "../../../activities/ports.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 
@@ -87,6 +93,9 @@ export class MemoryProjections implements Projections {
     return this.payments.get(transactionId)?.status;
   }
 }
+
+/** Nobody is told anything. */
+export const nobody: PaymentTelling = { tell: () => Promise.resolve(), hurry: () => undefined };
 
 /** Something that a test opens when it wants what waits behind it to go on. */
 export function gate(): { readonly opened: Promise<unknown>; open(): void } {

@@ -6,14 +6,16 @@ import { createPaymentEffects, type PaymentEffects } from "../../../activities/e
 import { createActivities } from "../../../activities/index.ts";
 import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.ts";
 import type { Activities } from "../../../activities/types.ts";
+import { Budgets } from "../../../server/actors/budgets.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
 import { createLogger } from "../../../server/logger.ts";
 import { bundleWorkflows } from "../../../server/workflow-bundle.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
+import { budgetWorkflowId } from "../../../src/messages/budget.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
-import { MemoryProjections, MemoryRail, type RailScript, SETTLED } from "./doubles.ts";
+import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED } from "./doubles.ts";
 
 /** The workflows on an engine, with the real activities over doubles of what lies behind them. */
 export interface Stage {
@@ -57,7 +59,14 @@ export interface Theatre {
   close(): Promise<void>;
 }
 
-export const agentIdOf = (scene: string): string => `agent-${scene}`;
+/** The first agent of a scene has no number. */
+export const agentIdOf = (scene: string, number = 1): string =>
+  number === 1 ? `agent-${scene}` : `agent-${scene}-${number}`;
+
+/** Agents of one scene. */
+const CAST_MAX = 3;
+
+export const projectIdOf = (scene: string): string => `project-${scene}`;
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {
@@ -112,12 +121,17 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   const rail = new MemoryRail(options.rail ?? (() => SETTLED));
   const projections = new MemoryProjections();
   const actors = new TemporalActors(client, taskQueue);
-  const workflowIds = new Set([agentWorkflowId(agentIdOf(scene))]);
+  const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
+  const workflowIds = new Set([budgetWorkflowId(projectIdOf(scene))]);
+  for (let number = 1; number <= CAST_MAX; number += 1)
+    workflowIds.add(agentWorkflowId(agentIdOf(scene, number)));
   const workflows = noting(workflowIds, actors);
   const dependencies = {
     rails: { card: rail, wallet: rail },
     projections,
     workflows,
+    telling: nobody,
+    caps: budgets,
     clock: () => new Date(),
   };
   // Never connected: only `provisionOrganization` uses it, and the scenes bring their own.
@@ -126,6 +140,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     ...createActivities({
       ...dependencies,
       agents: gateway(actors),
+      auditLog: { append: () => Promise.resolve() },
       db,
       limits: { mirror: () => Promise.resolve() },
       windows: { close: () => Promise.resolve("committed") },
@@ -144,6 +159,8 @@ const gateway = (actors: TemporalActors): AgentGateway => ({
     if (reply === undefined) throw new Error("the actor gave no reply");
     return reply;
   },
+  // Records are in memory, and written by the actor itself.
+  flush: () => Promise.resolve(),
 });
 
 /** Keeps the ids of the workflows that are started. */
@@ -172,6 +189,9 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   carryOutPayment: (input) => cast().carryOutPayment(input),
   writeAgentSummary: (input) => cast().writeAgentSummary(input),
   expireApproval: (input) => cast().expireApproval(input),
+  reportToBudget: (input) => cast().reportToBudget(input),
+  agentsUnder: (input) => cast().agentsUnder(input),
+  tellAgents: (input) => cast().tellAgents(input),
   executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
   mirrorLimits: (input) => cast().mirrorLimits(input),

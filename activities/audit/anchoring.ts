@@ -1,0 +1,120 @@
+import type { Collection, Db } from "mongodb";
+import { type AnchoredHead, anchorOf } from "../../src/domain/audit/anchor.ts";
+import type { AuditSeal } from "../../src/domain/audit/entry.ts";
+import type { RootTransaction } from "../chain/audit-roots.ts";
+import type { Clock } from "../ports.ts";
+import { within } from "../within.ts";
+import type { AnchorFile } from "./anchor-file.ts";
+import { type AuditDocument, auditLogOf, chainsIn, headOf } from "./documents.ts";
+
+export interface AnchoringDependencies {
+  readonly db: Db;
+  readonly seal: AuditSeal;
+  readonly file: AnchorFile;
+  readonly clock: Clock;
+  /** Puts a root on the chain; null where none is set up. */
+  readonly recordRoot: ((root: string) => Promise<RootTransaction>) | null;
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
+
+/** Heads in one line of the file. */
+const HEADS_MAX = 1_000;
+/** Roots that wait for a chain that is away; older ones have only the file. */
+const WAITING_ROOTS_MAX = 1_000;
+/** How long the last anchor may keep a service from ending, and a root an anchoring. */
+const LAST_ANCHOR_MS = 5_000;
+const ROOT_MS = 10_000;
+
+/**
+ * Writes the ends of the chains down outside the database, at intervals and when the service ends. Any number of servers do,
+ * each by itself: what is anchored twice agrees. Never in anybody's way: what fails is tried again the next time.
+ */
+export class AuditAnchoring {
+  readonly #dependencies: AnchoringDependencies;
+  readonly #log: Collection<AuditDocument>;
+  /** What was anchored last of each chain; null: not read from the file yet. */
+  #anchored: Map<string, number> | null = null;
+  #waitingRoots: string[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(dependencies: AnchoringDependencies) {
+    this.#dependencies = dependencies;
+    this.#log = auditLogOf(dependencies.db);
+  }
+
+  start(everySeconds: number): void {
+    const anchor = () => void this.#inTurn(() => this.#anchorAndRecord());
+    this.#timer = setInterval(anchor, everySeconds * 1_000);
+    this.#timer.unref();
+  }
+
+  /** The last anchor, in the file alone: a service that ends does not wait for a chain. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await within(
+      LAST_ANCHOR_MS,
+      this.#inTurn(() => this.#anchor()),
+    ).catch((error: unknown) => this.#dependencies.onTrouble("the last anchor was not written", error));
+  }
+
+  /** One anchoring after another; never rejects. */
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    this.#turn = this.#turn
+      .then(work)
+      .catch((error: unknown) => this.#dependencies.onTrouble("the audit log was not anchored", error));
+    return this.#turn;
+  }
+
+  async #anchorAndRecord(): Promise<void> {
+    await this.#anchor();
+    await this.#recordRoots();
+  }
+
+  async #anchor(): Promise<void> {
+    const { clock, file, seal } = this.#dependencies;
+    const anchored = (this.#anchored ??= await lastAnchored(file));
+    let heads: AnchoredHead[] = [];
+    const write = async (): Promise<void> => {
+      if (heads.length === 0) return;
+      const anchor = anchorOf(heads, clock(), seal);
+      await file.append(anchor);
+      for (const { organizationId, sequence } of heads) anchored.set(organizationId, sequence);
+      this.#waitingRoots = [...this.#waitingRoots, anchor.root].slice(-WAITING_ROOTS_MAX);
+      heads = [];
+    };
+    for await (const organizationId of chainsIn(this.#log)) {
+      const { hash, sequence } = await headOf(this.#log, organizationId);
+      if (sequence === (anchored.get(organizationId) ?? 0)) continue;
+      heads.push({ organizationId, sequence, hash });
+      if (heads.length >= HEADS_MAX) await write();
+    }
+    await write();
+  }
+
+  async #recordRoots(): Promise<void> {
+    const { clock, file, recordRoot } = this.#dependencies;
+    if (recordRoot === null) return void (this.#waitingRoots = []);
+    for (const root of this.#waitingRoots) {
+      const transaction = await within(ROOT_MS, recordRoot(root));
+      await file.append({
+        version: 1,
+        kind: "transaction",
+        at: clock().toISOString(),
+        root,
+        ...transaction,
+      });
+      this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
+    }
+  }
+}
+
+/** So that a service that starts again does not write down what has not changed. */
+async function lastAnchored(file: AnchorFile): Promise<Map<string, number>> {
+  const last = new Map<string, number>();
+  for await (const { line } of file.lines()) {
+    if (line?.kind !== "heads") continue;
+    for (const { organizationId, sequence } of line.heads) last.set(organizationId, sequence);
+  }
+  return last;
+}

@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
+import { type AuditHead, type AuditRecord, type AuditSeal, linkAll } from "../../src/domain/audit/entry.ts";
+import { within } from "../within.ts";
+import { type AuditDocument, auditDocument, auditLogOf, headOf } from "./documents.ts";
+
+/** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
+export class AuditLogUnavailable extends Error {
+  override readonly name = "AuditLogUnavailable";
+}
+
+/** Where whoever has something to tell the audit log does so. */
+export interface AuditLog {
+  /**
+   * Puts a record at its organization's chain, once for its `entryKey`, and is done when a majority has it in its journal.
+   * `soon`: it may wait a moment for others. Throws when that could not be had; the same record may then be told again.
+   */
+  append(record: AuditRecord, when?: "now" | "soon"): Promise<void>;
+}
+
+const DUPLICATE_KEY = 11_000;
+/** Entries in one insert, and waiting for theirs in one chain, at the most. */
+const BATCH_MAX = 500;
+const WAITING_MAX = 5_000;
+/** How long what is not urgent waits for others to go with, and how many do not wait any longer. */
+const LINGER_MS = 50;
+const LINGERING_MAX = 25;
+/** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
+const ROUNDS_MAX = 200;
+/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+const AFTER_LOST_ROUND_MAX_MS = 20;
+/** How long one batch may take; whoever waits has been answered by then. */
+const BATCH_MS = 10_000;
+/** Chains whose ends are remembered at once; others cost a look. */
+const HEADS_MAX = 10_000;
+
+interface Waiting {
+  readonly record: AuditRecord;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One organization's chain as this process knows it. */
+interface Chain {
+  readonly organizationId: string;
+  waiting: Waiting[];
+  /** Null: to be looked up. A wrong one is refused by the index on places, so it is never more than a guess. */
+  head: AuditHead | null;
+  timer: NodeJS.Timeout | null;
+  running: Promise<void> | null;
+}
+
+/**
+ * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the
+ * last known head and go together in one ordered insert. Each has its sequence for a place, and a place is taken once: who
+ * comes second is refused there, looks where the chain has got to, and links what is left anew. An ordered insert stops at
+ * its first refusal, so what went in before is a part of the chain from its beginning: no gap and no fork, whoever dies where.
+ */
+export class AuditAppender implements AuditLog {
+  readonly #log: Collection<AuditDocument>;
+  readonly #seal: AuditSeal;
+  readonly #chains = new Map<string, Chain>();
+
+  constructor(db: Db, seal: AuditSeal) {
+    this.#log = auditLogOf(db);
+    this.#seal = seal;
+  }
+
+  append(record: AuditRecord, when: "now" | "soon" = "now"): Promise<void> {
+    const chain = this.#chainOf(record.organizationId);
+    if (chain.waiting.length >= WAITING_MAX) {
+      return Promise.reject(new AuditLogUnavailable("too many entries wait for the audit log"));
+    }
+    return new Promise((resolve, reject) => {
+      chain.waiting.push({ record, resolve, reject });
+      if (chain.running !== null) return;
+      if (when === "now" || chain.waiting.length >= LINGERING_MAX) this.#run(chain);
+      else chain.timer ??= setTimeout(() => this.#run(chain), LINGER_MS);
+    });
+  }
+
+  /** Appends what waits, and is done when nothing does. */
+  async flush(): Promise<void> {
+    for (const chain of this.#chains.values()) {
+      if (chain.running === null && chain.waiting.length > 0) this.#run(chain);
+      await chain.running;
+    }
+  }
+
+  #chainOf(organizationId: string): Chain {
+    const known = this.#chains.get(organizationId);
+    if (known !== undefined) return known;
+    this.#forgetIdle();
+    const chain: Chain = { organizationId, waiting: [], head: null, timer: null, running: null };
+    this.#chains.set(organizationId, chain);
+    return chain;
+  }
+
+  #forgetIdle(): void {
+    if (this.#chains.size < HEADS_MAX) return;
+    for (const [id, { running, waiting }] of this.#chains) {
+      if (running === null && waiting.length === 0) return void this.#chains.delete(id);
+    }
+  }
+
+  #run(chain: Chain): void {
+    if (chain.timer !== null) clearTimeout(chain.timer);
+    chain.timer = null;
+    // It settles everyone whatever happens: it never rejects.
+    chain.running = this.#drain(chain).finally(() => {
+      chain.running = null;
+      if (chain.waiting.length > 0) this.#run(chain);
+    });
+  }
+
+  async #drain(chain: Chain): Promise<void> {
+    while (chain.waiting.length > 0) {
+      const batch = chain.waiting.splice(0, BATCH_MAX);
+      try {
+        await within(BATCH_MS, this.#append(chain, batch));
+      } catch (error) {
+        chain.head = null;
+        for (const { reject } of batch) reject(error);
+      }
+    }
+  }
+
+  async #append(chain: Chain, batch: readonly Waiting[]): Promise<void> {
+    let open = batch;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      if (open.length === 0) return;
+      const head = chain.head ?? (await headOf(this.#log, chain.organizationId));
+      const records = open.map(({ record }) => record);
+      const entries = linkAll(records, head, this.#seal);
+      try {
+        await this.#log.insertMany(entries.map(auditDocument), { ordered: true });
+        chain.head = entries.at(-1) ?? head;
+        for (const { resolve } of open) resolve();
+        return;
+      } catch (error) {
+        chain.head = null;
+        if (!isDuplicate(error)) throw error;
+        open = await this.#withoutThoseThere(chain.organizationId, open);
+        await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
+      }
+    }
+    throw new AuditLogUnavailable("entries could not be appended against other processes");
+  }
+
+  /** What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. */
+  async #withoutThoseThere(organizationId: string, open: readonly Waiting[]): Promise<readonly Waiting[]> {
+    const entryKey = { $in: open.map(({ record }) => record.entryKey) };
+    const there = await this.#log
+      .find({ organizationId, entryKey }, { projection: { entryKey: 1 } })
+      .toArray();
+    const keys = new Set(there.map((entry) => entry.entryKey));
+    for (const { record, resolve } of open) if (keys.has(record.entryKey)) resolve();
+    return open.filter(({ record }) => !keys.has(record.entryKey));
+  }
+}
+
+/** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */
+function isDuplicate(error: unknown): boolean {
+  if (error instanceof MongoBulkWriteError) {
+    return error.code === DUPLICATE_KEY && error.result.getWriteConcernError() === undefined;
+  }
+  return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
+}

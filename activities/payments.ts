@@ -1,0 +1,119 @@
+import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
+import { settle } from "../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../src/domain/agent/state.ts";
+import type { Addressed } from "../src/domain/budget/commands.ts";
+import { confirmationOf } from "../src/messages/agent.ts";
+import { createPaymentEffects, type EffectDependencies, Superseded } from "./effects.ts";
+import type { AgentGateway } from "./ports.ts";
+import type { Activities, Delivered } from "./types.ts";
+
+export interface PaymentActivityDependencies extends EffectDependencies {
+  readonly agents: AgentGateway;
+}
+
+export type PaymentActivities = Pick<
+  Activities,
+  "carryOutPayment" | "reportToBudget" | "tellAgents" | "expireApproval" | "executeApproved" | "followPayment"
+>;
+
+/**
+ * How long one look after a payment waits for its end on the rail. Well below the activity's own bound; the workflow looks
+ * again.
+ */
+const SETTLE_MS = 8_000;
+
+/**
+ * The activities that move payments, over ports only: the worker runs them over engines, the simulation over counterparts
+ * of its own.
+ */
+export function createPaymentActivities(dependencies: PaymentActivityDependencies): PaymentActivities {
+  const { agents, caps, clock, rails } = dependencies;
+  const effects = createPaymentEffects(dependencies);
+
+  async function confirm(
+    profile: AgentProfile,
+    payment: Payment,
+    outcome: { result: RailOutcome; at: number } | null,
+  ): Promise<void> {
+    const { transactionId } = payment.request;
+    const { revision } = payment;
+    await agents.submit(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
+  }
+
+  /** An approved payment, asked about and sent. The agent is asked for what the budget is to hear of it now. */
+  async function executeApproved(profile: AgentProfile, payment: Payment): Promise<Payment> {
+    const asks = (payment.ask ?? null) !== null;
+    const reply = asks ? await agents.submit(profile.agentId, { kind: "read_report" }) : null;
+    const report = reply?.kind === "report" ? reply.report : null;
+    const done = await effects.carryOutAndTell(profile, payment, "approval", report);
+    await agents.submit(profile.agentId, confirmationOf(done));
+    return done.payment;
+  }
+
+  /** The payment as its agent has it, or as it was known where nothing of it is open any more. */
+  async function asItIs(profile: AgentProfile, payment: Payment): Promise<Payment> {
+    const { transactionId } = payment.request;
+    const reply = await agents.submit(profile.agentId, { kind: "read_payment", transactionId });
+    return reply.kind === "payment" ? reply.payment : payment;
+  }
+
+  async function tell({ agentId, ...delivery }: Addressed): Promise<Delivered[]> {
+    const { asks, budgetCents, epoch } = delivery;
+    try {
+      const reply = await agents.submit(agentId, { kind: "heed_budget", ...delivery });
+      // While it is under way the budget is read from the delivery, afterwards from the record.
+      if (budgetCents !== null) await agents.flush(agentId);
+      return [{ agentId, epoch, asks, report: reply.kind === "report" ? reply.report : null }];
+    } catch {
+      // It is told another time.
+      return [];
+    }
+  }
+
+  return {
+    async carryOutPayment({ payment, profile, report = null }) {
+      try {
+        return await effects.carryOutAndTell(profile, payment, "server", report);
+      } catch (error) {
+        if (!(error instanceof Superseded)) throw error;
+        return { transactionId: payment.request.transactionId, revision: 0, outcome: null, payment };
+      }
+    },
+
+    async reportToBudget({ profile, report }) {
+      await caps.hear(profile, report);
+    },
+
+    tellAgents: async ({ deliveries }) => (await Promise.all(deliveries.map(tell))).flat(),
+
+    async expireApproval({ profile, transactionId }) {
+      const reply = await agents.submit(profile.agentId, { kind: "expire", transactionId });
+      if (reply.kind !== "payment") return null;
+      if (reply.payment.phase === "sending") return reply.payment;
+      await effects.recordAndTell(profile, reply.payment);
+      await confirm(profile, reply.payment, null);
+      return reply.payment;
+    },
+
+    async executeApproved({ profile, payment }) {
+      try {
+        return await executeApproved(profile, payment);
+      } catch (error) {
+        if (!(error instanceof Superseded)) throw error;
+        const now = await asItIs(profile, payment);
+        return now.phase === "sending" ? executeApproved(profile, now) : now;
+      }
+    },
+
+    async followPayment({ profile, payment }) {
+      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS);
+      if (result === null) return payment;
+      const at = clock().getTime();
+      const followed = settle(payment, result, at);
+      if (followed === payment) return payment;
+      await effects.recordAndTell(profile, followed);
+      await confirm(profile, followed, { result, at });
+      return followed;
+    },
+  };
+}

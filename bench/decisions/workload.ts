@@ -1,0 +1,67 @@
+import { type AgentState, initialAgentState } from "../../src/domain/agent/state.ts";
+import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+
+/** The agents that decide, and what is asked of them: the same sequence in each run. */
+
+export const AGENTS = 50;
+export const TEAMS = 5;
+const STARTED_AT = Date.UTC(2026, 4, 13, 0, 0, 1);
+/** From one payment of an agent to its next: 300 are in the rolling hour, and days and hours pass. */
+export const PAUSE_MS = 12_000;
+
+/** Every limit is set. Most payments fit, some are above the threshold, and some above the limit of one. */
+export const POLICY: BudgetPolicy = {
+  budgetCents: 900_000_000_000,
+  autoApprovalThresholdCents: 9_500,
+  perTransactionLimitCents: 10_000,
+  dailySpendLimitCents: 500_000_000,
+  hourlyVelocityLimit: 1_000,
+  dailyVelocityLimit: 20_000,
+};
+
+export const teamIdOf = (agent: number): string => `team-${String(agent % TEAMS)}`;
+export const agentIdOf = (agent: number): string => `agent-${String(agent)}`;
+
+export const newAgents = (): AgentState[] =>
+  Array.from({ length: AGENTS }, (_none, agent) =>
+    initialAgentState(
+      {
+        organizationId: "organization-1",
+        projectId: "project-1",
+        teamId: teamIdOf(agent),
+        agentId: agentIdOf(agent),
+        name: `Agent ${String(agent)}`,
+      },
+      POLICY,
+      STARTED_AT,
+    ),
+  );
+
+/** From 1 to 10,500 cents, without an order: 9 of 100 are held, 5 denied. */
+export const amountOf = (number: number): number => 1 + ((number * 7_919) % 10_500);
+
+/** When an agent's payment of this number is decided. */
+export const timeOf = (number: number): number => STARTED_AT + Math.floor(number / AGENTS) * PAUSE_MS;
+
+export type Pay = Extract<AgentCommand, { kind: "pay" }>;
+
+/** As the server sends it. Made before the time is taken: what makes ids and hashes is no decision. */
+export const payOf = (number: number): Pay => ({
+  kind: "pay",
+  request: {
+    transactionId: `txn_${String(number).padStart(26, "0")}`,
+    approvalId: `apr_${String(number).padStart(26, "0")}`,
+    keyHash: `key-${String(number)}`.padEnd(43, "k"),
+    payloadHash: `payload-${String(number)}`.padEnd(43, "p"),
+    rail: "card",
+    amountCents: amountOf(number),
+    currency: "USD",
+    recipient: "An ordinary merchant",
+    merchantCategory: "5734",
+    purpose: "A decision of the bench",
+  },
+  approvalWindowSeconds: 86_400,
+  // Whatever the actor has forgotten was looked up.
+  lookedUpThrough: Number.MAX_SAFE_INTEGER,
+});

@@ -1,0 +1,20 @@
+/** What the auditor says when something is as the specification does not allow it. */
+export class Violation extends Error {
+  override readonly name = "Violation";
+}
+
+export function must(holds: boolean, complaint: string | (() => string)): asserts holds {
+  if (!holds) throw new Violation(typeof complaint === "string" ? complaint : complaint());
+}
+
+/** Compares plain data by what it says, whatever the order of its fields. */
+export function mustEqual(actual: unknown, expected: unknown, complaint: string): void {
+  if (Object.is(actual, expected)) return;
+  const [is, should] = [said(actual), said(expected)];
+  if (is !== should) throw new Violation(`${complaint}: ${is} instead of ${should}`);
+}
+
+const said = (value: unknown): string =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? JSON.stringify(Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))))
+    : JSON.stringify(value ?? null);

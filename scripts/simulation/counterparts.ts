@@ -1,0 +1,155 @@
+import { approvalDocument } from "../../activities/records.ts";
+import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { AgentProfile, WrittenSummary } from "../../src/domain/agent/state.ts";
+import type { Observer } from "./audit/observer.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** What a rail does with a payment, by the name of its recipient; `-<ms>` says after how long. */
+export const FATES = ["settle", "decline", "slow", "bounce", "reverse", "clear", "flaky"] as const;
+export type Fate = (typeof FATES)[number];
+
+export interface Recipient {
+  readonly fate: Fate;
+  readonly afterMs: number;
+}
+
+export const recipientOf = ({ fate, afterMs }: Recipient): string => `${fate}-${String(afterMs)}`;
+
+function fateOf(recipient: string): Recipient {
+  const [name, after] = recipient.split("-");
+  const fate = FATES.find((known) => known === name);
+  if (fate === undefined) throw new Error(`no fate for ${recipient}`);
+  return { fate, afterMs: Number(after ?? 0) };
+}
+
+interface Entry {
+  readonly fate: Fate;
+  readonly amountCents: number;
+  readonly turnsAt: number;
+  isReversed: boolean;
+}
+
+/** The line broke after the charge took effect. */
+export class LineBroken extends Error {
+  override readonly name = "LineBroken";
+}
+
+const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason: "Declined." };
+const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reason: "Empty." };
+
+/** A payment processor with books of its own: one effect for a transaction id, whoever calls, and how often. */
+export class Processor {
+  readonly #entries = new Map<string, Entry>();
+  readonly #timeline: Timeline;
+  readonly #observer: Observer;
+  captures = 0;
+  declines = 0;
+  reversals = 0;
+
+  constructor(timeline: Timeline, observer: Observer) {
+    this.#timeline = timeline;
+    this.#observer = observer;
+  }
+
+  charge({ request }: Payment): RailOutcome {
+    const { amountCents, recipient, transactionId } = request;
+    const known = this.query(transactionId);
+    if (known !== null) return known;
+    const { afterMs, fate } = fateOf(recipient);
+    if (fate === "decline") {
+      this.declines += 1;
+      return this.#told(transactionId, DECLINED);
+    }
+    const turnsAt = this.#timeline.now + afterMs;
+    this.#entries.set(transactionId, { fate, amountCents, turnsAt, isReversed: false });
+    if (fate !== "bounce") {
+      this.captures += 1;
+      this.#observer.captured(transactionId, amountCents, this.#timeline.now);
+    }
+    if (fate === "flaky") throw new LineBroken(transactionId);
+    return this.query(transactionId) ?? DECLINED;
+  }
+
+  /** What has become of a payment; null when it was never sent. */
+  query(transactionId: string): RailOutcome | null {
+    const entry = this.#entries.get(transactionId);
+    return entry === undefined ? null : this.#told(transactionId, this.#outcome(transactionId, entry));
+  }
+
+  /** Cents taken and kept, by transaction. */
+  ledger(): Map<string, number> {
+    const kept = [...this.#entries].filter(([, { fate, isReversed }]) => fate !== "bounce" && !isReversed);
+    return new Map(kept.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
+  }
+
+  #outcome(transactionId: string, entry: Entry): RailOutcome {
+    const hasTurned = this.#timeline.now >= entry.turnsAt;
+    switch (entry.fate) {
+      case "slow":
+        return hasTurned ? { status: "settled", final: true } : { status: "pending" };
+      case "bounce":
+        return hasTurned ? EMPTY : { status: "pending" };
+      case "clear":
+        return { status: "settled", final: hasTurned };
+      case "reverse":
+        if (!hasTurned) return { status: "settled", final: false };
+        if (!entry.isReversed) {
+          entry.isReversed = true;
+          this.reversals += 1;
+          this.#observer.reversed(transactionId);
+        }
+        return { status: "reversed" };
+      case "decline":
+        return DECLINED;
+      case "settle":
+      case "flaky":
+        return { status: "settled", final: true };
+    }
+  }
+
+  #told(transactionId: string, outcome: RailOutcome): RailOutcome {
+    this.#observer.railAnswered(transactionId, outcome);
+    return outcome;
+  }
+}
+
+/** The records. Writing the same revision twice, or an older one, does nothing. */
+export class Records {
+  readonly payments = new Map<string, Payment>();
+  readonly agents = new Map<string, WrittenRecord>();
+  /** Payments whose approval's record is pending, as people see them. */
+  readonly pending = new Set<string>();
+  readonly #approvals = new Map<string, number>();
+  readonly #observer: Observer;
+
+  constructor(observer: Observer) {
+    this.#observer = observer;
+  }
+
+  writePayment(profile: AgentProfile, payment: Payment): void {
+    const { transactionId } = payment.request;
+    const known = this.payments.get(transactionId);
+    this.#observer.recorded(payment);
+    this.#writeApproval(profile, payment);
+    if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
+  }
+
+  writeAgent(agentId: string, summary: WrittenSummary): void {
+    const known = this.agents.get(agentId);
+    if (known === undefined) throw new Error(`agent ${agentId} has no record`);
+    if (summary.revision > known.summary.revision) this.agents.set(agentId, { ...known, summary });
+  }
+
+  #writeApproval(profile: AgentProfile, payment: Payment): void {
+    const approval = approvalDocument(profile, payment);
+    if (approval === null || (this.#approvals.get(approval._id) ?? 0) >= approval.revision) return;
+    this.#approvals.set(approval._id, approval.revision);
+    if (approval.state === "pending") this.pending.add(approval.transactionId);
+    else this.pending.delete(approval.transactionId);
+  }
+}
+
+export interface WrittenRecord {
+  readonly teamId: string;
+  readonly summary: WrittenSummary;
+}

@@ -1,0 +1,101 @@
+import type { PaymentActivities } from "../../activities/payments.ts";
+import type { PaymentWorkflows } from "../../activities/ports.ts";
+import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import { SETTLEMENT_PACE_SECONDS } from "../../src/messages/settlement.ts";
+import type { Random } from "../chaos/random.ts";
+import type { Timeline } from "./timeline.ts";
+
+type Activity = <T>(work: (activities: PaymentActivities) => Promise<T>) => Promise<T>;
+
+const TIMER_LATE_MAX_MS = 120_000;
+
+interface ApprovalRun {
+  told: Payment | null;
+  wake: () => void;
+}
+
+/** The workflows that wait with a payment, as workflows/{approval,settlement}.ts: started once for an id, and never lost. */
+export class DurableWorkflows implements PaymentWorkflows {
+  readonly #timeline: Timeline;
+  readonly #random: Random;
+  readonly #activity: Activity;
+  readonly #approvals = new Map<string, ApprovalRun>();
+  readonly #settlements = new Set<string>();
+  expiries = 0;
+
+  /** `activity` repeats what fails until it succeeds. */
+  constructor(timeline: Timeline, random: Random, activity: Activity) {
+    this.#timeline = timeline;
+    this.#random = random;
+    this.#activity = activity;
+  }
+
+  startApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+    this.#approvalOf(profile, payment);
+    return Promise.resolve();
+  }
+
+  tellApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+    const run = this.#approvalOf(profile, payment);
+    if (run !== null) {
+      run.told ??= payment;
+      run.wake();
+    }
+    return Promise.resolve();
+  }
+
+  startSettlement(profile: AgentProfile, payment: Payment): Promise<void> {
+    const { transactionId } = payment.request;
+    if (this.#settlements.has(transactionId)) return Promise.resolve();
+    this.#settlements.add(transactionId);
+    void this.#settle(profile, payment);
+    return Promise.resolve();
+  }
+
+  #approvalOf(profile: AgentProfile, payment: Payment): ApprovalRun | null {
+    const { approval } = payment;
+    if (approval === null) return null;
+    const known = this.#approvals.get(approval.id);
+    if (known !== undefined) return known;
+    const run: ApprovalRun = { told: null, wake: () => undefined };
+    this.#approvals.set(approval.id, run);
+    void this.#approve(profile, payment.request.transactionId, approval.expiresAt, run);
+    return run;
+  }
+
+  async #approve(
+    profile: AgentProfile,
+    transactionId: string,
+    expiresAt: number,
+    run: ApprovalRun,
+  ): Promise<void> {
+    if (run.told === null) {
+      await new Promise<void>((resolve) => {
+        run.wake = resolve;
+        // A timer fires late where nobody works on it in time.
+        const lateMs = this.#random.chance(0.4) ? this.#random.between(1, TIMER_LATE_MAX_MS) : 0;
+        this.#timeline.after(Math.max(1, expiresAt - this.#timeline.now) + lateMs, resolve, true);
+      });
+    }
+    let payment = run.told;
+    if (payment === null) {
+      this.expiries += 1;
+      payment = await this.#activity((activities) => activities.expireApproval({ profile, transactionId }));
+      payment ??= run.told;
+    }
+    if (payment?.phase !== "sending") return;
+    const approved = payment;
+    await this.#activity((activities) => activities.executeApproved({ profile, payment: approved }));
+  }
+
+  async #settle(profile: AgentProfile, sent: Payment): Promise<void> {
+    let payment = sent;
+    for (let asked = 0; payment.phase !== "done"; asked += 1) {
+      const pace = SETTLEMENT_PACE_SECONDS[Math.min(asked, SETTLEMENT_PACE_SECONDS.length - 1)] ?? 900;
+      await this.#timeline.sleep(pace * 1_000, true);
+      const before = payment;
+      payment = await this.#activity((activities) => activities.followPayment({ profile, payment: before }));
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import type { Db } from "mongodb";
+import { AuditAppender } from "../../activities/audit/appender.ts";
+import { ensureAuditIndexes, SERVICE_CHAIN } from "../../activities/audit/documents.ts";
+import { auditSeal } from "../../activities/audit/seal.ts";
+import { auditValue } from "../../src/domain/audit/canonical.ts";
+import { newId } from "../ids.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
+import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+
+export interface Command {
+  /** As it is called on the command line. */
+  readonly via: string;
+  readonly action: string;
+  readonly resource: string;
+  readonly after: Readonly<Record<string, string>>;
+}
+
+/** Leaves an entry of an operator's command that changed something of the service itself, in the service's own chain. */
+export async function keepCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
+  await verifyMasterKey(db, masterKey);
+  await ensureAuditIndexes(db);
+  const log = new AuditAppender(db, auditSeal(masterKey.deriveKey("audit-log")));
+  await log.append({
+    organizationId: SERVICE_CHAIN,
+    entryKey: newId("req"),
+    at: Date.now(),
+    action: command.action,
+    actor: { type: "system", id: "command" },
+    resource: { type: command.resource, id: null },
+    from: { address: null, surface: "admin", via: command.via },
+    result: { status: null, code: null },
+    before: null,
+    after: auditValue(command.after),
+    decision: null,
+  });
+}

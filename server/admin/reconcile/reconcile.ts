@@ -1,0 +1,196 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Db } from "mongodb";
+import type { Connections } from "../../connections.ts";
+import { AdminError, connected } from "../connecting.ts";
+import { compareAgent } from "./agents.ts";
+import type { AgentBooksRead } from "./books.ts";
+import { compareProject } from "./budgets.ts";
+import { ADVICE, type Difference, signatureOf } from "./difference.ts";
+import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
+import { BooksReader, type Focus, type OrganizationBooks } from "./reader.ts";
+import { type Repaired, repairAll } from "./repair.ts";
+
+export interface ReconcileOptions {
+  /** Null: all of them. */
+  readonly organizationId: string | null;
+  readonly repair: boolean;
+  /** How long work under way may look like a difference before it counts as one. */
+  readonly patienceMs: number;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Longer than an actor leaves something undone before it does it itself, and than that takes. */
+export const PATIENCE_MS = 20_000;
+/** The first look again; each pause is twice the one before. */
+const LOOK_AGAIN_MS = 1_000;
+const AGENTS_PER_PROGRESS = 500;
+
+export interface Reconciled {
+  readonly organizations: number;
+  readonly agents: number;
+  readonly payments: number;
+  readonly projects: number;
+  /** Found, whether repaired or not. */
+  readonly differences: readonly Difference[];
+  readonly repaired: readonly Repaired[];
+  /** What is still different. */
+  readonly left: readonly Difference[];
+  /** What could not be compared, and why. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * `reconcile` (issue 8, Proof): compares what the actors say with the records, the agents' actors with their projects'
+ * budgets, and all payments with what the rails have really done. Reads only, but for `repair`.
+ */
+export const reconcile = (env: NodeJS.ProcessEnv, options: ReconcileOptions): Promise<Reconciled> =>
+  connected(env, (connections) => reconcileOn(connections, env, options));
+
+/** The same on connections that are open. */
+export async function reconcileOn(
+  connections: Connections,
+  env: NodeJS.ProcessEnv,
+  options: ReconcileOptions,
+): Promise<Reconciled> {
+  const reader = new BooksReader(connections, env);
+  const all = await reader.organizations();
+  const { organizationId } = options;
+  if (organizationId !== null && !all.includes(organizationId))
+    throw new AdminError(`There is no organization ${organizationId}.`);
+  const results: OrganizationResult[] = [];
+  for (const id of organizationId === null ? all : [organizationId]) {
+    const run = new OrganizationRun(reader, id, options);
+    const found = await run.all();
+    results.push(options.repair ? await repaired(connections.db, run, found) : found);
+  }
+  const sum = (count: (result: OrganizationResult) => number): number =>
+    results.reduce((total, result) => total + count(result), 0);
+  return {
+    organizations: results.length,
+    agents: sum(({ agents }) => agents),
+    payments: sum(({ payments }) => payments),
+    projects: sum(({ projects }) => projects),
+    differences: results.flatMap(({ differences }) => differences),
+    repaired: results.flatMap((result) => result.repaired),
+    left: results.flatMap(({ left }) => left),
+    notes: results.flatMap(({ notes }) => notes),
+  };
+}
+
+type OrganizationResult = Omit<Reconciled, "organizations">;
+
+/** What could not be repaired may have been a consequence of what could: it is looked at again. */
+async function repaired(
+  db: Db,
+  run: OrganizationRun,
+  found: OrganizationResult,
+): Promise<OrganizationResult> {
+  const outcome = await repairAll(db, found.differences);
+  const left = outcome.repaired.length === 0 ? outcome.left : await run.certain(outcome.left);
+  return { ...found, ...outcome, left };
+}
+
+/** One organization: a look at everything, and further ones at what differs, until it is certain or gone. */
+class OrganizationRun {
+  readonly #reader: BooksReader;
+  readonly #organizationId: string;
+  readonly #options: ReconcileOptions;
+
+  constructor(reader: BooksReader, organizationId: string, options: ReconcileOptions) {
+    this.#reader = reader;
+    this.#organizationId = organizationId;
+    this.#options = options;
+  }
+
+  async all(): Promise<OrganizationResult> {
+    const total = await this.#reader.countAgents(this.#organizationId);
+    let asked = 0;
+    const books = await this.#reader.books(this.#organizationId, null, () => {
+      asked += 1;
+      if (asked % AGENTS_PER_PROGRESS === 0 || asked === total)
+        this.#say(`${String(asked)} of ${String(total)} agents asked`);
+    });
+    refuseSilence(books.agents);
+    const differences = await this.certain(differencesIn(books));
+    const { agents, payments, projects, wallets } = books;
+    return {
+      agents: agents.length,
+      payments: payments.length,
+      projects: projects.length,
+      differences,
+      repaired: [],
+      left: differences,
+      notes:
+        typeof wallets === "string"
+          ? [`The chain could not be read, wallets were not compared: ${wallets}`]
+          : [],
+    };
+  }
+
+  /**
+   * What is still the same at a second look; and what work under way can look like, only if it is the same at every look
+   * until the patience ends.
+   */
+  async certain(found: readonly Difference[]): Promise<readonly Difference[]> {
+    let suspects = found;
+    const certain: Difference[] = [];
+    const end = Date.now() + this.#options.patienceMs;
+    for (let pauseMs = LOOK_AGAIN_MS; suspects.length > 0; pauseMs *= 2) {
+      const isLast = Date.now() + pauseMs >= end;
+      this.#say(`${String(suspects.length)} differences are looked at again`);
+      await sleep(Math.max(0, Math.min(pauseMs, end - Date.now())));
+      const known = new Set(suspects.map(signatureOf));
+      const focus = focusOn(suspects);
+      const books = await this.#reader.books(this.#organizationId, focus, () => undefined);
+      const again = differencesIn(books).filter((each) => known.has(signatureOf(each)));
+      certain.push(...again.filter(({ mayBeInFlight }) => isLast || !mayBeInFlight));
+      suspects = isLast ? [] : again.filter(({ mayBeInFlight }) => mayBeInFlight);
+    }
+    return certain;
+  }
+
+  #say(line: string): void {
+    this.#options.onProgress(`${this.#organizationId}: ${line}`);
+  }
+}
+
+/** If nobody answers at all, it is no difference of theirs. */
+function refuseSilence(agents: readonly AgentBooksRead[]): void {
+  if (agents.length === 0 || agents.some(({ actor }) => actor !== "silent")) return;
+  throw new AdminError("No actor answers; does a worker run, on this task queue?");
+}
+
+function differencesIn({ agents, ledger, payments, projects, wallets }: OrganizationBooks): Difference[] {
+  const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
+  const onRail =
+    (kind: "card_ledger_differs" | "chain_differs", advice: string) =>
+    (finding: RailFinding): Difference => ({
+      ...finding,
+      kind,
+      of: "payment",
+      agentId: paidBy.get(finding.id) ?? null,
+      projectId: null,
+      advice,
+      repair: null,
+    });
+  const onChain = wallets === null || typeof wallets === "string" ? [] : compareWallets(wallets);
+  return [
+    ...agents.flatMap(compareAgent),
+    ...projects.flatMap(compareProject),
+    ...compareCards(payments, ledger).map(onRail("card_ledger_differs", ADVICE.ledger)),
+    ...onChain.map(onRail("chain_differs", ADVICE.chain)),
+  ];
+}
+
+const isByRail = ({ kind }: Difference): boolean =>
+  kind === "card_ledger_differs" || kind === "chain_differs";
+
+function focusOn(suspects: readonly Difference[]): Focus {
+  const ids = (select: (suspect: Difference) => string | null): ReadonlySet<string> =>
+    new Set(suspects.map(select).filter((id) => id !== null));
+  return {
+    agentIds: ids(({ agentId }) => agentId),
+    projectIds: ids(({ projectId }) => projectId),
+    paymentIds: ids((suspect) => (isByRail(suspect) ? suspect.id : null)),
+  };
+}

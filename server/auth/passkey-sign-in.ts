@@ -1,0 +1,35 @@
+import type { AuthenticationResponse, RequestOptions } from "../../src/contract/webauthn.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import type { AuthContext } from "./context.ts";
+import { assertionOptions } from "./passkey-ceremonies.ts";
+import { issueChallenge } from "./passkey-challenges.ts";
+import { notAccepted, usePasskey } from "./passkey-use.ts";
+import type { SignedIn } from "./sessions.ts";
+import { beginSession } from "./sign-in.ts";
+
+/** Nobody is known yet: it is good in whoever's hands it is, together with a passkey. */
+const BY_ANYBODY = { purpose: "sign_in", userId: null, sessionId: null } as const;
+
+/** Begins a sign-in by passkey. It names no credentials, so it tells nobody whose there are. */
+export async function passkeySignInOptions(context: AuthContext): Promise<RequestOptions> {
+  const challenge = await issueChallenge(context, BY_ANYBODY);
+  return await assertionOptions(context.relyingParty, challenge, []);
+}
+
+/**
+ * Signs a person in by a passkey alone (decisions.md section 2): something they have, which has verified something
+ * they know or are. That is two factors, so no code is asked for besides.
+ */
+export async function signInWithPasskey(
+  context: AuthContext,
+  response: AuthenticationResponse,
+): Promise<Result<SignedIn>> {
+  const used = await usePasskey(context, response, BY_ANYBODY);
+  // decisions.md section 1 gives this code two statuses: 401 at sign-in, 403 elsewhere.
+  if (!used.ok) return refused({ ...used.refusal, status: 401 });
+  const user = await context.collections.users.findOne({ _id: used.value.userId });
+  // Removed since.
+  if (user === null) return refused({ ...notAccepted().refusal, status: 401 });
+  return ok(await beginSession(context, user, ["pop", "mfa"]));
+}

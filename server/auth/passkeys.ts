@@ -1,0 +1,132 @@
+import type { CreationOptions, RegistrationResponse } from "../../src/contract/webauthn.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { newId } from "../ids.ts";
+import { isDuplicateKey } from "../secrets/settings.ts";
+import type { AuthContext } from "./context.ts";
+import type { PasskeyDocument } from "./documents.ts";
+import { changeFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
+import { challengeOf, enrolmentOptions, type NewPasskey, verifyEnrolment } from "./passkey-ceremonies.ts";
+import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
+import { notAccepted } from "./passkey-use.ts";
+import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { isInForce, isPasskey } from "./views.ts";
+
+/** More than anybody has devices; every one of them goes into the options of each ceremony. */
+export const PASSKEYS_MAX = 20;
+
+export interface EnrollPasskeyInput {
+  readonly name: string;
+  readonly response: RegistrationResponse;
+}
+
+const enrolmentBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => ({
+  purpose: "enrolment",
+  userId,
+  sessionId,
+});
+
+/** Begins the enrolment of a passkey (decisions.md section 2). While a second factor is in force, that needs step-up. */
+export async function passkeyOptions(
+  context: AuthContext,
+  principal: SessionPrincipal,
+): Promise<Result<CreationOptions>> {
+  const { productName, relyingParty } = context;
+  const factors = await factorsOf(context, principal.userId);
+  const steppedUp = isSteppedUp(principal, context.clock());
+  if (!steppedUp && factors.some(isInForce)) return stepUpRequired();
+  const passkeys = factors.filter(isPasskey);
+  if (passkeys.length >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
+  const challenge = await issueChallenge(context, enrolmentBy(principal), steppedUp);
+  return ok(await enrolmentOptions({ id: relyingParty.id, productName }, principal, challenge, passkeys));
+}
+
+/**
+ * Puts a passkey in force. Elevates nothing, and other sessions live on. A credential that is enrolled already, by
+ * whomever, is refused like any other response that is not right: whose it is is nobody else's business.
+ */
+export async function enrollPasskey(
+  context: AuthContext,
+  principal: SessionPrincipal,
+  { name, response }: EnrollPasskeyInput,
+): Promise<Result<PasskeyDocument>> {
+  const challenge = challengeOf(response);
+  const taken = challenge === null ? null : await takeChallenge(context, challenge, enrolmentBy(principal));
+  if (challenge === null || taken === null) return notAccepted();
+  const verified = await verifyEnrolment(context.relyingParty, response, challenge);
+  if (verified === null) return notAccepted();
+  const transports = response.response.transports ?? [];
+  const passkey = newPasskey(principal.userId, { name, transports }, verified, context.clock());
+  const steppedUp = taken.steppedUp || isSteppedUp(principal, context.clock());
+  try {
+    return await insertPasskey(context, passkey, steppedUp);
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+    return notAccepted();
+  }
+}
+
+/** What was so when it began is asked again where it counts: another session may have enrolled a factor since. */
+const insertPasskey = (
+  context: AuthContext,
+  passkey: PasskeyDocument,
+  steppedUp: boolean,
+): Promise<Result<PasskeyDocument>> =>
+  changeFactors(context, passkey.userId, async (session) => {
+    const { userId } = passkey;
+    if (!steppedUp && (await hasFactor(context, userId, session))) return stepUpRequired();
+    const { passkeys } = context.collections;
+    const count = await passkeys.countDocuments({ userId, kind: "passkey" }, { session });
+    if (count >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
+    await passkeys.insertOne(passkey, { session });
+    return ok(passkey);
+  });
+
+const newPasskey = (
+  userId: string,
+  chosen: Pick<PasskeyDocument, "name" | "transports">,
+  verified: NewPasskey,
+  createdAt: Date,
+): PasskeyDocument => ({
+  _id: newId("pky"),
+  userId,
+  kind: "passkey",
+  ...chosen,
+  ...verified,
+  createdAt,
+  lastUsedAt: null,
+  suspectedCloneAt: null,
+});
+
+/** Gives one of the person's own passkeys another name. */
+export async function renamePasskey(
+  { collections }: AuthContext,
+  { userId }: SessionPrincipal,
+  id: string,
+  name: string,
+): Promise<Result<PasskeyDocument>> {
+  const own = { _id: id, userId, kind: "passkey" } as const;
+  const change = { $set: { name } };
+  const renamed = await collections.passkeys.findOneAndUpdate(own, change, { returnDocument: "after" });
+  return renamed === null ? refused(refusal("NOT_FOUND")) : ok(renamed);
+}
+
+/**
+ * Removes one of the person's own passkeys. Who may do what needs step-up, an owner or admin, keeps a last factor:
+ * without one they would be back to a password alone, with which anybody enrols a first factor of their own and steps
+ * up by it. Members have nothing to step up for.
+ */
+export const removePasskey = (
+  context: AuthContext,
+  { userId }: SessionPrincipal,
+  id: string,
+): Promise<Result<null>> =>
+  changeFactors(context, userId, async (session, { role }) => {
+    const factors = await factorsOf(context, userId, session);
+    const isOne = factors.some((factor) => isPasskey(factor) && factor._id === id);
+    if (!isOne) return refused(refusal("NOT_FOUND"));
+    const others = factors.filter((factor) => factor._id !== id);
+    if (role !== "member" && !others.some(isInForce)) return refused(refusal("LAST_FACTOR"));
+    await context.collections.passkeys.deleteOne({ _id: id, userId }, { session });
+    return ok(null);
+  });

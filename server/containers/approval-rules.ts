@@ -1,0 +1,82 @@
+import type { Collection } from "mongodb";
+import type { ContainerDocument } from "../../activities/documents.ts";
+import { refusal, type ValidationIssue } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { ApprovalRule } from "../../src/domain/rules/rules.ts";
+import type { Collections } from "../collections.ts";
+import { newId } from "../ids.ts";
+import type { ContainerKind } from "./containers.ts";
+
+/** A container's approval rules as they stand. */
+export interface RulesOfContainer {
+  readonly rules: readonly ApprovalRule[];
+  readonly version: number;
+}
+
+type WithoutId<R> = R extends { readonly id: string }
+  ? Omit<R, "id"> & { readonly id?: string | undefined }
+  : never;
+/** A rule as it is sent: with its id where it is there already. */
+export type SentRule = WithoutId<ApprovalRule>;
+
+/** Nobody has set any yet. */
+const FIRST_VERSION = 1;
+
+export const rulesOf = ({ approvalRules }: ContainerDocument): RulesOfContainer =>
+  approvalRules ?? { rules: [], version: FIRST_VERSION };
+
+/** The approval rules of projects and teams: one array in the container's record, replaced whole. */
+export class ApprovalRules {
+  readonly #containers: Collections["containers"];
+
+  constructor({ containers }: Pick<Collections, "containers">) {
+    this.#containers = containers;
+  }
+
+  /**
+   * Replaces the rules if they are at `version`, in one update (management-api.md section 4.2). Refused where the container
+   * is archived, then where the version is stale, then where a rule names an id that the container does not have.
+   */
+  async replace(
+    kind: ContainerKind,
+    target: ContainerDocument,
+    { rules, version }: { readonly rules: readonly SentRule[]; readonly version: number },
+  ): Promise<Result<RulesOfContainer>> {
+    const known = rulesOf(target);
+    if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    if (known.version !== version) return refused(refusal("STALE_APPROVAL_RULES"));
+    const issues = unknownIds(rules, known.rules);
+    if (issues.length > 0) return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+    const approvalRules = { rules: rules.map(withId), version: version + 1 };
+    const { _id } = target;
+    // Rules that were never set are not in the record, and null finds that, too.
+    const isAtVersion = { "approvalRules.version": version === FIRST_VERSION ? null : version };
+    const replaced = await this.#of(kind).updateOne(
+      { _id, archivedAt: null, ...isAtVersion },
+      { $set: { approvalRules } },
+    );
+    return replaced.matchedCount === 1 ? ok(approvalRules) : refused(await this.#overtaken(kind, _id));
+  }
+
+  /** Somebody else has changed the container since it was read: archived is said before stale. */
+  async #overtaken(kind: ContainerKind, _id: string) {
+    const now = await this.#of(kind).findOne({ _id }, { projection: { archivedAt: 1 } });
+    return refusal(now?.archivedAt ? "CONTAINER_ARCHIVED" : "STALE_APPROVAL_RULES");
+  }
+
+  #of(kind: ContainerKind): Collection<ContainerDocument> {
+    return this.#containers[kind];
+  }
+}
+
+function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]): ValidationIssue[] {
+  const ids = new Set(known.map(({ id }) => id));
+  return rules.flatMap(({ id }, index) =>
+    id === undefined || ids.has(id)
+      ? []
+      : [{ path: `rules.${index}.id`, message: "must be the id of a rule that is there" }],
+  );
+}
+
+/** The id first, as whoever reads the rules looks for it there. */
+const withId = ({ id = newId("rule"), ...rule }: SentRule): ApprovalRule => ({ id, ...rule });

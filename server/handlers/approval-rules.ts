@@ -1,0 +1,45 @@
+import type { ContainerDocument } from "../../activities/documents.ts";
+import { ok } from "../../src/domain/result.ts";
+import type { AuditNotes } from "../audit/notes.ts";
+import { ApprovalRules, rulesOf, type SentRule } from "../containers/approval-rules.ts";
+import type { ContainerKind } from "../containers/containers.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+type ApprovalRulesHandlers = Pick<
+  Handlers,
+  "getProjectApprovalRules" | "setProjectApprovalRules" | "getTeamApprovalRules" | "setTeamApprovalRules"
+>;
+
+interface Replacement {
+  readonly body: { readonly rules: readonly SentRule[]; readonly version: number };
+}
+
+interface ReplaceContext {
+  readonly target: ContainerDocument;
+  readonly audit: AuditNotes;
+}
+
+const read = (_input: unknown, { target }: { readonly target: ContainerDocument }) =>
+  Promise.resolve(ok({ body: rulesOf(target) }));
+
+/** Approval rules of projects and teams (management-api.md sections 2.7 and 4.2, decisions.md section 4). */
+export function approvalRulesHandlers({ collections }: HandlerDependencies): ApprovalRulesHandlers {
+  const approvalRules = new ApprovalRules(collections);
+
+  const replaceOf =
+    (kind: ContainerKind) =>
+    async ({ body }: Replacement, { audit, target }: ReplaceContext) => {
+      const replaced = await approvalRules.replace(kind, target, body);
+      // Replaced only if the rules were at the version that was read.
+      if (replaced.ok) audit.change(rulesOf(target), replaced.value);
+      return replaced.ok ? ok({ body: replaced.value }) : replaced;
+    };
+
+  return {
+    getProjectApprovalRules: read,
+    setProjectApprovalRules: replaceOf("project"),
+    getTeamApprovalRules: read,
+    setTeamApprovalRules: replaceOf("team"),
+  };
+}

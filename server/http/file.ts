@@ -1,0 +1,20 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Response } from "express";
+import { errnoOf } from "../../activities/durable-files.ts";
+import type { FileStream } from "../handlers/types.ts";
+
+/**
+ * Sends a file piece by piece, as fast as its reader takes it. Where a piece can't be had the connection is cut: a part of
+ * a file must not pass for the whole.
+ */
+export async function sendFile(response: Response, file: FileStream): Promise<void> {
+  response.status(200).setHeader("Content-Type", file.contentType);
+  response.setHeader("Content-Disposition", `attachment; filename="${file.fileName}"`);
+  try {
+    await pipeline(Readable.from(file.pieces, { objectMode: false }), response);
+  } catch (error) {
+    // Whoever reads it has gone away.
+    if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+  }
+}

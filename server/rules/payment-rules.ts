@@ -1,0 +1,109 @@
+import type DataLoader from "dataloader";
+import type { Collection, Filter } from "mongodb";
+import type { ContainerDocument, TransactionDocument } from "../../activities/documents.ts";
+import { MERCHANT_COLLATION } from "../../activities/projections.ts";
+import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import { paymentRules, type PaymentRules } from "../../src/domain/rules/checks.ts";
+import { type ApprovalRule, withoutCase } from "../../src/domain/rules/rules.ts";
+import type { Collections } from "../collections.ts";
+import { shortHash } from "../ids.ts";
+import { documentsTogether } from "../together.ts";
+import { ZoneClocks } from "./zone-offsets.ts";
+
+/** The parts of a payment that its rules look at. */
+type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merchantCategory">;
+
+/** The part of a container's record that a payment needs. */
+type RulesDocument = Pick<ContainerDocument, "_id" | "approvalRules">;
+
+/** By which a payment's like are found: rail, recipient without case, amount. */
+export const likenessHash = ({ amountCents, rail, recipient }: Payment): string =>
+  shortHash(`${rail} ${amountCents} ${withoutCase(recipient)}`);
+
+/** From the primary: what has settled counts at once. */
+const FOUND = { projection: { merchant: 1, createdAt: 1 }, readPreference: "primary" } as const;
+
+export interface PaymentRulesDependencies {
+  readonly collections: Pick<Collections, "transactions" | "containers">;
+  readonly clock: () => Date;
+}
+
+/** What the rules of a payment's project and team say of it, made ready for its agent's actor (docs/policy.md). */
+export class PaymentRulings {
+  readonly #transactions: Collections["transactions"];
+  readonly #projects: DataLoader<string, RulesDocument | null>;
+  readonly #teams: DataLoader<string, RulesDocument | null>;
+  readonly #zones: ZoneClocks;
+
+  constructor({ clock, collections }: PaymentRulesDependencies) {
+    this.#transactions = collections.transactions;
+    this.#projects = rulesTogether(collections.containers.project);
+    this.#teams = rulesTogether(collections.containers.team);
+    this.#zones = new ZoneClocks(clock);
+  }
+
+  /** By the rules as they are now: those of a replacement that was answered before this was asked. */
+  async of(profile: AgentProfile, payment: Payment): Promise<PaymentRules | undefined> {
+    const [project, team] = await Promise.all([
+      this.#projects.load(profile.projectId),
+      this.#teams.load(profile.teamId),
+    ]);
+    const rules = [project, team].flatMap((container) => container?.approvalRules?.rules ?? []);
+    const enabled = rules.filter((rule) => rule.enabled);
+    if (enabled.length === 0) return undefined;
+    return paymentRules(enabled, payment, {
+      isNewRecipient: await this.#isNewRecipient(enabled, profile.agentId, payment),
+      offsetsOf: (timezone) => this.#zones.offsetsOf(timezone),
+    });
+  }
+
+  /** The same, with the newest like payment that is done with, where a rule asks for it. */
+  async withLikePayment(
+    rules: PaymentRules | undefined,
+    agentId: string,
+    payment: Payment,
+  ): Promise<PaymentRules | undefined> {
+    if (rules?.checks.some(({ type }) => type === "duplicate") !== true) return rules;
+    // What is pending the actor has itself, and a payment that is denied is like none.
+    const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
+    const like = await this.#newest(agentId, payment, { amountCents: payment.amountCents, status });
+    return like === null ? rules : { ...rules, likeAt: like.createdAt.getTime() };
+  }
+
+  /**
+   * Asked of the records, which have every settled payment before anybody is told that it settled, and from before there
+   * were rules as well. Found once, it stays: a reversal unlearns nothing.
+   */
+  async #isNewRecipient(rules: readonly ApprovalRule[], agentId: string, payment: Payment): Promise<boolean> {
+    if (!rules.some(({ type }) => type === "new_recipient")) return false;
+    const status = { $in: ["approved", "reversed"] } as const;
+    return (await this.#newest(agentId, payment, { status })) === null;
+  }
+
+  /** The agent's newest payment to the recipient on the rail. The index finds a few more than are the same without case. */
+  async #newest(
+    agentId: string,
+    { rail, recipient }: Payment,
+    filter: Filter<TransactionDocument>,
+  ): Promise<TransactionDocument | null> {
+    const same = withoutCase(recipient);
+    const found = this.#transactions
+      .find({ agentId, rail, merchant: recipient, ...filter }, FOUND)
+      .collation(MERCHANT_COLLATION)
+      .sort({ createdAt: -1 });
+    for await (const transaction of found) {
+      if (withoutCase(transaction.merchant) === same) return transaction;
+    }
+    return null;
+  }
+}
+
+/** From the primary: a rule that was set binds the next payment. */
+function rulesTogether(containers: Collection<ContainerDocument>) {
+  const options = { projection: { approvalRules: 1 }, readPreference: "primary" } as const;
+  return documentsTogether<RulesDocument>(
+    (_id) => containers.findOne({ _id }, options),
+    (ids) => containers.find({ _id: { $in: [...ids] } }, options).toArray(),
+  );
+}

@@ -1,0 +1,142 @@
+import { z } from "zod";
+import { RULE_TYPES, RULE_WINDOW_SECONDS_MAX, type RuleType, WEEKDAYS } from "../domain/rules/rules.ts";
+import { cents, paymentCount, text, version } from "./primitives.ts";
+import { rail } from "./records.ts";
+import { timezone } from "./timezone.ts";
+
+/** Approval rules as they are sent and answered (decisions.md section 4). */
+
+export const RULES_MAX = 50;
+export const ANY_OF_MAX = 200;
+
+/** How long an array is, is looked at before what is in it: judging each entry of one that fills a body takes long. */
+const atMost = <T extends z.ZodType>(max: number, item: T) =>
+  z.preprocess(
+    (given, check) => {
+      if (!Array.isArray(given) || given.length <= max) return given;
+      check.addIssue({ code: "custom", message: `must have at most ${max} entries` });
+      return z.NEVER;
+    },
+    z.array(item).meta({ maxItems: max }),
+  );
+
+const anyOf = <T extends z.ZodType>(item: T) => z.strictObject({ anyOf: z.array(item).min(1) });
+
+const windowSeconds = z.int().min(1).max(RULE_WINDOW_SECONDS_MAX);
+const time = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be HH:MM");
+const endTime = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, "must be HH:MM, up to 24:00");
+const days = z
+  .array(z.enum(WEEKDAYS))
+  .min(1)
+  .refine((named) => new Set(named).size === named.length, "must not name one twice");
+
+const window = z.strictObject({
+  timezone,
+  days: z.array(z.enum(WEEKDAYS)),
+  from: time,
+  to: endTime,
+  outside: z.boolean(),
+});
+
+/** With nothing between them, it can't be told whether no time or all of it is meant. */
+const windowAsSent = window
+  .extend({ days, outside: z.boolean().default(true) })
+  .refine(({ from, to }) => from !== to, { path: ["to"], message: "must differ from `from`" });
+
+const params = {
+  amount_above: z.strictObject({ amountCents: cents }),
+  new_recipient: z.strictObject({}),
+  recipient: anyOf(text(1, 200)),
+  merchant_category: anyOf(z.string().regex(/^\d{4}$/, "must be a four-digit code")),
+  rail: anyOf(rail),
+  velocity: z.strictObject({ count: paymentCount, windowSeconds }),
+  duplicate: z.strictObject({ windowSeconds }),
+};
+
+const oneRule = <T extends RuleType, I extends z.ZodType, P extends z.ZodType>(type: T, id: I, set: P) =>
+  z.strictObject({ id, type: z.literal(type), enabled: z.boolean(), params: set });
+
+/** A rule of any type, its parameters being those of its type. */
+const ruleOf = <I extends z.ZodType, W extends z.ZodType>(id: I, timeWindow: W) =>
+  z.discriminatedUnion("type", [
+    oneRule("amount_above", id, params.amount_above),
+    oneRule("new_recipient", id, params.new_recipient),
+    oneRule("recipient", id, params.recipient),
+    oneRule("merchant_category", id, params.merchant_category),
+    oneRule("rail", id, params.rail),
+    oneRule("velocity", id, params.velocity),
+    oneRule("time_window", id, timeWindow),
+    oneRule("duplicate", id, params.duplicate),
+  ]);
+
+const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
+
+/**
+ * All types in one flat shape, since tools take no unions, and clients of REST see the same; which parameters a type
+ * takes is judged after it.
+ */
+const flatRule = z.strictObject({
+  id: z
+    .string()
+    .max(100)
+    .optional()
+    .meta({ description: "Of a rule that is there; left out for a new one." }),
+  type: z.enum(RULE_TYPES),
+  enabled: z.boolean().default(true),
+  params: z
+    .strictObject({
+      amountCents: cents.optional().meta({ description: "amount_above: flags what is above it, not at it." }),
+      anyOf: atMost(ANY_OF_MAX, z.string().max(1_000))
+        .optional()
+        .meta({
+          description:
+            "recipient: names and addresses, compared without case; merchant_category: four-digit codes; rail: " +
+            "`card`, `wallet`. At least one.",
+        }),
+      count: paymentCount.optional().meta({
+        description: "velocity: flags the payment that would be number count + 1 of the agent in the window.",
+      }),
+      windowSeconds: windowSeconds
+        .optional()
+        .meta({ description: "velocity, duplicate: how far back, at most 31 days." }),
+      timezone: z.string().max(100).optional().meta({ description: "time_window: an IANA time zone." }),
+      days: atMost(WEEKDAYS.length, z.enum(WEEKDAYS)).optional().meta({
+        description: "time_window: weekdays; over midnight, the day on which the window begins.",
+      }),
+      from: z.string().max(5).optional().meta({ description: "time_window: HH:MM, inclusive." }),
+      to: z.string().max(5).optional().meta({
+        description:
+          "time_window: HH:MM up to 24:00, exclusive; over midnight when `from` is later; never equal to it.",
+      }),
+      outside: z.boolean().optional().meta({
+        description: "time_window: true (default) flags what lies outside, false what lies inside.",
+      }),
+    })
+    .meta({ description: "Those of the rule's type, all of them and no others." }),
+});
+
+const sentRule = flatRule.pipe(ruleOf(id.optional(), windowAsSent));
+
+/** Which parameters go with which type; the flat shape can't say. */
+const paramsByType = Object.entries({ ...params, time_window: window })
+  .map(([type, { shape }]) => `${type} {${Object.keys(shape).join(", ")}}`)
+  .join("; ");
+
+/** The whole array of a container's rules: what is not in it is deleted. An id names one rule. */
+export const rulesAsSent = atMost(RULES_MAX, sentRule)
+  .superRefine((rules, check) => {
+    const seen = new Set<string>();
+    rules.forEach((rule, index) => {
+      if (rule.id === undefined) return;
+      if (seen.has(rule.id)) {
+        check.addIssue({ code: "custom", path: [index, "id"], message: "must not name one rule twice" });
+      }
+      seen.add(rule.id);
+    });
+  })
+  .meta({ description: `Types and their params: ${paramsByType}.` });
+
+/** The rules of a project or team as they stand. */
+export const approvalRules = z
+  .strictObject({ rules: z.array(ruleOf(z.string(), window)), version })
+  .meta({ id: "ApprovalRules" });

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import { manages } from "../access.ts";
+import { approvalRules, rulesAsSent } from "../approval-rules.ts";
+import { define } from "../define.ts";
+import { uuid, version } from "../primitives.ts";
+import { changes, managementTool } from "../tools.ts";
+
+const params = z.strictObject({ id: uuid });
+const body = z.strictObject({ rules: rulesAsSent, version });
+
+const READS =
+  "The rules whose flags hold a payment for a person, with the `version` that a change must name. ";
+const REPLACES =
+  "Full replacement: a rule that is left out is deleted, one that is sent back with its id keeps it, one without gets " +
+  "one; an unknown id is 400. A stale `version` is STALE_APPROVAL_RULES. Binds every payment that comes after the answer. ";
+const WHOSE = "Decisions 4.";
+
+export const getProjectApprovalRules = define({
+  summary: "Read a project's approval rules",
+  description: READS + WHOSE,
+  tag: "Projects",
+  access: manages("projects:write", "project"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/projects/:id/approval-rules", successStatus: 200 },
+  tool: managementTool("get_project_approval_rules", "Read a project's approval rules", {
+    idName: "projectId",
+  }),
+  params,
+  output: approvalRules,
+  errors: ["NOT_FOUND"],
+});
+
+export const setProjectApprovalRules = define({
+  summary: "Set a project's approval rules",
+  description: REPLACES + WHOSE,
+  tag: "Projects",
+  access: manages("projects:write", "project", { role: "admin" }),
+  rate: "standard",
+  http: { method: "put", path: "/v1/projects/:id/approval-rules", successStatus: 200 },
+  tool: managementTool("set_project_approval_rules", "Set a project's approval rules", {
+    idName: "projectId",
+    hints: changes,
+  }),
+  params,
+  body,
+  output: approvalRules,
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED", "STALE_APPROVAL_RULES"],
+});
+
+export const getTeamApprovalRules = define({
+  summary: "Read a team's approval rules",
+  description: READS + WHOSE,
+  tag: "Teams",
+  access: manages("teams:write", "team"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/teams/:id/approval-rules", successStatus: 200 },
+  tool: managementTool("get_team_approval_rules", "Read a team's approval rules", { idName: "teamId" }),
+  params,
+  output: approvalRules,
+  errors: ["NOT_FOUND"],
+});
+
+export const setTeamApprovalRules = define({
+  summary: "Set a team's approval rules",
+  description: REPLACES + WHOSE,
+  tag: "Teams",
+  access: manages("teams:write", "team", { role: "admin" }),
+  rate: "standard",
+  http: { method: "put", path: "/v1/teams/:id/approval-rules", successStatus: 200 },
+  tool: managementTool("set_team_approval_rules", "Set a team's approval rules", {
+    idName: "teamId",
+    hints: changes,
+  }),
+  params,
+  body,
+  output: approvalRules,
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED", "STALE_APPROVAL_RULES"],
+});

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { person } from "../access.ts";
+import { define } from "../define.ts";
+import { paging, timestamp } from "../primitives.ts";
+import { auditEntry, listOf } from "../records.ts";
+
+/** Of what ids and names of actions are made. */
+const named = z.string().regex(/^[\w-]{1,100}$/);
+
+/** Which entries: of whom, about what, what was done, and when. */
+const filters = {
+  actor: named.optional().meta({ description: "The id of a user, a key or an agent." }),
+  resource: named.optional().meta({ description: "The id of what it was done to." }),
+  action: named.optional().meta({ description: "Such as `updateAgentBudgetPolicy`." }),
+  from: timestamp.optional().meta({ description: "From this instant on." }),
+  to: timestamp.optional().meta({ description: "Before this instant." }),
+};
+
+export const listAuditLog = define({
+  summary: "List the audit log",
+  description:
+    "Every write to the organization, refused ones too, and every decision on a payment, newest first: who, what, on " +
+    "what, from where, with what result; for policies as they were and as they are. An unknown id as a filter gives an " +
+    "empty list. Specification 5.2, decisions 2.",
+  tag: "Audit log",
+  access: person({ role: "admin" }),
+  rate: "standard",
+  http: { method: "get", path: "/v1/audit-log", successStatus: 200 },
+  query: z.strictObject({ ...paging, ...filters }),
+  output: listOf("entries", auditEntry),
+  errors: ["BAD_CURSOR"],
+});
+
+export const exportAuditLog = define({
+  summary: "Export the audit log",
+  description:
+    "The same entries as JSON lines, oldest first, as far as the log has come when the export begins. A line is an entry " +
+    "as its hash is made of it (docs/audit-log.md), so that the chain can be checked without the service. Specification 5.2, decisions 2.",
+  tag: "Audit log",
+  access: person({ role: "admin" }),
+  rate: "export",
+  http: {
+    method: "get",
+    path: "/v1/audit-log/export",
+    successStatus: 200,
+    contentType: "application/x-ndjson",
+  },
+  query: z.strictObject(filters),
+  output: z.string(),
+  errors: [],
+});

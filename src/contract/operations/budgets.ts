@@ -1,0 +1,118 @@
+import { z } from "zod";
+import { manages } from "../access.ts";
+import { define } from "../define.ts";
+import { cents, uuid, version } from "../primitives.ts";
+import { changes, managementTool } from "../tools.ts";
+
+const params = z.strictObject({ id: uuid });
+
+/** Children that one request can name; more do not fit into its body. What is read may have more. */
+const CHILDREN_MAX = 4_000;
+
+const capCents = cents.nullable().meta({
+  description: "What all agents together may reserve and spend; null: no cap. Never left out.",
+});
+
+/** A sum over agents may be above what one amount can be. */
+const sumCents = z.int().min(0);
+
+const usage = z.strictObject({
+  spentCents: sumCents,
+  reservedCents: sumCents,
+  remainingCents: cents.nullable().meta({ description: "Null where there is no cap; never negative." }),
+});
+
+const teamCap = z.strictObject({ teamId: uuid, capCents });
+const agentBudget = z.strictObject({ agentId: uuid, budgetCents: cents });
+
+const projectBudget = z.strictObject({
+  capCents,
+  teams: z.array(teamCap).max(CHILDREN_MAX),
+  version,
+});
+const teamBudget = z.strictObject({
+  capCents,
+  agents: z.array(agentBudget).max(CHILDREN_MAX),
+  version,
+});
+
+const projectBudgetAnswer = projectBudget
+  .extend({ teams: z.array(teamCap), usage })
+  .meta({ id: "ProjectBudget" });
+const teamBudgetAnswer = teamBudget
+  .extend({ agents: z.array(agentBudget), usage })
+  .meta({ id: "TeamBudget" });
+
+const REPLACE_ERRORS = [
+  "NOT_FOUND",
+  "CONTAINER_ARCHIVED",
+  "STALE_BUDGET",
+  "BUDGET_CHILDREN_INCOMPLETE",
+  "BUDGET_CHILD_UNKNOWN",
+] as const;
+
+const REPLACES =
+  "Replaces it whole, or not at all: `capCents` null clears the cap, every live child must be named. A cap may be " +
+  "lowered below what is used: it then stops the next payment. It is in force once it is answered; one that takes too long " +
+  "is 503 and may be carried through all the same: read the budget again before another try. ";
+
+export const getProjectBudget = define({
+  summary: "Read a project's budget",
+  description:
+    "The project's cap, those of its live teams, what is used, and the `version` that a change must name. Specification 2.7, " +
+    "decisions 4.",
+  tag: "Projects",
+  access: manages("projects:write", "project"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/projects/:id/budget", successStatus: 200 },
+  tool: managementTool("get_project_budget", "Read a project's budget", { idName: "projectId" }),
+  params,
+  output: projectBudgetAnswer,
+  errors: ["NOT_FOUND"],
+});
+
+export const setProjectBudget = define({
+  summary: "Replace a project's budget",
+  description: `${REPLACES}A team's cap that changes raises the team's own \`version\`. Specification 4.2, decisions 4.`,
+  tag: "Projects",
+  access: manages("projects:write", "project", { role: "admin" }),
+  rate: "standard",
+  http: { method: "put", path: "/v1/projects/:id/budget", successStatus: 200 },
+  tool: managementTool("set_project_budget", "Replace a project's budget", {
+    idName: "projectId",
+    hints: changes,
+  }),
+  params,
+  body: projectBudget,
+  output: projectBudgetAnswer,
+  errors: REPLACE_ERRORS,
+});
+
+export const getTeamBudget = define({
+  summary: "Read a team's budget",
+  description:
+    "The team's cap, the budgets of its live agents, what is used, and the `version` that a change must name. Specification " +
+    "2.7, decisions 4.",
+  tag: "Teams",
+  access: manages("teams:write", "team"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/teams/:id/budget", successStatus: 200 },
+  tool: managementTool("get_team_budget", "Read a team's budget", { idName: "teamId" }),
+  params,
+  output: teamBudgetAnswer,
+  errors: ["NOT_FOUND"],
+});
+
+export const setTeamBudget = define({
+  summary: "Replace a team's budget",
+  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; no step-up is asked for. Specification 4.2, decisions 4.`,
+  tag: "Teams",
+  access: manages("teams:write", "team", { role: "admin" }),
+  rate: "standard",
+  http: { method: "put", path: "/v1/teams/:id/budget", successStatus: 200 },
+  tool: managementTool("set_team_budget", "Replace a team's budget", { idName: "teamId", hints: changes }),
+  params,
+  body: teamBudget,
+  output: teamBudgetAnswer,
+  errors: REPLACE_ERRORS,
+});

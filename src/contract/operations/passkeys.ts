@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { anyone, person } from "../access.ts";
+import { define } from "../define.ts";
+import { name, paging } from "../primitives.ts";
+import { listOf, passkey, session } from "../records.ts";
+import {
+  authenticationResponse,
+  creationOptions,
+  registrationResponse,
+  requestOptions,
+} from "../webauthn.ts";
+
+const params = z.strictObject({ id: z.string().regex(/^pky_[0-9A-HJKMNP-TV-Z]{26}$/) });
+const tag = "Authentication";
+
+export const passkeyOptions = define({
+  summary: "Begin to enrol a passkey",
+  description:
+    "Answers what `navigator.credentials.create()` takes. Its challenge is good once, for 5 minutes, for this session's " +
+    "enrolment alone. With a factor enrolled already it needs step-up. Decisions 2.",
+  tag,
+  access: person(),
+  rate: "standard",
+  http: { method: "post", path: "/v1/auth/passkeys/options", successStatus: 200 },
+  output: creationOptions,
+  errors: ["STEP_UP_REQUIRED", "TOO_MANY_PASSKEYS"],
+});
+
+export const enrollPasskey = define({
+  summary: "Enrol a passkey",
+  description:
+    "Puts the passkey in force that the browser made with the options. Does not step up; other sessions live on. A " +
+    "response that is not right uses its challenge up. Decisions 2.",
+  tag,
+  access: person(),
+  rate: "standard",
+  http: { method: "post", path: "/v1/auth/passkeys", successStatus: 201 },
+  body: z.strictObject({ name, response: registrationResponse }),
+  output: z.strictObject({ passkey }),
+  errors: ["STEP_UP_REQUIRED", "SECOND_FACTOR_INVALID", "TOO_MANY_PASSKEYS"],
+});
+
+export const listPasskeys = define({
+  summary: "List your passkeys",
+  description: "The signed-in person's own, newest first. Decisions 2.",
+  tag,
+  access: person(),
+  rate: "standard",
+  http: { method: "get", path: "/v1/auth/passkeys", successStatus: 200 },
+  query: z.strictObject({ ...paging }),
+  output: listOf("passkeys", passkey),
+  errors: ["BAD_CURSOR"],
+});
+
+export const updatePasskey = define({
+  summary: "Rename a passkey",
+  description: "One of the signed-in person's own. Decisions 2.",
+  tag,
+  access: person({ stepUp: true }),
+  rate: "standard",
+  http: { method: "patch", path: "/v1/auth/passkeys/:id", successStatus: 200 },
+  params,
+  body: z.strictObject({ name }),
+  output: z.strictObject({ passkey }),
+  errors: ["NOT_FOUND"],
+});
+
+export const removePasskey = define({
+  summary: "Remove a passkey",
+  description:
+    "It signs nobody in and steps nobody up from now on. The last second factor of an owner or admin stays until another " +
+    "is enrolled. Decisions 2.",
+  tag,
+  access: person({ stepUp: true }),
+  rate: "standard",
+  http: { method: "delete", path: "/v1/auth/passkeys/:id", successStatus: 204 },
+  params,
+  output: z.undefined(),
+  errors: ["NOT_FOUND", "LAST_FACTOR"],
+});
+
+export const passkeySignInOptions = define({
+  summary: "Begin to sign in by passkey",
+  description:
+    "Answers what `navigator.credentials.get()` takes; no e-mail is asked for. Its challenge is good once, for 5 minutes, " +
+    "for sign-in alone. Decisions 2.",
+  tag,
+  access: anyone,
+  rate: "signIn",
+  http: { method: "post", path: "/v1/auth/sign-in/passkey/options", successStatus: 200 },
+  output: requestOptions,
+  errors: [],
+});
+
+export const signInWithPasskey = define({
+  summary: "Sign in by passkey",
+  description:
+    "As sign-in, without password and code: a passkey that verified its user is two factors. Does not step up. A " +
+    "response that is not right uses its challenge up. Decisions 2.",
+  tag,
+  access: anyone,
+  rate: "signIn",
+  http: { method: "post", path: "/v1/auth/sign-in/passkey", successStatus: 200 },
+  body: z.strictObject({ response: authenticationResponse }),
+  output: session,
+  errors: ["UNAUTHORIZED", "SECOND_FACTOR_INVALID"],
+});
+
+export const stepUpOptions = define({
+  summary: "Begin to step up by passkey",
+  description:
+    "Answers what `navigator.credentials.get()` takes, with the person's own passkeys. Its challenge is good once, for " +
+    "5 minutes, for this session's step-up alone. Decisions 2.",
+  tag,
+  access: person(),
+  rate: "stepUp",
+  http: { method: "post", path: "/v1/auth/step-up/options", successStatus: 200 },
+  output: requestOptions,
+  errors: ["SECOND_FACTOR_INVALID"],
+});

@@ -1,0 +1,144 @@
+import type { Denial, DenialCode } from "../agent/policy.ts";
+import type { Approval, Payment } from "../agent/payment.ts";
+import type { AgentProfile } from "../agent/state.ts";
+import { auditValue, type AuditValue } from "./canonical.ts";
+import type { AuditActor, AuditRecord } from "./entry.ts";
+
+/** What a rail says, not a policy: it is in the transaction's record. */
+const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>([
+  "CARD_DECLINED",
+  "INSUFFICIENT_FUNDS",
+  "RAIL_UNAVAILABLE",
+]);
+
+/**
+ * Everything that was decided on a payment by now: by its policies at first, by whoever resolved it while it was on hold, by
+ * the policies once more after that. It follows from the payment alone, at whichever of its later revisions it is told of,
+ * so what one teller left out the next one has, under the same keys.
+ */
+export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
+  // Its project's budget has not said yet whether it fits.
+  if (payment.ask === "reserve") return [];
+  const { approval } = payment;
+  return [
+    decided(profile, payment),
+    ...(approval !== null && approval.resolvedAt !== null
+      ? [resolved(profile, payment, approval, approval.resolvedAt)]
+      : []),
+    ...refusedLater(profile, payment),
+  ];
+}
+
+/** What any of them is made of. */
+interface Told {
+  readonly what: "decided" | "resolved" | "refused";
+  readonly action: "decidePayment" | "resolvePayment" | "refusePayment";
+  readonly at: number;
+  readonly actor: AuditActor;
+  readonly code: DenialCode | null;
+  readonly decision: Readonly<Record<string, unknown>>;
+}
+
+const recordOf = (
+  { agentId, organizationId }: AgentProfile,
+  { request }: Payment,
+  told: Told,
+): AuditRecord => ({
+  organizationId,
+  entryKey: `${request.transactionId}/${told.what}`,
+  at: told.at,
+  action: told.action,
+  actor: told.actor,
+  resource: { type: "transaction", id: request.transactionId },
+  from: null,
+  result: { status: null, code: told.code },
+  before: null,
+  after: null,
+  decision: auditValue({ agentId, ...told.decision }),
+});
+
+const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ type: "agent", id: agentId, name });
+
+function decided(profile: AgentProfile, payment: Payment): AuditRecord {
+  const { approval, createdAt, policyVersion, request, status } = payment;
+  const denial = approval === null && status === "denied" ? payment.denial : null;
+  const outcome = approval === null ? (denial === null ? "approved" : "denied") : "held";
+  const { amountCents, currency, merchantCategory, rail, recipient } = request;
+  return recordOf(profile, payment, {
+    what: "decided",
+    action: "decidePayment",
+    at: createdAt,
+    actor: agentOf(profile),
+    code: denial?.code ?? null,
+    decision: {
+      policyVersion: policyVersion ?? null,
+      inputs: { rail, amountCents, currency, recipient, merchantCategory },
+      outcome,
+      ...reasonOf(denial),
+      flaggedByRuleTypes: approval?.flaggedByRuleTypes ?? [],
+      ...(approval === null ? {} : { approvalId: approval.id, budgetContext: approval.budgetContext }),
+    },
+  });
+}
+
+function resolved(profile: AgentProfile, payment: Payment, approval: Approval, at: number): AuditRecord {
+  const resolution = resolutionOf(payment, approval);
+  return recordOf(profile, payment, {
+    what: "resolved",
+    action: "resolvePayment",
+    at,
+    actor: resolverOf(profile, payment, approval),
+    code: resolution === "approved" ? null : (payment.denial?.code ?? null),
+    decision: {
+      policyVersion: approval.policyVersion ?? null,
+      approvalId: approval.id,
+      outcome: resolution,
+      feedback: approval.feedback,
+    },
+  });
+}
+
+/** What a person, the agent or time made of it; that a rail or a limit refused it after that is another matter. */
+function resolutionOf(
+  { denial }: Payment,
+  { resolution }: Approval,
+): "approved" | "denied" | "expired" | "cancelled" {
+  if (resolution === "expired") return "expired";
+  if (resolution !== "denied") return "approved";
+  return denial?.code === "CANCELLED_BY_AGENT" ? "cancelled" : "denied";
+}
+
+function resolverOf(profile: AgentProfile, { denial }: Payment, { resolvedBy }: Approval): AuditActor {
+  if (resolvedBy !== null) return { type: "user", id: resolvedBy.userId, name: resolvedBy.name };
+  if (denial?.code === "CANCELLED_BY_AGENT") return agentOf(profile);
+  return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : "expiry" };
+}
+
+/** What was approved by a person, and then did not fit the limits or caps any more. */
+function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
+  const { approval, deniedAt, denial } = payment;
+  if (approval?.resolution !== "failed" || denial === null || deniedAt === null) return [];
+  if (BY_THE_RAIL.has(denial.code)) return [];
+  const told = {
+    what: "refused",
+    action: "refusePayment",
+    at: deniedAt,
+    actor: { type: "system", id: "policy" },
+    code: denial.code,
+    decision: {
+      policyVersion: approval.policyVersion ?? null,
+      approvalId: approval.id,
+      outcome: "denied",
+      ...reasonOf(denial),
+    },
+  } as const;
+  return [recordOf(profile, payment, told)];
+}
+
+function reasonOf(denial: Denial | null): { readonly [name: string]: AuditValue } {
+  if (denial === null) return { code: null, reason: null, details: null };
+  const { code, details, reason } = denial;
+  const resetsAt = details?.resetsAt ?? null;
+  const instant = resetsAt === null ? null : new Date(resetsAt).toISOString();
+  return { code, reason, details: details === null ? null : { ...details, resetsAt: instant } };
+}

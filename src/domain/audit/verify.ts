@@ -1,0 +1,157 @@
+import { type AuditSeal, hashedText, NO_ENTRY } from "./entry.ts";
+
+/** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
+export interface FoundEntry {
+  /** The number that its place in the store says; 0 where that is no place of an entry. */
+  readonly position: number;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * What can be wrong with a chain: an entry was `changed`; entries were `removed`; one was `inserted`, or `moved` to
+ * another's place; what was anchored was `rewritten`; the end was cut off before what was anchored (`cut_tail`).
+ */
+export type ChainProblem = "changed" | "removed" | "inserted" | "moved" | "rewritten" | "cut_tail";
+
+/** The first place at which a chain is broken. */
+export interface ChainBreak {
+  readonly sequence: number;
+  readonly problem: ChainProblem;
+  readonly detail: string;
+}
+
+/** What anchors say: the hashes that were the head's, by sequence. One that was anchored twice has two. */
+export type AnchoredHashes = ReadonlyMap<number, readonly string[]>;
+
+/** Stands for an entry's number in its canonical form; no text that people write. */
+const ANY_SEQUENCE = "\u0000sequence";
+
+/** So many entries that were taken out before one are looked for at the most, to tell that from a change. */
+const RENUMBERED_MAX = 1_000;
+
+/**
+ * Walks one chain from its first entry, one at a time, and finds the first place at which it is broken. Pure but for what
+ * it remembers of the walk: an entry behind, and where the chain should go on.
+ */
+export class ChainVerifier {
+  readonly #seal: AuditSeal;
+  readonly #anchors: AnchoredHashes;
+  #pending: FoundEntry | null = null;
+  #sequence = NO_ENTRY.sequence;
+  #hash = NO_ENTRY.hash;
+  #broken: ChainBreak | null = null;
+  #anchorsMet = 0;
+
+  constructor(seal: AuditSeal, anchors: AnchoredHashes = new Map()) {
+    this.#seal = seal;
+    this.#anchors = anchors;
+  }
+
+  /** Entries that are as they were written. */
+  get checkedEntries(): number {
+    return this.#sequence;
+  }
+
+  /** Anchors that the chain agrees with. */
+  get checkedAnchors(): number {
+    return this.#anchorsMet;
+  }
+
+  /** Takes the next entry, in the order of their places. Answers a break as soon as there is one. */
+  take(entry: FoundEntry): ChainBreak | null {
+    const before = this.#pending;
+    this.#pending = entry;
+    if (before !== null) this.#judge(before, entry);
+    return this.#broken;
+  }
+
+  /** There are no more entries: what is wrong with the chain, or null. */
+  end(): ChainBreak | null {
+    if (this.#pending !== null) this.#judge(this.#pending, null);
+    this.#pending = null;
+    const last = Math.max(0, ...this.#anchors.keys());
+    if (this.#broken === null && last > this.#sequence) {
+      const missing = this.#sequence + 1;
+      this.#break("cut_tail", `entry ${last} was anchored; the chain ends before entry ${missing}`, missing);
+    }
+    return this.#broken;
+  }
+
+  #judge({ fields, position }: FoundEntry, next: FoundEntry | null): void {
+    if (this.#broken !== null) return;
+    const expected = this.#sequence + 1;
+    if (position < expected) {
+      return this.#break("inserted", "an entry lies where none has its place", expected);
+    }
+    if (position > expected) {
+      const count = position - expected;
+      return this.#break("removed", `${count === 1 ? "it is" : `${count} entries are`} missing`, expected);
+    }
+    if (!this.#isGenuine(fields)) return this.#explain(fields, next);
+    if (fields["sequence"] !== expected) {
+      const said = String(fields["sequence"]);
+      return this.#break("moved", `entry ${said} lies in its place`, expected);
+    }
+    if (fields["previousHash"] !== this.#hash) {
+      return this.#break(
+        "rewritten",
+        "it does not follow the entry before it, though both are ours",
+        expected,
+      );
+    }
+    this.#accept(expected, String(fields["hash"]));
+  }
+
+  #accept(sequence: number, hash: string): void {
+    const anchored = this.#anchors.get(sequence) ?? [];
+    if (anchored.some((each) => each !== hash)) {
+      return this.#break("rewritten", "it is not the entry that was anchored", sequence);
+    }
+    this.#anchorsMet += anchored.length;
+    this.#sequence = sequence;
+    this.#hash = hash;
+  }
+
+  /** Whether whoever wrote it had the service's key, and nobody has changed it since. */
+  #isGenuine(fields: FoundEntry["fields"]): boolean {
+    const hash = this.#seal.hash(hashedText(fields));
+    return fields["hash"] === hash && fields["mac"] === this.#seal.mac(hash);
+  }
+
+  /** What became of an entry that is not as it was written, as far as its neighbours tell. */
+  #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
+    const expected = this.#sequence + 1;
+    const original = this.#originalSequence(fields);
+    if (original !== null) {
+      const isSwapped = next !== null && next.fields["previousHash"] === this.#hash;
+      return isSwapped
+        ? this.#break("moved", `entry ${original} lies in its place`, expected)
+        : this.#break("removed", `entries are missing, and those behind were renumbered`, expected);
+    }
+    if (next !== null && next.fields["previousHash"] === this.#hash) {
+      return this.#break("inserted", "the entry behind it follows the one before it", expected);
+    }
+    const isRehashed = fields["hash"] === this.#seal.hash(hashedText(fields));
+    const detail = isRehashed
+      ? "it was sealed without the service's key"
+      : "its content does not match its hash";
+    return this.#break("changed", detail, expected);
+  }
+
+  /** The number under which a renumbered entry is as it was written; null: under none. */
+  #originalSequence(fields: FoundEntry["fields"]): number | null {
+    const expected = this.#sequence + 1;
+    const parts = hashedText({ ...fields, sequence: ANY_SEQUENCE }).split(JSON.stringify(ANY_SEQUENCE));
+    const [before = "", after = ""] = parts;
+    if (parts.length !== 2 || fields["mac"] !== this.#seal.mac(String(fields["hash"]))) return null;
+    for (let more = 1; more <= RENUMBERED_MAX; more += 1) {
+      const hash = this.#seal.hash(`${before}${expected + more}${after}`);
+      if (fields["hash"] === hash) return expected + more;
+    }
+    return null;
+  }
+
+  #break(problem: ChainProblem, detail: string, sequence: number): void {
+    this.#broken = { sequence, problem, detail };
+  }
+}

@@ -1,0 +1,69 @@
+import type { Rail } from "../agent/payment.ts";
+
+/**
+ * Approval rules of a project or team (management-api.md section 2.7, decisions.md section 4): what an enabled rule flags
+ * waits for a person.
+ */
+
+/** In the order of the specification. */
+export const RULE_TYPES = [
+  "amount_above",
+  "new_recipient",
+  "recipient",
+  "merchant_category",
+  "rail",
+  "velocity",
+  "time_window",
+  "duplicate",
+] as const;
+export type RuleType = (typeof RULE_TYPES)[number];
+
+/** Monday first; a weekday is its place here. */
+export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/** What each type is set by. */
+export interface RuleParams {
+  /** Flags what is above, not what is at. */
+  readonly amount_above: { readonly amountCents: number };
+  /** Flags until an earlier payment of the agent to the recipient on the rail has settled. */
+  readonly new_recipient: Readonly<Record<string, never>>;
+  /** Addresses and names, compared without case. */
+  readonly recipient: { readonly anyOf: readonly string[] };
+  /** Four digits each. A payment without a category is not flagged. */
+  readonly merchant_category: { readonly anyOf: readonly string[] };
+  readonly rail: { readonly anyOf: readonly Rail[] };
+  /** Flags the payment that would be number `count` + 1 of the agent in the window. */
+  readonly velocity: { readonly count: number; readonly windowSeconds: number };
+  /** `from` inclusive, `to` exclusive, `HH:MM` on the wall; over midnight when `from` is later than `to`. */
+  readonly time_window: {
+    /** IANA. */
+    readonly timezone: string;
+    readonly days: readonly Weekday[];
+    readonly from: string;
+    readonly to: string;
+    /** True flags what lies outside of the window, false what lies inside. */
+    readonly outside: boolean;
+  };
+  /** Flags a payment like one that the agent has made, on hold included, denied ones not. */
+  readonly duplicate: { readonly windowSeconds: number };
+}
+
+export type ApprovalRule = {
+  readonly [T in RuleType]: {
+    readonly id: string;
+    readonly type: T;
+    readonly enabled: boolean;
+    readonly params: RuleParams[T];
+  };
+}[RuleType];
+
+/** The longest window of `velocity` and `duplicate`: 31 days. */
+export const RULE_WINDOW_SECONDS_MAX = 2_678_400;
+
+/**
+ * How recipients are compared: letters without their case in every script, however they are encoded. Through upper case
+ * first, since some letters have more than one lower case, or more than one letter for it.
+ */
+export const withoutCase = (recipient: string): string =>
+  recipient.toUpperCase().toLowerCase().normalize("NFC");

@@ -1,0 +1,74 @@
+/**
+ * The clock on the wall of one place over some time, worked out before the decision and recorded with it: time-zone data
+ * changes, and a decision that is replayed must not.
+ */
+export interface ZoneOffsets {
+  /** [from when on, epoch milliseconds; minutes ahead of UTC], oldest first. */
+  readonly segments: readonly (readonly [sinceMs: number, offsetMinutes: number])[];
+  /** Beyond this, nothing is known. */
+  readonly untilMs: number;
+}
+
+/** A time window as it is judged. */
+export interface TimeWindowCheck {
+  readonly type: "time_window";
+  /** Place in `PaymentRules.zones`. */
+  readonly zone: number;
+  /** Places in `WEEKDAYS`. */
+  readonly days: readonly number[];
+  readonly fromMinutes: number;
+  readonly toMinutes: number;
+  readonly outside: boolean;
+}
+
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 1_440;
+
+/** 1970-01-01 was a Thursday; Monday is 0. */
+const EPOCH_WEEKDAY = 3;
+
+/** Minutes since midnight of `HH:MM`; `24:00` is the end of the day. */
+export function minutesOf(time: string): number {
+  const [hours = 0, minutes = 0] = time.split(":").map(Number);
+  return hours * 60 + minutes;
+}
+
+/** Weekday (Monday is 0) and minutes since midnight on the wall; null where the offsets say nothing of that time. */
+export function wallClock(
+  { segments, untilMs }: ZoneOffsets,
+  now: number,
+): { readonly weekday: number; readonly minutes: number } | null {
+  if (now >= untilMs) return null;
+  const segment = segments.findLast(([sinceMs]) => sinceMs <= now);
+  if (segment === undefined) return null;
+  const minutes = Math.floor(now / MINUTE_MS + segment[1]);
+  const day = Math.floor(minutes / DAY_MINUTES);
+  return { weekday: (day + EPOCH_WEEKDAY) % 7, minutes: minutes - day * DAY_MINUTES };
+}
+
+/**
+ * Whether a time window flags a payment made now. A repeated hour is in the window twice, a missing one never is. What the
+ * offsets say nothing of is flagged: a person looks.
+ */
+export function timeWindowFlags(
+  check: TimeWindowCheck,
+  offsets: ZoneOffsets | undefined,
+  now: number,
+): boolean {
+  const wall = offsets === undefined ? null : wallClock(offsets, now);
+  if (wall === null) return true;
+  return isInside(check, wall.weekday, wall.minutes) !== check.outside;
+}
+
+/** Over midnight, what comes after it belongs to the day on which the window began. */
+function isInside(
+  { days, fromMinutes, toMinutes }: TimeWindowCheck,
+  weekday: number,
+  minutes: number,
+): boolean {
+  if (fromMinutes < toMinutes) {
+    return days.includes(weekday) && minutes >= fromMinutes && minutes < toMinutes;
+  }
+  const dayBefore = (weekday + 6) % 7;
+  return minutes >= fromMinutes ? days.includes(weekday) : minutes < toMinutes && days.includes(dayBefore);
+}

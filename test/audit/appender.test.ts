@@ -1,0 +1,130 @@
+import { expect } from "chai";
+import { AuditAppender, AuditLogUnavailable } from "../../activities/audit/appender.ts";
+import { AUDIT_LOG, ensureAuditIndexes } from "../../activities/audit/documents.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { breakIn, entriesOf, ownSeal } from "./support.ts";
+import { recordOf, times } from "./tampering.ts";
+
+const WRITERS = 16;
+const ENTRIES_EACH = 25;
+const seal = ownSeal();
+let number = 0;
+const nextRecord = (organizationId: string) => {
+  number += 1;
+  return { ...recordOf(number), organizationId };
+};
+
+describe("appending to the audit log", function () {
+  this.timeout(60_000);
+  let database: TestDatabase;
+  let organizations = 0;
+  let organizationId: string;
+  before(async () => {
+    database = await testDatabase();
+    await ensureAuditIndexes(database.db);
+  });
+  after(() => database.close());
+  beforeEach(() => {
+    organizations += 1;
+    organizationId = `organization-${organizations}`;
+  });
+
+  const appender = () => new AuditAppender(database.db, seal);
+  const entries = () => entriesOf(database.db, organizationId);
+
+  async function expectUnbroken(count: number): Promise<void> {
+    const found = await entries();
+    expect(breakIn(found, seal)).to.equal(null);
+    expect(found.map(({ sequence }) => sequence)).to.deep.equal(times(count, (index) => index + 1));
+  }
+
+  it("puts each entry behind the last, in the order in which they were told", async () => {
+    const log = appender();
+    const records = times(10, () => nextRecord(organizationId));
+    await Promise.all(records.map((record) => log.append(record)));
+    await expectUnbroken(10);
+    expect((await entries()).map(({ entryKey }) => entryKey)).to.deep.equal(
+      records.map(({ entryKey }) => entryKey),
+    );
+  });
+
+  it("16 writers at once in four processes' places make one chain without a gap or a fork", async () => {
+    const logs = times(4, appender);
+    const write = async (writer: number): Promise<void> => {
+      const log = logs[writer % logs.length];
+      for (const record of times(ENTRIES_EACH, () => nextRecord(organizationId))) await log?.append(record);
+    };
+    await Promise.all(times(WRITERS, write));
+    await expectUnbroken(WRITERS * ENTRIES_EACH);
+  });
+
+  it("the same thing told any number of times, by anybody, at once and again, is one entry", async () => {
+    const logs = times(4, appender);
+    const records = times(20, () => nextRecord(organizationId));
+    const tell = () =>
+      Promise.all(logs.flatMap((log) => records.toReversed().map((record) => log.append(record))));
+    await tell();
+    await tell();
+    await expectUnbroken(records.length);
+  });
+
+  it("an entry among others that is there already does not keep those from their place", async () => {
+    const [one, two] = [appender(), appender()];
+    const records = times(9, () => nextRecord(organizationId));
+    await Promise.all(
+      records.filter((_record, index) => index % 3 === 1).map((record) => one.append(record)),
+    );
+    await Promise.all(records.map((record) => two.append(record)));
+    await expectUnbroken(records.length);
+  });
+
+  it("what is not urgent goes together, and with what is", async () => {
+    const log = appender();
+    const records = times(50, () => nextRecord(organizationId));
+    const soon = records.map((record) => log.append(record, "soon"));
+    expect(await entries()).to.have.lengthOf(0);
+    await log.append(nextRecord(organizationId));
+    await Promise.all(soon);
+    await expectUnbroken(51);
+    const late = log.append(nextRecord(organizationId), "soon");
+    await log.flush();
+    await late;
+    await expectUnbroken(52);
+  });
+
+  it("organizations have chains of their own", async () => {
+    const log = appender();
+    const others = [organizationId, `${organizationId}-other`, organizationId.slice(0, -1)];
+    await Promise.all(times(30, (index) => log.append(nextRecord(others[index % 3] ?? ""))));
+    for (const each of others) {
+      const found = await entriesOf(database.db, each);
+      expect(found, each).to.have.lengthOf(10);
+      expect(breakIn(found, seal), each).to.equal(null);
+    }
+  });
+
+  it("an entry that can't be written is refused, and the chain goes on behind the last that could be", async () => {
+    const log = appender();
+    await log.append(nextRecord(organizationId));
+    const closed = { collMod: AUDIT_LOG, validator: { action: "nothing" }, validationLevel: "strict" };
+    await database.db.command(closed);
+    const outcome = await log.append(nextRecord(organizationId)).catch((error: unknown) => error);
+    expect(outcome).to.be.instanceOf(Error);
+    await database.db.command({ ...closed, validator: {} });
+    await log.append(nextRecord(organizationId));
+    await expectUnbroken(2);
+  });
+
+  it("no more wait than it holds: the rest is refused at once", async () => {
+    const log = appender();
+    const told = times(5_500, () => log.append(nextRecord(organizationId), "soon"));
+    const outcomes = await Promise.allSettled(told);
+    const refused = outcomes.filter(({ status }) => status === "rejected");
+    // Those that are on their way by then do not wait any more.
+    expect(refused.length).to.be.within(400, 500);
+    for (const each of refused) {
+      expect("reason" in each && each.reason).to.be.instanceOf(AuditLogUnavailable);
+    }
+    await expectUnbroken(told.length - refused.length);
+  });
+});

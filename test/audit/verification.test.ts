@@ -1,0 +1,274 @@
+import { expect } from "chai";
+import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
+import type { Db, MongoClient } from "mongodb";
+import { type AuditDocument, auditLogOf } from "../../activities/audit/documents.ts";
+import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
+import { connectMongo } from "../../server/connections.ts";
+import { link } from "../../src/domain/audit/entry.ts";
+import type { ChainProblem } from "../../src/domain/audit/verify.ts";
+import { elevate, newWorld, times, until, type World } from "../http/support/world.ts";
+import { Child } from "../support/process.ts";
+import { startTestService } from "../support/service.ts";
+import { entriesOf, ownSeal } from "./support.ts";
+
+const CLI_MS = 60_000;
+const ANCHORED_MS = 20_000;
+
+/** An organization with some history on a service of its own. */
+async function withHistory(auditAnchorSeconds?: number): Promise<World> {
+  const service = await startTestService(auditAnchorSeconds === undefined ? {} : { auditAnchorSeconds });
+  const world = await newWorld(service);
+  const { id } = await world.agent();
+  await elevate(world);
+  for (const version of times(4, (index) => index + 1)) {
+    const body = { version, budgetCents: version * 100 };
+    await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id, body });
+  }
+  return world;
+}
+
+describe("npm run admin -- verify-audit-log", function () {
+  this.timeout(120_000);
+  let env: NodeJS.ProcessEnv;
+  let organizationId: string;
+  let db: Db;
+  let mongo: MongoClient;
+  let whole: AuditDocument[];
+  let anchorsPath: string;
+  let anchors: string;
+
+  before(async () => {
+    const world = await withHistory();
+    ({ env } = world.service);
+    ({ organizationId } = world.organization);
+    await world.service.stop();
+    ({ db, mongo } = await connectMongo(String(env["MONGODB_URI"])));
+    whole = await entriesOf(db, organizationId);
+    anchorsPath = String(env["AUDIT_ANCHOR_FILE"]);
+    anchors = await readFile(anchorsPath, "utf8");
+  });
+  after(async () => {
+    await db.dropDatabase();
+    await mongo.close();
+  });
+  afterEach(async () => {
+    await writeFile(anchorsPath, anchors);
+    await auditLogOf(db).deleteMany({});
+    await auditLogOf(db).insertMany(whole);
+  });
+
+  const log = () => auditLogOf(db);
+  const at = (sequence: number): AuditDocument => {
+    const entry = whole[sequence - 1];
+    if (entry === undefined) throw new Error(`no entry ${sequence}`);
+    return entry;
+  };
+
+  async function firstBroken() {
+    const { broken, unbroken } = await verifyAuditLog(env);
+    expect(unbroken).to.equal(broken.length === 0);
+    expect(broken.length).to.be.at.most(1);
+    const found = broken[0]?.broken ?? null;
+    return found === null ? null : ([found.sequence, found.problem] as const);
+  }
+
+  it("says of an untouched log how much was checked, and exits with 0", async () => {
+    const child = Child.node("server/admin/main.ts", ["verify-audit-log"], env);
+    expect(await child.exit(CLI_MS), child.stderr).to.deep.equal({ code: 0, signal: null });
+    expect(child.stdout).to.match(
+      new RegExp(`^${whole.length} entries of 1 chains checked against 1 anchors; 0 roots`),
+    );
+  });
+
+  it("names a broken entry, and exits with 1; as JSON too, and of one organization alone", async () => {
+    await log().updateOne({ _id: at(3)._id }, { $set: { action: "nothing" } });
+    const [plain, json, other] = [
+      Child.node("server/admin/main.ts", ["verify-audit-log"], env),
+      Child.node("server/admin/main.ts", ["verify-audit-log", "--json"], env),
+      Child.node("server/admin/main.ts", ["verify-audit-log", "--organization", "another"], env),
+    ];
+    expect((await plain.exit(CLI_MS)).code, plain.stderr).to.equal(1);
+    expect(plain.stdout).to.include(`BROKEN ${organizationId}: entry 3 (changed)`);
+    expect((await json.exit(CLI_MS)).code).to.equal(1);
+    const verdict: unknown = JSON.parse(json.stdout);
+    expect(verdict).to.nested.include({
+      unbroken: false,
+      "broken[0].organizationId": organizationId,
+      "broken[0].broken.sequence": 3,
+      "broken[0].broken.problem": "changed",
+    });
+    expect((await other.exit(CLI_MS)).code).to.equal(0);
+  });
+
+  for (const [name, place] of [
+    ["first", () => 1],
+    ["a middle", () => Math.ceil(whole.length / 2)],
+    ["last", () => whole.length],
+  ] as const) {
+    const attacks: readonly (readonly [string, ChainProblem, (sequence: number) => Promise<unknown>])[] = [
+      [
+        "a change of a field",
+        "changed",
+        (sequence) => log().updateOne({ _id: at(sequence)._id }, { $set: { "actor.id": "somebody" } }),
+      ],
+      [
+        "a field more",
+        "changed",
+        (sequence) => log().updateOne({ _id: at(sequence)._id }, { $set: { note: "" } }),
+      ],
+      [
+        "a change of the time to a text",
+        "changed",
+        (sequence) =>
+          db
+            .collection("audit_log")
+            .updateOne({ hash: at(sequence).hash }, { $set: { at: at(sequence).at.toISOString() } }),
+      ],
+      [
+        "a change under a hash made anew",
+        "changed",
+        async (sequence) => {
+          const { at: when, hash: _hash, mac: _mac, _id, ...entry } = at(sequence);
+          const head = { sequence: sequence - 1, hash: entry.previousHash };
+          const forged = link({ ...recordIn(entry), at: when.getTime(), after: "forged" }, head, ownSeal());
+          await log().replaceOne({ _id }, { ...forged, at: when });
+        },
+      ],
+    ];
+    for (const [attack, problem, carryOut] of attacks) {
+      it(`finds ${attack} in the ${name} entry`, async () => {
+        await carryOut(place());
+        expect(await firstBroken()).to.deep.equal([place(), problem]);
+      });
+    }
+
+    it(`finds that the ${name} entry was removed`, async () => {
+      await log().deleteOne({ _id: at(place())._id });
+      const isLast = place() === whole.length;
+      expect(await firstBroken()).to.deep.equal([place(), isLast ? "cut_tail" : "removed"]);
+    });
+
+    it(`finds that one was inserted before the ${name} entry, in the place of all behind`, async () => {
+      const from = place();
+      await log().deleteMany({ _id: { $gte: at(from)._id } });
+      const behind = whole.slice(from - 1);
+      const moved = behind.map((entry, index) => ({
+        ...entry,
+        _id: placeAfter(at(from)._id, index + 1),
+        sequence: entry.sequence + 1,
+        entryKey: `${entry.entryKey}-moved`,
+      }));
+      await log().insertMany([{ ...at(from), entryKey: "invented", mac: "0".repeat(64) }, ...moved]);
+      expect((await firstBroken())?.[0]).to.equal(from);
+    });
+
+    it(`finds that everything from the ${name} entry on was cut off`, async () => {
+      await log().deleteMany({ _id: { $gte: at(place())._id } });
+      expect(await firstBroken()).to.deep.equal([place(), "cut_tail"]);
+    });
+  }
+
+  it("finds an entry that lies in no chain, and one that was put into another organization's", async () => {
+    await log().insertOne({ ...at(2), _id: `${organizationId}/x`, entryKey: "elsewhere" });
+    expect((await firstBroken())?.[1]).to.equal("inserted");
+    await log().deleteOne({ _id: `${organizationId}/x` });
+    await log().insertOne({
+      ...at(1),
+      _id: at(1)._id.replace(organizationId, "other"),
+      entryKey: "elsewhere",
+    });
+    expect(await firstBroken()).to.deep.equal([1, "inserted"]);
+  });
+
+  it("bears an anchors' file whose last line a crash tore, and goes on behind it", async () => {
+    await appendFile(anchorsPath, '{"version":1,"kind":"he');
+    const { anchorFile, anchors: met, unbroken } = await verifyAuditLog(env);
+    expect([unbroken, anchorFile.unreadableLines, met]).to.deep.equal([true, [2], 1]);
+  });
+
+  it("finds an anchor that was changed, or written without the service's key", async () => {
+    const [line = ""] = anchors.split("\n");
+    await writeFile(anchorsPath, anchors.replace(at(whole.length).hash, at(1).hash));
+    expect((await verifyAuditLog(env)).anchorFile.forgedLines).to.deep.equal([1]);
+    await writeFile(anchorsPath, `${line.replace(/"mac":"[0-9a-f]{8}/, '"mac":"00000000')}\n`);
+    const { anchorFile, unbroken } = await verifyAuditLog(env);
+    expect([unbroken, anchorFile.forgedLines]).to.deep.equal([false, [1]]);
+  });
+
+  it("without the anchors' file proves the links alone", async () => {
+    const elsewhere = { ...env, AUDIT_ANCHOR_FILE: `${anchorsPath}.not-there` };
+    expect(await verifyAuditLog(elsewhere)).to.include({ unbroken: true, anchors: 0, entries: whole.length });
+  });
+});
+
+describe("anchors of the audit log", function () {
+  this.timeout(120_000);
+
+  it("are written at intervals and at the end, for their owner alone, and their roots are on the chain", async () => {
+    const world = await withHistory(1);
+    const { env } = world.service;
+    const path = String(env["AUDIT_ANCHOR_FILE"]);
+    const linesOf = async (): Promise<Record<string, unknown>[]> =>
+      (await readFile(path, "utf8").catch(() => ""))
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    try {
+      await until(
+        "a root on the chain",
+        async () => (await linesOf()).find(({ kind }) => kind === "transaction") ?? null,
+        ANCHORED_MS,
+      );
+      expect((await stat(path)).mode & 0o777).to.equal(0o600);
+      const verdict = await until(
+        "the chain shows it",
+        async () => {
+          const seen = await verifyAuditLog(env);
+          return seen.onChain.confirmed > 0 ? seen : null;
+        },
+        ANCHORED_MS,
+      );
+      expect(verdict).to.include({ unbroken: true });
+      expect(verdict.onChain).to.deep.include({ wrong: [], reachable: true });
+      await world.api.ok("createProject", 201, { token: world.token, body: { name: "The last" } });
+    } finally {
+      await world.service.stop();
+    }
+    const lines = await linesOf();
+    // What has not changed is not written down again, however often the interval ends.
+    const anchored = lines.filter(({ kind }) => kind === "heads").map(({ root }) => root);
+    expect(new Set(anchored).size).to.equal(anchored.length);
+    const heads = lines.flatMap((line) => (line["heads"] ?? []) as { readonly sequence: number }[]);
+    expect(heads.map(({ sequence }) => sequence)).to.deep.equal(
+      [...new Set(heads.map(({ sequence }) => sequence))].toSorted((one, other) => one - other),
+    );
+    const last = lines.findLast(({ kind }) => kind === "heads");
+    expect(last).to.nested.include({ "heads[0].organizationId": world.organization.organizationId });
+
+    const transaction = lines.find(({ kind }) => kind === "transaction");
+    const forged = { ...transaction, root: "f".repeat(64) };
+    await appendFile(path, `${JSON.stringify(forged)}\n`);
+    const verdict = await verifyAuditLog(env);
+    expect(verdict.unbroken).to.equal(false);
+    expect(verdict.onChain.wrong).to.deep.equal([transaction?.["hash"]]);
+
+    const withoutAnchors = lines.filter(({ kind }) => kind === "transaction");
+    await writeFile(path, withoutAnchors.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    const { anchorFile, unbroken } = await verifyAuditLog(env);
+    expect(unbroken).to.equal(false);
+    expect(anchorFile.rootsWithoutAnchor).to.include(transaction?.["root"]);
+  });
+});
+
+/** What an entry is made of. */
+const recordIn = ({
+  version: _version,
+  sequence: _sequence,
+  previousHash: _previous,
+  ...record
+}: Omit<AuditDocument, "_id" | "at" | "hash" | "mac">) => record as Omit<Parameters<typeof link>[0], "at">;
+
+const placeAfter = (id: string, by: number): string => {
+  const [organizationId = "", digits = ""] = id.split("/");
+  return `${organizationId}/${String(Number(digits) + by).padStart(digits.length, "0")}`;
+};

@@ -1,0 +1,64 @@
+import { execFile } from "node:child_process";
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { type Browser, launch } from "puppeteer-core";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+/** The download is about 100 MB. */
+const INSTALL_MS = 240_000;
+
+const run = promisify(execFile);
+
+/** A browser's executable: `CHROMIUM_PATH`, what is on PATH, or Debian's. Null: there is none. */
+export async function findChromium(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
+  const named = env["CHROMIUM_PATH"] ?? "";
+  const folders = [...(env["PATH"] ?? "").split(delimiter), "/usr/bin"].filter((folder) => folder !== "");
+  const candidates = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)));
+  for (const path of named === "" ? candidates : [named]) {
+    if (await isExecutable(path)) return path;
+  }
+  return null;
+}
+
+/** The same, after Debian's package was installed where that can be: as root, where there is apt. */
+export async function ensureChromium(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
+  const there = await findChromium(env);
+  const mayInstall = process.getuid?.() === 0 && (await isExecutable("/usr/bin/apt-get"));
+  if (there !== null || !mayInstall || (env["CHROMIUM_PATH"] ?? "") !== "") return there;
+  const until = Date.now() + INSTALL_MS;
+  const install = ["install", "--yes", "--no-install-recommends", "chromium"];
+  // A fresh image has no lists of packages yet.
+  for (const attempt of [[install], [["update"], install]]) {
+    try {
+      for (const step of attempt) await apt(step, until - Date.now());
+      return await findChromium(env);
+    } catch {
+      // Without a network, say: whoever asked says what stands in.
+    }
+  }
+  return null;
+}
+
+const apt = (args: readonly string[], timeoutMs: number) =>
+  run("/usr/bin/apt-get", [...args], {
+    timeout: Math.max(timeoutMs, 1),
+    maxBuffer: 64 * 1024 * 1024,
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+
+async function isExecutable(path: string): Promise<boolean> {
+  return await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Starts it without a window, on a profile of its own that goes with it. */
+export const launchChromium = (executablePath: string): Promise<Browser> =>
+  launch({
+    executablePath,
+    headless: true,
+    // Its sandbox does not work for root, which containers run as.
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run"],
+  });
