@@ -20,6 +20,8 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
+const FAILURE_CHARACTERS_MAX = 1_000;
+const SLOWEST_FILES = 12;
 /**
  * What runs in a process of its own, a line each, by the beginnings of their paths; what is in none of them runs in the
  * first. There stays together whatever uses the run's chain: some tests have its mining in their own hands, and a service
@@ -75,6 +77,10 @@ const sum = (count: (result: ShardResult) => number): number =>
   results.reduce((total, result) => total + count(result), 0);
 const [ran, broken] = [sum(({ passed }) => passed), sum(({ failed }) => failed)];
 if (broken > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
+for (const line of slowestFiles(results)) say(`  ${line}`);
+for (const { title, message } of results.flatMap(({ failures }) => failures)) {
+  say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
+}
 await rm(dataDir, { recursive: true, force: true });
 await rm(secretsDir, { recursive: true, force: true });
 const passed = ran + (leaks.length === 0 ? 1 : 0);
@@ -90,6 +96,21 @@ async function errorsLogged(folder: string): Promise<string[]> {
   return lines.slice(-LOGGED_ERRORS_MAX).map((line) => line.slice(0, LOGGED_CHARACTERS_MAX));
 }
 
+function seconds(ms: number): string {
+  return `${String(Math.round(ms / 1_000))} s`;
+}
+
+/** Where the time of a run goes: the processes with the files that took longest. */
+function slowestFiles(shards: readonly ShardResult[]): string[] {
+  const files = shards.flatMap(({ filesMs }, shard) => filesMs.map(([file, ms]) => ({ file, ms, shard })));
+  const totals = shards.map(({ filesMs }) => seconds(filesMs.reduce((total, [, ms]) => total + ms, 0)));
+  const slowest = files.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_FILES);
+  return [
+    `time of the processes: ${totals.join(", ")}`,
+    ...slowest.map(({ file, ms, shard }) => `process ${String(shard + 1)}: ${seconds(ms)} in ${file}`),
+  ];
+}
+
 async function testFiles(): Promise<string[]> {
   const found = await readdir("test", { recursive: true });
   return found
@@ -100,7 +121,7 @@ async function testFiles(): Promise<string[]> {
 
 /** Runs files in a process of their own. One that ends without a result counts as a failure. */
 async function runShard(shard: string[], isShown: boolean): Promise<ShardResult & { output: string }> {
-  if (shard.length === 0) return { passed: 0, failed: 0, output: "" };
+  if (shard.length === 0) return { passed: 0, failed: 0, failures: [], filesMs: [], output: "" };
   const child = fork(SHARD, shard, {
     execArgv: ["--import", "tsx"],
     env,
@@ -119,9 +140,15 @@ async function runShard(shard: string[], isShown: boolean): Promise<ShardResult 
 
 function resultOf(child: ChildProcess): Promise<ShardResult> {
   return new Promise((resolve) => {
-    let result: ShardResult = { passed: 0, failed: 1 };
-    child.on("message", (message) => {
-      result = shardResult.parse(message);
+    const message = "The process of these tests ended without a result; its output says why.";
+    let result: ShardResult = {
+      passed: 0,
+      failed: 1,
+      failures: [{ title: "a process", message }],
+      filesMs: [],
+    };
+    child.on("message", (told) => {
+      result = shardResult.parse(told);
     });
     child.on("close", () => resolve(result));
   });

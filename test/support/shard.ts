@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import Mocha from "mocha";
 import { createLogger } from "../../server/logger.ts";
 import { installRuntime } from "../../server/worker.ts";
@@ -16,8 +17,23 @@ const mocha = new Mocha({
 for (const file of process.argv.slice(2)) mocha.addFile(file);
 await mocha.loadFilesAsync();
 const result = await new Promise<ShardResult>((resolve) => {
+  const failures: { title: string; message: string }[] = [];
+  const filesMs = new Map<string, number>();
   const runner = mocha.run(() => {
-    resolve({ passed: runner.stats?.passes ?? 0, failed: runner.stats?.failures ?? 1 });
+    const { passes, failures: failed } = runner.stats ?? { passes: 0, failures: 1 };
+    resolve({ passed: passes, failed, failures, filesMs: [...filesMs] });
+  });
+  runner.on("fail", ({ fullTitle }: { fullTitle: () => string }, { message }: Error) => {
+    failures.push({ title: fullTitle(), message });
+  });
+  let began = 0;
+  runner.on("suite", (suite: Mocha.Suite) => {
+    if (suite.parent?.root === true) began = performance.now();
+  });
+  runner.on("suite end", (suite: Mocha.Suite) => {
+    if (suite.parent?.root !== true) return;
+    const file = relative(process.cwd(), suite.file ?? "?");
+    filesMs.set(file, (filesMs.get(file) ?? 0) + performance.now() - began);
   });
 });
 await closeSharedService();
