@@ -102,9 +102,9 @@ function seconds(ms: number): string {
 
 /** Where the time of a run goes: the processes with the files that took longest. */
 function slowestFiles(shards: readonly ShardResult[]): string[] {
-  const files = shards.flatMap(({ filesMs }, shard) => filesMs.map(([file, ms]) => ({ file, ms, shard })));
+  const timed = shards.flatMap(({ filesMs }, shard) => filesMs.map(([file, ms]) => ({ file, ms, shard })));
   const totals = shards.map(({ filesMs }) => seconds(filesMs.reduce((total, [, ms]) => total + ms, 0)));
-  const slowest = files.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_FILES);
+  const slowest = timed.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_FILES);
   return [
     `time of the processes: ${totals.join(", ")}`,
     ...slowest.map(({ file, ms, shard }) => `process ${String(shard + 1)}: ${seconds(ms)} in ${file}`),
