@@ -123,12 +123,13 @@ describe("caps on both levels, on real engines", function () {
   }
 
   function asAccepted(order: Order, record: TransactionDocument, workload: Workload): Accepted {
-    const { amountCents, answeredAt, decidedAt, member, requests, sentAt } = order;
+    const { amountCents, answeredAt, member, requests, sentAt } = order;
+    const decidedAt = workload.decided.get(record._id) ?? Infinity;
     const answered = answeredAt ?? Infinity;
     const isHeld = record.approvalId !== null;
     const expiresAt = record.createdAt.getTime() + APPROVAL_WINDOW_SECONDS * 1_000;
     const archivedAt = workload.archived.get(member.id) ?? Infinity;
-    const releasedAt = isHeld ? Math.min(decidedAt ?? Infinity, expiresAt, archivedAt) : sentAt;
+    const releasedAt = isHeld ? Math.min(decidedAt, expiresAt, archivedAt) : sentAt;
     return {
       id: record._id,
       teamId: record.teamId,

@@ -23,8 +23,8 @@ const result = await new Promise<ShardResult>((resolve) => {
     const { passes, failures: failed } = runner.stats ?? { passes: 0, failures: 1 };
     resolve({ passed: passes, failed, failures, filesMs: [...filesMs] });
   });
-  runner.on("fail", ({ fullTitle }: { fullTitle: () => string }, { message }: Error) => {
-    failures.push({ title: fullTitle(), message });
+  runner.on("fail", (failed: Mocha.Runnable, { message }: Error) => {
+    failures.push({ title: failed.fullTitle(), message });
   });
   let began = 0;
   runner.on("suite", (suite: Mocha.Suite) => {

@@ -34,8 +34,6 @@ export interface Order {
   requests: number;
   answeredAt: number | null;
   transactionId: string | null;
-  /** When somebody first wanted to end or to pay what was on hold. */
-  decidedAt: number | null;
 }
 
 const CLIENTS = 6;
@@ -61,6 +59,11 @@ export class Workload {
   /** Answers that nothing excuses. */
   readonly oddities: string[] = [];
   readonly archived = new Map<string, number>();
+  /**
+   * When somebody first wanted to end or to pay what was on hold, by transaction: the owner may see it wait before its
+   * client has its answer.
+   */
+  readonly decided = new Map<string, number>();
   readonly changes: Record<string, number> = {};
   readonly #place: Place;
   /** The servers that can be reached now. */
@@ -109,13 +112,13 @@ export class Workload {
         requests: 0,
         answeredAt: null,
         transactionId: null,
-        decidedAt: null,
       };
       this.orders.push(order);
       const status = await this.#untilAnswered(order, random);
       if (status === "pending" && random.chance(CANCELLED_SHARE)) {
-        order.decidedAt ??= Date.now();
-        const path = `/v1/payments/${order.transactionId ?? ""}/cancel`;
+        const transactionId = order.transactionId ?? "";
+        this.#decides(transactionId);
+        const path = `/v1/payments/${transactionId}/cancel`;
         await this.#call(random, "POST", path, order.member);
       }
     }
@@ -142,6 +145,10 @@ export class Workload {
     }
   }
 
+  #decides(transactionId: string): void {
+    if (!this.decided.has(transactionId)) this.decided.set(transactionId, Date.now());
+  }
+
   async #decide(random: Random): Promise<void> {
     while (!this.#stopped) {
       const answer = await this.#call(random, "GET", "/v1/approvals/pending", "owner");
@@ -149,8 +156,7 @@ export class Workload {
       for (const { id, transactionId } of approvals.slice(0, 4)) {
         const choice = random.between(1, 3);
         if (choice === 3) continue;
-        const order = this.orders.find((each) => each.transactionId === transactionId);
-        if (order !== undefined) order.decidedAt ??= Date.now();
+        this.#decides(transactionId);
         const path = `/v1/approvals/${id}/${choice === 1 ? "approve" : "deny"}`;
         await this.#call(random, "POST", path, "owner", choice === 1 ? undefined : { feedback: "No." });
       }
