@@ -28,13 +28,15 @@ export interface PaymentEffects {
    * Does everything that a payment asks for at its revision: asks its project's budget, with the agent's report, calls the rail if it is this executor's turn, starts or
    * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
    * server, the actor's sweep and the workflows may all do it, at the same time too. Throws when a step could not be
-   * done; nothing is confirmed then, and whoever comes next does it again.
+   * done; nothing is confirmed then, and whoever comes next does it again. `onJudged` hears of the payment as soon as the
+   * budget has said its word, for who does not wait for the rest.
    */
   carryOut(
     profile: AgentProfile,
     payment: Payment,
     executor: Payment["executor"],
     report: BudgetReport | null,
+    onJudged?: (payment: Payment) => void,
   ): Promise<CarriedOut>;
   /** The same, and what became of it is told of when it is done, for who confirms it at once. */
   carryOutAndTell: PaymentEffects["carryOut"];
@@ -93,9 +95,10 @@ export function createPaymentEffects(dependencies: EffectDependencies): PaymentE
 
   const carryOutWith =
     (keep: PaymentEffects["record"]): PaymentEffects["carryOut"] =>
-    async (profile, decided, executor, report) => {
+    async (profile, decided, executor, report, onJudged) => {
       const heard = await askBudget(profile, decided, executor, report);
       const before = heard === null ? decided : answered(decided, heard.kind, heard.answer);
+      onJudged?.(before);
       const isAsking = (before.ask ?? null) !== null;
       const turn = before.phase === "sending" && before.executor === executor && !isAsking;
       const result = turn ? await send(profile, before) : null;

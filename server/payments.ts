@@ -190,31 +190,33 @@ export class Payments {
     until: number,
   ): Promise<RecordedPayment> {
     const done = await this.#effectsOf(profile, payment, report, until);
-    if (done === "superseded") return this.#recorded(payment.request.transactionId);
-    return recorded(profile, done?.payment ?? payment);
+    return done === "superseded" ? this.#recorded(payment.request.transactionId) : recorded(profile, done);
   }
 
   /**
-   * The effects, or null when one of them could not be had in time: then the payment is written down as it was decided,
-   * and the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only a payment
-   * that was to be held is not answered before its approval waits; a replay of its key is safe.
+   * The payment after its effects, or as far as it was judged when one of them could not be had in time: then it is
+   * written down so, and the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only
+   * what the caps have not judged, and what was to be held and does not wait for a person yet, is not answered; a replay of
+   * its key is safe.
    */
   async #effectsOf(
     profile: AgentProfile,
     payment: Payment,
     report: BudgetReport | null,
     until: number,
-  ): Promise<CarriedOut | "superseded" | null> {
+  ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
+    let judged = payment;
+    const confirmed = this.#confirmed(profile, payment, report, (known) => (judged = known));
     try {
-      return await within(until - performance.now(), this.#confirmed(profile, payment, report));
+      return (await within(until - performance.now(), confirmed)).payment;
     } catch (error) {
       // Somebody else has carried it out meanwhile, and the actor knows.
       if (error instanceof Superseded) return "superseded";
       logger.warn({ err: error, transactionId: payment.request.transactionId }, "effects left to the actor");
-      await effects.record(profile, payment);
-      if (payment.phase === "held" || (payment.ask ?? null) !== null) throw error;
-      return null;
+      await effects.record(profile, judged);
+      if (judged.phase === "held" || (judged.ask ?? null) !== null) throw error;
+      return judged;
     }
   }
 
@@ -223,9 +225,10 @@ export class Payments {
     profile: AgentProfile,
     payment: Payment,
     report: BudgetReport | null,
+    onJudged?: (payment: Payment) => void,
   ): Promise<CarriedOut> {
     const { effects, mailboxes } = this.#dependencies;
-    const done = await effects.carryOut(profile, payment, "server", report);
+    const done = await effects.carryOut(profile, payment, "server", report, onJudged);
     // What it gives back is there for the agent's next payment, and under caps for other agents', before anybody hears of it.
     const givesBack = moneyOf(payment) !== "none" && moneyOf(done.payment) === "none";
     // Archived meanwhile, the agent has nothing on hold: it ends with the news that the caps have taken it.
