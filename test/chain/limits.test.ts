@@ -3,7 +3,7 @@ import { getAddress } from "viem";
 import { agentWalletAbi } from "../../activities/chain/contracts.ts";
 import { unitsOf } from "../../activities/chain/units.ts";
 import { PaidUnrecorded } from "../../activities/rails/wallet/diagnosis.ts";
-import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { openOwner, type Owner } from "./owner.ts";
 import {
   ended,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Hash } from "viem";
-import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import {
   ended,
   eventually,

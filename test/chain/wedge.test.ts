@@ -4,7 +4,7 @@ import { z } from "zod";
 import { GAS, mintData } from "../../activities/chain/contracts.ts";
 import { isTransaction } from "../../activities/chain/outbox.ts";
 import { SANDBOX_FEES } from "../../activities/chain/sandbox.ts";
-import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { ended, eventually, type Instance, newId, newPayment, openScene, type Scene } from "./support.ts";
 
 const poolStatus = z.object({ pending: z.string(), queued: z.string() });

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { freshSeed } from "../../scripts/chaos/random.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
 
-const ROUNDS = 5;
+const ROUNDS = 3;
 const RUN_MS = 320_000;
 const STOPPED_MS = 30_000;
 

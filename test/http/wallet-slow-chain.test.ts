@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { type OwnAnvil, startOwnAnvil } from "../chain/own-anvil.ts";
+import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startEngines } from "../../src/engines/start.ts";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
+import { startOwnAnvil } from "./own-anvil.ts";
 import { plant, scanRun } from "./secret-scan.ts";
 import { shardResult, type ShardResult } from "./shard-result.ts";
 
@@ -12,8 +13,9 @@ import { shardResult, type ShardResult } from "./shard-result.ts";
  * `npm test`: brings up one MongoDB, one Temporal and one local chain for the whole run, hands their addresses to the tests in the
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
  *
- * The files run in two processes side by side: those that mostly start and kill processes of their own, and the rest.
- * The second one's output is shown when the first one's is complete. At the end the files of the engines and
+ * The files run in processes side by side, each with a chain of its own: some tests have its mining in their own hands, and
+ * a service that starts meanwhile would wait for its contracts, and then empty the chain's pool of everybody's transactions.
+ * The first one's output is shown at once, the others' when it is complete. At the end the files of the engines and
  * the logs are searched for secrets, which counts as one test more.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -21,15 +23,15 @@ const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
 const FAILURE_CHARACTERS_MAX = 1_000;
-const SLOWEST_FILES = 12;
+const SLOWEST_FILES = 40;
 /**
- * What runs in a process of its own, a line each, by the beginnings of their paths; what is in none of them runs in the
- * first. There stays together whatever uses the run's chain: some tests have its mining in their own hands, and a service
- * that starts meanwhile would wait for its contracts, and then empty the chain's pool of everybody's transactions.
+ * What runs in which process, by the beginnings of the files' paths: the first that fits; what fits nowhere runs in the first
+ * process. Even in time, and what starts and kills processes is together, so that it does not meet itself.
  */
 const SHARDS: readonly (readonly string[])[] = [
   ["engines", "restart", "chaos"],
-  ["auth/", "domain", "workflows", "replay"],
+  ["auth/", "domain", "workflows", "replay", "http/wallet"],
+  ["architecture", "audit", "authorization", "chain", "contract", "limits", "mcp", "outage"],
 ];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
@@ -50,7 +52,6 @@ const env = {
   ...process.env,
   TEST_LOG_DIR: logDir,
   TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
-  TEST_EVM_RPC_URL: engines.chain.rpcUrl,
   TEST_MONGODB_URI: engines.mongodb.uri,
   TEST_TEMPORAL_ADDRESS: engines.temporal.address,
   TEST_TEMPORAL_NAMESPACE: engines.temporal.namespace,
@@ -62,12 +63,14 @@ const files = named.length > 0 ? named : await testFiles();
 const shardOf = (file: string): number =>
   1 + SHARDS.findIndex((folders) => folders.some((name) => file.includes(join("test", name))));
 const results = await Promise.all(
-  [null, ...SHARDS].map((_folders, shard) =>
-    runShard(
-      files.filter((file) => shardOf(file) === shard),
-      shard === 0,
-    ),
-  ),
+  [null, ...SHARDS].map(async (_folders, shard) => {
+    const own = files.filter((file) => shardOf(file) === shard);
+    if (own.length === 0) return { passed: 0, failed: 0, failures: [], filesMs: [], output: "" };
+    const chain = shard === 0 ? null : await startOwnAnvil("--prune-history", "256");
+    const result = await runShard(own, chain?.url ?? engines.chain.rpcUrl, shard === 0);
+    await chain?.kill();
+    return result;
+  }),
 );
 for (const { output } of results) process.stdout.write(output);
 await engines.stop();
@@ -120,11 +123,14 @@ async function testFiles(): Promise<string[]> {
 }
 
 /** Runs files in a process of their own. One that ends without a result counts as a failure. */
-async function runShard(shard: string[], isShown: boolean): Promise<ShardResult & { output: string }> {
-  if (shard.length === 0) return { passed: 0, failed: 0, failures: [], filesMs: [], output: "" };
+async function runShard(
+  shard: string[],
+  evmRpcUrl: string,
+  isShown: boolean,
+): Promise<ShardResult & { output: string }> {
   const child = fork(SHARD, shard, {
     execArgv: ["--import", "tsx"],
-    env,
+    env: { ...env, TEST_EVM_RPC_URL: evmRpcUrl },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const output: string[] = [];
