@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ContractApi } from "../http/support/contract-api.ts";
-import { Api } from "../support/api.ts";
+import { Api, onceReachable } from "../support/api.ts";
 import { type Child, until } from "../support/process.ts";
 import { Load, pay, replay } from "./support/load.ts";
 import { roleEnvironment, Roles } from "./support/roles.ts";
@@ -67,7 +67,8 @@ describe("Servers and workers as processes of their own", function () {
       agents.flatMap(({ apiKey, teamId }, agent) =>
         Array.from({ length: 12 }, async (_none, index) => {
           const server = apis[(agent + index) % apis.length] ?? tenant.api;
-          const { status, transactionId } = await pay(server, apiKey, `capped ${index}`, 100);
+          const paid = await onceReachable(() => pay(server, apiKey, `capped ${index}`, 100));
+          const { status, transactionId } = paid;
           expect([status, transactionId === null]).to.deep.equal([201, false]);
           return { apiKey, teamId, transactionId: transactionId ?? "" };
         }),

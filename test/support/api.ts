@@ -29,6 +29,19 @@ const approvals = z.object({ approvals: z.array(approval) });
 /** An address that nobody else has: the tests share one machine, and anonymous requests are counted by address. */
 export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(randomInt(256))).join(".")}`;
 
+/** Repeats of a call that is safe to repeat, as whoever is answered 503 is told to. */
+const REPEATS_MAX = 20;
+
+/** What a call is answered once the service can be reached: on a busy machine some of many at once are told to come again. */
+export async function onceReachable<T extends { readonly status: number }>(
+  call: () => Promise<T>,
+): Promise<T> {
+  for (let repeat = 0; ; repeat += 1) {
+    const answer = await call();
+    if (answer.status !== 503 || repeat === REPEATS_MAX) return answer;
+  }
+}
+
 /** A client over real HTTP. Each call comes from an address of its own, unless it names one. */
 export class Api {
   readonly #baseUrl: string;
