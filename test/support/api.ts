@@ -33,12 +33,12 @@ export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(rando
 const REPEATS_MAX = 20;
 
 /** What a call is answered once the service can be reached: on a busy machine some of many at once are told to come again. */
-export async function onceReachable<T extends { readonly status: number }>(
+export async function onceReachable<T extends { readonly status: number | null }>(
   call: () => Promise<T>,
 ): Promise<T> {
   for (let repeat = 0; ; repeat += 1) {
     const answer = await call();
-    if (answer.status !== 503 || repeat === REPEATS_MAX) return answer;
+    if ((answer.status !== 503 && answer.status !== null) || repeat === REPEATS_MAX) return answer;
   }
 }
 
