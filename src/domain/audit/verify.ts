@@ -1,4 +1,4 @@
-import { type AuditSeal, hashedText, NO_ENTRY } from "./entry.ts";
+import { type AuditSeal, hashedText, isSealed, NO_ENTRY } from "./entry.ts";
 
 /** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
 export interface FoundEntry {
@@ -69,12 +69,19 @@ export class ChainVerifier {
   end(): ChainBreak | null {
     if (this.#pending !== null) this.#judge(this.#pending, null);
     this.#pending = null;
-    const last = Math.max(0, ...this.#anchors.keys());
+    const last = this.#lastAnchored();
     if (this.#broken === null && last > this.#sequence) {
       const missing = this.#sequence + 1;
       this.#break("cut_tail", `entry ${last} was anchored; the chain ends before entry ${missing}`, missing);
     }
     return this.#broken;
+  }
+
+  /** In a loop: there are more anchors in the course of years than a call takes arguments. */
+  #lastAnchored(): number {
+    let last = 0;
+    for (const sequence of this.#anchors.keys()) last = Math.max(last, sequence);
+    return last;
   }
 
   #judge({ fields, position }: FoundEntry, next: FoundEntry | null): void {
@@ -87,7 +94,7 @@ export class ChainVerifier {
       const count = position - expected;
       return this.#break("removed", `${count === 1 ? "it is" : `${count} entries are`} missing`, expected);
     }
-    if (!this.#isGenuine(fields)) return this.#explain(fields, next);
+    if (!isSealed(fields, this.#seal)) return this.#explain(fields, next);
     if (fields["sequence"] !== expected) {
       const said = String(fields["sequence"]);
       return this.#break("moved", `entry ${said} lies in its place`, expected);
@@ -110,12 +117,6 @@ export class ChainVerifier {
     this.#anchorsMet += anchored.length;
     this.#sequence = sequence;
     this.#hash = hash;
-  }
-
-  /** Whether whoever wrote it had the service's key, and nobody has changed it since. */
-  #isGenuine(fields: FoundEntry["fields"]): boolean {
-    const hash = this.#seal.hash(hashedText(fields));
-    return fields["hash"] === hash && fields["mac"] === this.#seal.mac(hash);
   }
 
   /** What became of an entry that is not as it was written, as far as its neighbours tell. */
