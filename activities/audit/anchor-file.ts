@@ -10,15 +10,16 @@ const OWNER_ONLY = 0o600;
 const NEW_LINE = "\n";
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
-const line = z.discriminatedUnion("kind", [
-  z.strictObject({
-    version: z.literal(1),
-    kind: z.literal("heads"),
-    at: z.iso.datetime(),
-    heads: z.array(z.strictObject({ organizationId: z.string(), sequence: z.int().min(1), hash })),
-    root: hash,
-    mac: hash,
-  }),
+const heads = {
+  kind: z.literal("heads"),
+  at: z.iso.datetime(),
+  heads: z.array(z.strictObject({ organizationId: z.string(), sequence: z.int().min(1), hash })),
+  root: hash,
+  mac: hash,
+};
+const line = z.union([
+  z.strictObject({ version: z.literal(1), ...heads }),
+  z.strictObject({ version: z.literal(2), ...heads, writer: z.string(), follows: z.array(hash) }),
   z.strictObject({
     version: z.literal(1),
     kind: z.literal("transaction"),
@@ -30,10 +31,10 @@ const line = z.discriminatedUnion("kind", [
   }),
 ]);
 
-/** A line of the file: what it says, or null where it is none of ours. */
+/** A line of the file: what it says; `torn`: the beginning of one; `unreadable`: none that this service writes. */
 export interface ReadLine {
   readonly number: number;
-  readonly line: AnchorLine | null;
+  readonly line: AnchorLine | "torn" | "unreadable";
 }
 
 /**
@@ -85,11 +86,23 @@ export class AnchorFile {
   }
 }
 
-function parsed(text: string): AnchorLine | null {
+function parsed(text: string): ReadLine["line"] {
   try {
     const result = line.safeParse(JSON.parse(text));
-    return result.success ? result.data : null;
+    return result.success ? result.data : "unreadable";
   } catch {
-    return null;
+    return isTorn(text) ? "torn" : "unreadable";
   }
+}
+
+/** What a crash leaves of a line: a beginning, so its first brace is never closed. */
+function isTorn(text: string): boolean {
+  let depth = 0;
+  // Texts with what is escaped in them are looked over as one; the last may be open.
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}[\]]|[^"{}[\]]+/g)) {
+    if (token === "{" || token === "[") depth += 1;
+    if (token === "}" || token === "]") depth -= 1;
+    if (depth <= 0) return false;
+  }
+  return depth > 0;
 }

@@ -1,11 +1,14 @@
+import { randomUUID } from "node:crypto";
 import type { Collection, Db } from "mongodb";
 import { type AnchoredHead, anchorOf } from "../../src/domain/audit/anchor.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
+import { lastAnchored } from "../../src/domain/audit/verify.ts";
 import type { RootTransaction } from "../chain/audit-roots.ts";
 import type { Clock } from "../ports.ts";
 import { within } from "../within.ts";
 import type { AnchorFile } from "./anchor-file.ts";
 import { type AuditDocument, auditLogOf, chainsIn, headOf } from "./documents.ts";
+import { readAnchors } from "./verification.ts";
 
 export interface AnchoringDependencies {
   readonly db: Db;
@@ -21,6 +24,8 @@ export interface AnchoringDependencies {
 const HEADS_MAX = 1_000;
 /** Roots that wait for a chain that is away; older ones have only the file. */
 const WAITING_ROOTS_MAX = 1_000;
+/** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
+const FOLLOWS_MAX = 1_000;
 /** How long the last anchor may keep a service from ending, and a root an anchoring. */
 const LAST_ANCHOR_MS = 5_000;
 const ROOT_MS = 10_000;
@@ -32,8 +37,9 @@ const ROOT_MS = 10_000;
 export class AuditAnchoring {
   readonly #dependencies: AnchoringDependencies;
   readonly #log: Collection<AuditDocument>;
-  /** What was anchored last of each chain; null: not read from the file yet. */
-  #anchored: Map<string, number> | null = null;
+  readonly #writer = randomUUID();
+  /** What the file said at first, and what was written since; null: not read yet. */
+  #known: Known | null = null;
   #waitingRoots: string[] = [];
   #timer: NodeJS.Timeout | null = null;
   #turn: Promise<void> = Promise.resolve();
@@ -45,6 +51,8 @@ export class AuditAnchoring {
 
   start(everySeconds: number): void {
     const anchor = () => void this.#inTurn(() => this.#anchorAndRecord());
+    // What was there before this server ran must not wait for the first interval's end.
+    anchor();
     this.#timer = setInterval(anchor, everySeconds * 1_000);
     this.#timer.unref();
   }
@@ -73,19 +81,21 @@ export class AuditAnchoring {
 
   async #anchor(): Promise<void> {
     const { clock, file, seal } = this.#dependencies;
-    const anchored = (this.#anchored ??= await lastAnchored(file));
+    const known = (this.#known ??= await knownFrom(file, seal));
     let heads: AnchoredHead[] = [];
     const write = async (): Promise<void> => {
       if (heads.length === 0) return;
-      const anchor = anchorOf(heads, clock(), seal);
+      const { follows } = known;
+      const anchor = anchorOf({ heads, at: clock(), writer: this.#writer, follows }, seal);
       await file.append(anchor);
-      for (const { organizationId, sequence } of heads) anchored.set(organizationId, sequence);
+      known.follows = [anchor.root];
+      for (const { organizationId, sequence } of heads) known.anchored.set(organizationId, sequence);
       this.#waitingRoots = [...this.#waitingRoots, anchor.root].slice(-WAITING_ROOTS_MAX);
       heads = [];
     };
     for await (const organizationId of chainsIn(this.#log)) {
       const { hash, sequence } = await headOf(this.#log, organizationId);
-      if (sequence === (anchored.get(organizationId) ?? 0)) continue;
+      if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
       heads.push({ organizationId, sequence, hash });
       if (heads.length >= HEADS_MAX) await write();
     }
@@ -109,12 +119,23 @@ export class AuditAnchoring {
   }
 }
 
-/** So that a service that starts again does not write down what has not changed. */
-async function lastAnchored(file: AnchorFile): Promise<Map<string, number>> {
-  const last = new Map<string, number>();
-  for await (const { line } of file.lines()) {
-    if (line?.kind !== "heads") continue;
-    for (const { organizationId, sequence } of line.heads) last.set(organizationId, sequence);
+/** What a writer knows of the file. */
+interface Known {
+  /** What was anchored last of each chain. */
+  readonly anchored: Map<string, number>;
+  /** What the next line names, so that it can't be taken out without a trace. */
+  follows: readonly string[];
+}
+
+/**
+ * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines that
+ * are not this service's say nothing.
+ */
+async function knownFrom(file: AnchorFile, seal: AuditSeal): Promise<Known> {
+  const { byOrganization, unnamed } = await readAnchors(file, seal);
+  const anchored = new Map<string, number>();
+  for (const [organizationId, hashes] of byOrganization) {
+    anchored.set(organizationId, lastAnchored(hashes));
   }
-  return last;
+  return { anchored, follows: unnamed.slice(-FOLLOWS_MAX) };
 }

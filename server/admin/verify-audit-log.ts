@@ -1,5 +1,7 @@
+import type { Db } from "mongodb";
 import { rootData } from "../../activities/chain/audit-roots.ts";
 import { ChainRpc, ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
+import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
 import { AnchorFile } from "../../activities/audit/anchor-file.ts";
 import { auditSeal } from "../../activities/audit/seal.ts";
 import {
@@ -10,15 +12,18 @@ import {
 } from "../../activities/audit/verification.ts";
 import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
 import { caip2Of } from "../../activities/chain/config.ts";
+import { authCollections } from "../auth/documents.ts";
 import { readChain } from "../chain.ts";
 import { readConfig } from "../config.ts";
 import { loadMasterKey } from "../secrets/load-master-key.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
-import { connectedToMongo } from "./connecting.ts";
+import { AdminError, connectedToMongo } from "./connecting.ts";
 import { masterKeyBeside } from "./master-key.ts";
 
 export interface VerifyOptions {
   readonly organization?: string | undefined;
+  /** Whether it is fine that there are no anchors at all: then the end of any chain may have been cut off. */
+  readonly withoutAnchors?: boolean | undefined;
   /** Told how many entries were looked at so far. */
   readonly onProgress?: (entries: number) => void;
 }
@@ -31,10 +36,18 @@ export interface AuditVerdict {
   readonly chains: number;
   /** The first broken entry of each chain that is broken. */
   readonly broken: readonly ChainReport[];
+  /** Organizations whose chain is gone with its first entry. */
+  readonly vanished: readonly string[];
   readonly anchorFile: {
     readonly path: string;
+    /** There are entries, and no anchor of this service, which nobody has said is fine. */
+    readonly isLacking: boolean;
+    /** What crashes left of lines; it breaks nothing. */
+    readonly tornLines: readonly number[];
     readonly unreadableLines: readonly number[];
     readonly forgedLines: readonly number[];
+    /** Roots that other anchors name, but whose own anchors are not in the file. */
+    readonly missingAnchors: readonly string[];
     /** Roots that are on the chain by the file's word, but whose anchors are not in the file. */
     readonly rootsWithoutAnchor: readonly string[];
   };
@@ -60,7 +73,7 @@ const ASKED_AT_ONCE = 50;
  */
 export async function verifyAuditLog(
   env: NodeJS.ProcessEnv,
-  { onProgress, organization }: VerifyOptions = {},
+  { onProgress, organization, withoutAnchors = false }: VerifyOptions = {},
 ): Promise<AuditVerdict> {
   return connectedToMongo(env, async ({ db, evmRpcUrl }) => {
     const { auditAnchorFile } = readConfig(env, "127.0.0.1");
@@ -69,6 +82,8 @@ export async function verifyAuditLog(
     await verifyMasterKey(db, masterKey);
     const seal = auditSeal(masterKey.deriveKey("audit-log"));
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
+    // Before the chains are walked, too: whoever is made meanwhile has an entry by then.
+    const audited = await auditedOrganizations(db, organization ?? null);
     let looked = 0;
     const onEntry = (): void => {
       looked += 1;
@@ -83,28 +98,74 @@ export async function verifyAuditLog(
       onEntry,
     };
     for await (const report of walkChains(walked)) reports.push(report);
+    const isAnything = reports.length > 0 || audited.isKnown;
+    if (organization !== undefined && !isAnything) {
+      throw new AdminError(`There is no organization ${organization}.`);
+    }
+    const found = new Set(reports.map((report) => report.organizationId));
+    const vanished = audited.ids.filter((id) => !found.has(id));
     const rpc = evmRpcUrl === null ? null : new ChainRpc(readChain(evmRpcUrl, env, masterKey, db).place);
-    return verdict(reports, anchors, auditAnchorFile, await rootsOn(rpc, anchors.transactions));
+    return verdict({
+      reports,
+      anchors,
+      vanished,
+      isLacking: looked > 0 && anchors.roots.size === 0 && !withoutAnchors,
+      path: auditAnchorFile,
+      onChain: await rootsOn(rpc, anchors.transactions),
+    });
   });
 }
 
-function verdict(
-  reports: readonly ChainReport[],
-  { forged, roots, transactions, unreadable }: AnchorsRead,
-  path: string,
-  onChain: OnChain,
-): AuditVerdict {
+/**
+ * The organizations whose chains were begun with their creation, of which at least that entry must be there. Those that were
+ * ready before there was an audit log don't say so, and none of them is blamed.
+ */
+async function auditedOrganizations(
+  db: Db,
+  organizationId: string | null,
+): Promise<{ readonly ids: readonly string[]; readonly isKnown: boolean }> {
+  const { organizations } = authCollections(db);
+  if (organizationId === SERVICE_CHAIN) return { ids: [], isKnown: true };
+  const some = organizationId === null ? {} : { _id: organizationId };
+  const audited = await organizations
+    .find({ ...some, isAudited: true }, { projection: { _id: 1 }, sort: { _id: 1 } })
+    .toArray();
+  const isKnown = (await organizations.findOne(some, { projection: { _id: 1 } })) !== null;
+  return { ids: audited.map(({ _id }) => _id), isKnown };
+}
+
+interface Findings {
+  readonly reports: readonly ChainReport[];
+  readonly anchors: AnchorsRead;
+  readonly vanished: readonly string[];
+  readonly isLacking: boolean;
+  readonly path: string;
+  readonly onChain: OnChain;
+}
+
+function verdict({ anchors, isLacking, onChain, path, reports, vanished }: Findings): AuditVerdict {
+  const { forged, missing, roots, torn, transactions, unreadable } = anchors;
   const broken = reports.filter((report) => report.broken !== null);
   const rootsWithoutAnchor = transactions.map(({ root }) => root).filter((root) => !roots.has(root));
   const sum = (count: (report: ChainReport) => number): number =>
     reports.reduce((total, report) => total + count(report), 0);
+  const wrong = [broken, vanished, unreadable, forged, missing, rootsWithoutAnchor, onChain.wrong];
   return {
-    unbroken: [broken, forged, rootsWithoutAnchor, onChain.wrong].every(({ length }) => length === 0),
+    unbroken: !isLacking && wrong.every(({ length }) => length === 0),
     entries: sum(({ entries }) => entries),
-    anchors: sum(({ anchors }) => anchors),
+    anchors: sum((report) => report.anchors),
     chains: reports.length,
     broken,
-    anchorFile: { path, unreadableLines: unreadable, forgedLines: forged, rootsWithoutAnchor },
+    vanished,
+    anchorFile: {
+      path,
+      isLacking,
+      tornLines: torn,
+      unreadableLines: unreadable,
+      forgedLines: forged,
+      missingAnchors: missing,
+      rootsWithoutAnchor,
+    },
     onChain,
   };
 }
@@ -145,20 +206,38 @@ async function rootOn(
 const asHash = (hash: string): `0x${string}` => `0x${hash.slice(2)}`;
 
 /** A verdict for a person, a line each. */
-export function explained({ anchorFile, anchors, broken, chains, entries, onChain }: AuditVerdict): string[] {
-  const { forgedLines, path, rootsWithoutAnchor, unreadableLines } = anchorFile;
+export function explained(verdict: AuditVerdict): string[] {
+  const { anchorFile, anchors, broken, chains, entries, onChain, vanished } = verdict;
   return [
     ...broken.map(({ broken: found, organizationId }) => {
       const { detail, problem, sequence } = found ?? { detail: "", problem: "", sequence: 0 };
       return `BROKEN ${organizationId}: entry ${sequence} (${problem}): ${detail}`;
     }),
-    ...forgedLines.map((line) => `FORGED ${path}: line ${line} was not written by this service`),
-    ...rootsWithoutAnchor.map((root) => `REMOVED ${path}: the anchor with the root ${root}`),
-    ...onChain.wrong.map((hash) => `FORGED ${path}: transaction ${hash} carries another root`),
-    ...unreadableLines.map((line) => `note: ${path}: line ${line} can't be read`),
+    ...vanished.map((id) => `BROKEN ${id}: its chain is gone, from its creation on`),
+    ...explainedFile(anchorFile),
+    ...onChain.wrong.map((hash) => `FORGED ${anchorFile.path}: transaction ${hash} carries another root`),
     `${entries} entries of ${chains} chains checked against ${anchors} anchors; ` +
       (onChain.reachable
         ? `${onChain.confirmed} roots seen on the chain, ${onChain.unseen} not.`
         : `${onChain.unseen} roots not looked for: no chain answers.`),
+  ];
+}
+
+function explainedFile(file: AuditVerdict["anchorFile"]): string[] {
+  const { forgedLines, missingAnchors, path, rootsWithoutAnchor, tornLines, unreadableLines } = file;
+  const lacking =
+    `NO ANCHORS ${path}: nothing shows whether chains were cut off. If AUDIT_ANCHOR_FILE names another file than the ` +
+    "servers', set it; if it was lost, put a copy in its place; if none was written yet, wait for an interval's end. " +
+    "--without-anchors checks the links alone.";
+  return [
+    ...(file.isLacking ? [lacking] : []),
+    ...forgedLines.map((line) => `FORGED ${path}: line ${line} was not written by this service`),
+    ...unreadableLines.map(
+      (line) => `SPOILED ${path}: line ${line} can't be read, and no crash leaves such a one`,
+    ),
+    ...[...new Set([...missingAnchors, ...rootsWithoutAnchor])].map(
+      (root) => `REMOVED ${path}: the anchor with the root ${root}`,
+    ),
+    ...tornLines.map((line) => `note: ${path}: line ${line} was torn by a crash`),
   ];
 }

@@ -23,6 +23,13 @@ export interface ChainBreak {
 /** What anchors say: the hashes that were the head's, by sequence. One that was anchored twice has two. */
 export type AnchoredHashes = ReadonlyMap<number, readonly string[]>;
 
+/** The last entry that was anchored. In a loop: in the course of years there are more than a call takes arguments. */
+export function lastAnchored(anchors: AnchoredHashes): number {
+  let last = 0;
+  for (const sequence of anchors.keys()) last = Math.max(last, sequence);
+  return last;
+}
+
 /** Stands for an entry's number in its canonical form; no text that people write. */
 const ANY_SEQUENCE = "\u0000sequence";
 
@@ -69,19 +76,12 @@ export class ChainVerifier {
   end(): ChainBreak | null {
     if (this.#pending !== null) this.#judge(this.#pending, null);
     this.#pending = null;
-    const last = this.#lastAnchored();
+    const last = lastAnchored(this.#anchors);
     if (this.#broken === null && last > this.#sequence) {
       const missing = this.#sequence + 1;
       this.#break("cut_tail", `entry ${last} was anchored; the chain ends before entry ${missing}`, missing);
     }
     return this.#broken;
-  }
-
-  /** In a loop: there are more anchors in the course of years than a call takes arguments. */
-  #lastAnchored(): number {
-    let last = 0;
-    for (const sequence of this.#anchors.keys()) last = Math.max(last, sequence);
-    return last;
   }
 
   #judge({ fields, position }: FoundEntry, next: FoundEntry | null): void {
