@@ -17,18 +17,19 @@ const heads = {
   root: hash,
   mac: hash,
 };
+const transaction = {
+  kind: z.literal("transaction"),
+  at: z.iso.datetime(),
+  root: hash,
+  chain: z.string(),
+  from: z.string(),
+  hash: z.string().regex(/^0x[0-9a-f]{64}$/),
+};
 const line = z.union([
   z.strictObject({ version: z.literal(1), ...heads }),
   z.strictObject({ version: z.literal(2), ...heads, writer: z.string(), follows: z.array(hash) }),
-  z.strictObject({
-    version: z.literal(1),
-    kind: z.literal("transaction"),
-    at: z.iso.datetime(),
-    root: hash,
-    chain: z.string(),
-    from: z.string(),
-    hash: z.string().regex(/^0x[0-9a-f]{64}$/),
-  }),
+  z.strictObject({ version: z.literal(1), ...transaction }),
+  z.strictObject({ version: z.literal(2), ...transaction, mac: hash }),
 ]);
 
 /** A line of the file: what it says; `torn`: the beginning of one; `unreadable`: none that this service writes. */
@@ -43,12 +44,20 @@ export interface ReadLine {
  */
 export class AnchorFile {
   readonly path: string;
+  #turn: Promise<void> = Promise.resolve();
 
   constructor(path: string) {
     this.path = path;
   }
 
-  async append(entry: AnchorLine): Promise<void> {
+  /** One line after another. */
+  append(entry: AnchorLine): Promise<void> {
+    const appending = this.#turn.then(() => this.#append(entry));
+    this.#turn = appending.catch(() => undefined);
+    return appending;
+  }
+
+  async #append(entry: AnchorLine): Promise<void> {
     await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
     // Readable, too: whether the last line was torn.
     const file = await open(this.path, "a+", OWNER_ONLY);

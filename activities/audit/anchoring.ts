@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Collection, Db } from "mongodb";
-import { type AnchoredHead, anchorOf } from "../../src/domain/audit/anchor.ts";
+import { type AnchoredHead, anchorOf, transactionOf } from "../../src/domain/audit/anchor.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import { lastAnchored } from "../../src/domain/audit/verify.ts";
 import type { RootTransaction } from "../chain/audit-roots.ts";
@@ -40,9 +40,11 @@ export class AuditAnchoring {
   readonly #writer = randomUUID();
   /** What the file said at first, and what was written since; null: not read yet. */
   #known: Known | null = null;
-  #waitingRoots: string[] = [];
+  #waitingRoots: readonly string[] = [];
   #timer: NodeJS.Timeout | null = null;
   #turn: Promise<void> = Promise.resolve();
+  #isRecording = false;
+  #isStopped = false;
 
   constructor(dependencies: AnchoringDependencies) {
     this.#dependencies = dependencies;
@@ -50,7 +52,8 @@ export class AuditAnchoring {
   }
 
   start(everySeconds: number): void {
-    const anchor = () => void this.#inTurn(() => this.#anchorAndRecord());
+    // Roots go by themselves: a chain that is silent must not keep the last anchor from the file.
+    const anchor = () => void this.#inTurn(() => this.#anchor()).then(() => this.#recordWaiting());
     // What was there before this server ran must not wait for the first interval's end.
     anchor();
     this.#timer = setInterval(anchor, everySeconds * 1_000);
@@ -60,6 +63,7 @@ export class AuditAnchoring {
   /** The last anchor, in the file alone: a service that ends does not wait for a chain. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
+    this.#isStopped = true;
     await within(
       LAST_ANCHOR_MS,
       this.#inTurn(() => this.#anchor()),
@@ -74,14 +78,22 @@ export class AuditAnchoring {
     return this.#turn;
   }
 
-  async #anchorAndRecord(): Promise<void> {
-    await this.#anchor();
-    await this.#recordRoots();
+  /** Never rejects; what the chain does not take now waits for the next time, or for the next service on this file. */
+  async #recordWaiting(): Promise<void> {
+    if (this.#isRecording || this.#isStopped) return;
+    this.#isRecording = true;
+    try {
+      await this.#recordRoots();
+    } catch (error) {
+      if (!this.#isStopped) this.#dependencies.onTrouble("an anchor's root is not on the chain yet", error);
+    } finally {
+      this.#isRecording = false;
+    }
   }
 
   async #anchor(): Promise<void> {
     const { clock, file, seal } = this.#dependencies;
-    const known = (this.#known ??= await knownFrom(file, seal));
+    const known = (this.#known ??= await this.#read());
     let heads: AnchoredHead[] = [];
     const write = async (): Promise<void> => {
       if (heads.length === 0) return;
@@ -103,19 +115,31 @@ export class AuditAnchoring {
   }
 
   async #recordRoots(): Promise<void> {
-    const { clock, file, recordRoot } = this.#dependencies;
+    const { clock, file, recordRoot, seal } = this.#dependencies;
     if (recordRoot === null) return void (this.#waitingRoots = []);
     for (const root of this.#waitingRoots) {
+      if (this.#isStopped) return;
       const transaction = await within(ROOT_MS, recordRoot(root));
-      await file.append({
-        version: 1,
-        kind: "transaction",
-        at: clock().toISOString(),
-        root,
-        ...transaction,
-      });
+      await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));
       this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
     }
+  }
+
+  /**
+   * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines
+   * that are not this service's say nothing. A root that no line names and no transaction carries was on its way to the
+   * chain when its writer ended; one that a later line names is in that line's root.
+   */
+  async #read(): Promise<Known> {
+    const { file, seal } = this.#dependencies;
+    const { byOrganization, transactions, unnamed } = await readAnchors(file, seal);
+    const anchored = new Map<string, number>();
+    for (const [organizationId, hashes] of byOrganization) {
+      anchored.set(organizationId, lastAnchored(hashes));
+    }
+    const carried = new Set(transactions.map(({ root }) => root));
+    this.#waitingRoots = unnamed.filter((root) => !carried.has(root)).slice(-WAITING_ROOTS_MAX);
+    return { anchored, follows: unnamed.slice(-FOLLOWS_MAX) };
   }
 }
 
@@ -125,17 +149,4 @@ interface Known {
   readonly anchored: Map<string, number>;
   /** What the next line names, so that it can't be taken out without a trace. */
   follows: readonly string[];
-}
-
-/**
- * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines that
- * are not this service's say nothing.
- */
-async function knownFrom(file: AnchorFile, seal: AuditSeal): Promise<Known> {
-  const { byOrganization, unnamed } = await readAnchors(file, seal);
-  const anchored = new Map<string, number>();
-  for (const [organizationId, hashes] of byOrganization) {
-    anchored.set(organizationId, lastAnchored(hashes));
-  }
-  return { anchored, follows: unnamed.slice(-FOLLOWS_MAX) };
 }

@@ -1,9 +1,11 @@
 import type { Collection, Db, Document, FindCursor, WithId } from "mongodb";
 import {
   type Anchor,
+  type AnchorLine,
   type AnchorTransaction,
   followedBy,
   isGenuineAnchor,
+  isGenuineTransaction,
 } from "../../src/domain/audit/anchor.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
@@ -45,8 +47,8 @@ export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<An
   for await (const { line, number } of file.lines()) {
     if (line === "torn") torn.push(number);
     else if (line === "unreadable") unreadable.push(number);
+    else if (!isGenuine(line, seal)) forged.push(number);
     else if (line.kind === "transaction") transactions.push(line);
-    else if (!isGenuineAnchor(line, seal)) forged.push(number);
     else {
       roots.add(line.root);
       for (const root of followedBy(line)) named.add(root);
@@ -57,6 +59,9 @@ export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<An
   const missing = [...named].filter((root) => !roots.has(root));
   return { byOrganization, roots, unnamed, missing, transactions, torn, unreadable, forged };
 }
+
+const isGenuine = (line: AnchorLine, seal: AuditSeal): boolean =>
+  line.kind === "transaction" ? isGenuineTransaction(line, seal) : isGenuineAnchor(line, seal);
 
 function remember(byOrganization: Map<string, Map<number, string[]>>, { heads }: Anchor): void {
   for (const { hash, organizationId, sequence } of heads) {

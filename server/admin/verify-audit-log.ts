@@ -1,6 +1,5 @@
 import type { Db } from "mongodb";
-import { rootData } from "../../activities/chain/audit-roots.ts";
-import { ChainRpc, ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
+import { type RecordedRoot, recordedRoots } from "../../activities/chain/audit-roots.ts";
 import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
 import { AnchorFile } from "../../activities/audit/anchor-file.ts";
 import { auditSeal } from "../../activities/audit/seal.ts";
@@ -10,8 +9,6 @@ import {
   readAnchors,
   walkChains,
 } from "../../activities/audit/verification.ts";
-import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
-import { caip2Of } from "../../activities/chain/config.ts";
 import { authCollections } from "../auth/documents.ts";
 import { readChain } from "../chain.ts";
 import { readConfig } from "../config.ts";
@@ -19,6 +16,7 @@ import { loadMasterKey } from "../secrets/load-master-key.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
 import { masterKeyBeside } from "./master-key.ts";
+import { type OnChain, rootsOnChain } from "./roots-on-chain.ts";
 
 export interface VerifyOptions {
   readonly organization?: string | undefined;
@@ -48,24 +46,13 @@ export interface AuditVerdict {
     readonly forgedLines: readonly number[];
     /** Roots that other anchors name, but whose own anchors are not in the file. */
     readonly missingAnchors: readonly string[];
-    /** Roots that are on the chain by the file's word, but whose anchors are not in the file. */
+    /** Roots that are on the chain, by the file's word or the outbox's, but whose anchors are not in the file. */
     readonly rootsWithoutAnchor: readonly string[];
   };
   readonly onChain: OnChain;
 }
 
-/** What the chain says of the roots that the file says are on it. */
-export interface OnChain {
-  readonly confirmed: number;
-  /** Not mined, or on another chain than the one that is set up. */
-  readonly unseen: number;
-  /** Transactions with something else in them. */
-  readonly wrong: readonly string[];
-  readonly reachable: boolean;
-}
-
 const PROGRESS_ENTRIES = 10_000;
-const ASKED_AT_ONCE = 50;
 
 /**
  * `verify-audit-log` (docs/audit-log.md): walks every chain, or one, and holds it against its own links, the service's key, the
@@ -81,6 +68,8 @@ export async function verifyAuditLog(
       (await masterKeyBeside(env)) ?? (await loadMasterKey({ fromEnvironment: "", embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
     const seal = auditSeal(masterKey.deriveKey("audit-log"));
+    // First: what is recorded for the chain by now is in the file by now.
+    const recorded = await recordedRoots(db);
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
     // Before the chains are walked, too: whoever is made meanwhile has an entry by then.
     const audited = await auditedOrganizations(db, organization ?? null);
@@ -104,14 +93,16 @@ export async function verifyAuditLog(
     }
     const found = new Set(reports.map((report) => report.organizationId));
     const vanished = audited.ids.filter((id) => !found.has(id));
-    const rpc = evmRpcUrl === null ? null : new ChainRpc(readChain(evmRpcUrl, env, masterKey, db).place);
-    return verdict({
+    const chain = evmRpcUrl === null ? null : readChain(evmRpcUrl, env, masterKey, db);
+    return verdictOn({
       reports,
       anchors,
       vanished,
       isLacking: looked > 0 && anchors.roots.size === 0 && !withoutAnchors,
       path: auditAnchorFile,
-      onChain: await rootsOn(rpc, anchors.transactions),
+      // Who says that there are no anchors knows that they are not there.
+      recorded: withoutAnchors ? [] : recorded,
+      onChain: await rootsOnChain(chain, anchors.transactions, recorded),
     });
   });
 }
@@ -140,13 +131,23 @@ interface Findings {
   readonly vanished: readonly string[];
   readonly isLacking: boolean;
   readonly path: string;
+  readonly recorded: readonly RecordedRoot[];
   readonly onChain: OnChain;
 }
 
-function verdict({ anchors, isLacking, onChain, path, reports, vanished }: Findings): AuditVerdict {
+function verdictOn({
+  anchors,
+  isLacking,
+  onChain,
+  path,
+  recorded,
+  reports,
+  vanished,
+}: Findings): AuditVerdict {
   const { forged, missing, roots, torn, transactions, unreadable } = anchors;
   const broken = reports.filter((report) => report.broken !== null);
-  const rootsWithoutAnchor = transactions.map(({ root }) => root).filter((root) => !roots.has(root));
+  const carried = new Set([...transactions, ...recorded].map(({ root }) => root));
+  const rootsWithoutAnchor = [...carried].filter((root) => !roots.has(root));
   const sum = (count: (report: ChainReport) => number): number =>
     reports.reduce((total, report) => total + count(report), 0);
   const wrong = [broken, vanished, unreadable, forged, missing, rootsWithoutAnchor, onChain.wrong];
@@ -170,41 +171,6 @@ function verdict({ anchors, isLacking, onChain, path, reports, vanished }: Findi
   };
 }
 
-async function rootsOn(rpc: ChainRpc | null, transactions: readonly AnchorTransaction[]): Promise<OnChain> {
-  const found = { confirmed: 0, unseen: 0, wrong: [] as string[] };
-  if (rpc === null) return { ...found, unseen: transactions.length, reachable: false };
-  try {
-    await rpc.check();
-    const chain = caip2Of(await rpc.answer(rpc.client.getChainId()));
-    for (let from = 0; from < transactions.length; from += ASKED_AT_ONCE) {
-      const asked = transactions.slice(from, from + ASKED_AT_ONCE);
-      const answers = await Promise.all(asked.map((one) => rootOn(rpc, chain, one)));
-      asked.forEach(({ hash }, index) => {
-        const answer = answers[index];
-        if (answer === "confirmed") found.confirmed += 1;
-        else if (answer === "wrong") found.wrong.push(hash);
-        else found.unseen += 1;
-      });
-    }
-    return { ...found, reachable: true };
-  } catch (error) {
-    if (!(error instanceof ChainUnreachable || error instanceof WrongChain)) throw error;
-    return { ...found, unseen: transactions.length - found.confirmed - found.wrong.length, reachable: false };
-  }
-}
-
-async function rootOn(
-  rpc: ChainRpc,
-  here: string,
-  { chain, hash, root }: AnchorTransaction,
-): Promise<"confirmed" | "unseen" | "wrong"> {
-  const transaction = chain === here ? await rpc.transaction(asHash(hash)) : null;
-  if (transaction === null || transaction.blockNumber === null) return "unseen";
-  return transaction.data === rootData(root) ? "confirmed" : "wrong";
-}
-
-const asHash = (hash: string): `0x${string}` => `0x${hash.slice(2)}`;
-
 /** A verdict for a person, a line each. */
 export function explained(verdict: AuditVerdict): string[] {
   const { anchorFile, anchors, broken, chains, entries, onChain, vanished } = verdict;
@@ -215,7 +181,10 @@ export function explained(verdict: AuditVerdict): string[] {
     }),
     ...vanished.map((id) => `BROKEN ${id}: its chain is gone, from its creation on`),
     ...explainedFile(anchorFile),
-    ...onChain.wrong.map((hash) => `FORGED ${anchorFile.path}: transaction ${hash} carries another root`),
+    ...onChain.wrong.map(
+      (hash) =>
+        `FORGED ${anchorFile.path}: transaction ${hash} is not this service's, or carries another root`,
+    ),
     `${entries} entries of ${chains} chains checked against ${anchors} anchors; ` +
       (onChain.reachable
         ? `${onChain.confirmed} roots seen on the chain, ${onChain.unseen} not.`

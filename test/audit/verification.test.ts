@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import type { Db, MongoClient } from "mongodb";
 import { type AuditDocument, auditLogOf } from "../../activities/audit/documents.ts";
 import { AnchorFile } from "../../activities/audit/anchor-file.ts";
@@ -11,27 +11,13 @@ import { canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { type AuditSeal, link } from "../../src/domain/audit/entry.ts";
 
 import type { ChainProblem } from "../../src/domain/audit/verify.ts";
-import { elevate, newWorld, times, until, type World } from "../http/support/world.ts";
+import { until } from "../http/support/world.ts";
 import { Child } from "../support/process.ts";
-import { startTestService } from "../support/service.ts";
+import { withHistory } from "./history.ts";
 import { recordOf } from "./tampering.ts";
 import { entriesOf, ownSeal, testSeal } from "./support.ts";
 
 const CLI_MS = 60_000;
-const ANCHORED_MS = 20_000;
-
-/** An organization with some history on a service of its own. */
-async function withHistory(auditAnchorSeconds?: number): Promise<World> {
-  const service = await startTestService(auditAnchorSeconds === undefined ? {} : { auditAnchorSeconds });
-  const world = await newWorld(service);
-  const { id } = await world.agent();
-  await elevate(world);
-  for (const version of times(4, (index) => index + 1)) {
-    const body = { version, budgetCents: version * 100 };
-    await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id, body });
-  }
-  return world;
-}
 
 describe("npm run admin -- verify-audit-log", function () {
   this.timeout(120_000);
@@ -72,6 +58,17 @@ describe("npm run admin -- verify-audit-log", function () {
     if (entry === undefined) throw new Error(`no entry ${sequence}`);
     return entry;
   };
+
+  const start = () =>
+    new AuditAnchoring({
+      db,
+      seal,
+      file: new AnchorFile(anchorsPath),
+      clock: () => new Date(),
+      recordRoot: null,
+      onTrouble: (message, error) => expect.fail(`${message}: ${String(error)}`),
+    });
+  const tell = (key: string) => new AuditAppender(db, seal).append({ ...serviceRecord, entryKey: key });
 
   async function firstBroken() {
     const { broken, unbroken } = await verifyAuditLog(env);
@@ -208,16 +205,6 @@ describe("npm run admin -- verify-audit-log", function () {
   });
 
   it("an anchor that was taken out shows as soon as there is a later one, of the same server's run or of the next", async () => {
-    const start = () =>
-      new AuditAnchoring({
-        db,
-        seal,
-        file: new AnchorFile(anchorsPath),
-        clock: () => new Date(),
-        recordRoot: null,
-        onTrouble: (message, error) => expect.fail(`${message}: ${String(error)}`),
-      });
-    const tell = (key: string) => new AuditAppender(db, seal).append({ ...serviceRecord, entryKey: key });
     const first = start();
     await tell("one");
     first.start(1_000);
@@ -276,65 +263,6 @@ describe("npm run admin -- verify-audit-log", function () {
     const before = await verifyAuditLog(env, { withoutAnchors: true, organization: organizationId });
     await organizations.updateOne({ _id: organizationId }, { $set: { isAudited: true } });
     expect(before).to.deep.include({ unbroken: true, vanished: [] });
-  });
-});
-
-describe("anchors of the audit log", function () {
-  this.timeout(120_000);
-
-  it("are written at intervals and at the end, for their owner alone, and their roots are on the chain", async () => {
-    const world = await withHistory(1);
-    const { env } = world.service;
-    const path = String(env["AUDIT_ANCHOR_FILE"]);
-    const linesOf = async (): Promise<Record<string, unknown>[]> =>
-      (await readFile(path, "utf8").catch(() => ""))
-        .split("\n")
-        .filter((line) => line !== "")
-        .map((line) => JSON.parse(line) as Record<string, unknown>);
-    try {
-      await until(
-        "a root on the chain",
-        async () => (await linesOf()).find(({ kind }) => kind === "transaction") ?? null,
-        ANCHORED_MS,
-      );
-      expect((await stat(path)).mode & 0o777).to.equal(0o600);
-      const verdict = await until(
-        "the chain shows it",
-        async () => {
-          const seen = await verifyAuditLog(env);
-          return seen.onChain.confirmed > 0 ? seen : null;
-        },
-        ANCHORED_MS,
-      );
-      expect(verdict).to.include({ unbroken: true });
-      expect(verdict.onChain).to.deep.include({ wrong: [], reachable: true });
-      await world.api.ok("createProject", 201, { token: world.token, body: { name: "The last" } });
-    } finally {
-      await world.service.stop();
-    }
-    const lines = await linesOf();
-    // What has not changed is not written down again, however often the interval ends.
-    const anchored = lines.filter(({ kind }) => kind === "heads").map(({ root }) => root);
-    expect(new Set(anchored).size).to.equal(anchored.length);
-    const heads = lines.flatMap((line) => (line["heads"] ?? []) as { readonly sequence: number }[]);
-    expect(heads.map(({ sequence }) => sequence)).to.deep.equal(
-      [...new Set(heads.map(({ sequence }) => sequence))].toSorted((one, other) => one - other),
-    );
-    const last = lines.findLast(({ kind }) => kind === "heads");
-    expect(last).to.nested.include({ "heads[0].organizationId": world.organization.organizationId });
-
-    const transaction = lines.find(({ kind }) => kind === "transaction");
-    const forged = { ...transaction, root: "f".repeat(64) };
-    await appendFile(path, `${JSON.stringify(forged)}\n`);
-    const verdict = await verifyAuditLog(env);
-    expect(verdict.unbroken).to.equal(false);
-    expect(verdict.onChain.wrong).to.deep.equal([transaction?.["hash"]]);
-
-    const withoutAnchors = lines.filter(({ kind }) => kind === "transaction");
-    await writeFile(path, withoutAnchors.map((line) => `${JSON.stringify(line)}\n`).join(""));
-    const { anchorFile, unbroken } = await verifyAuditLog(env);
-    expect(unbroken).to.equal(false);
-    expect(anchorFile.rootsWithoutAnchor).to.include(transaction?.["root"]);
   });
 });
 

@@ -34,9 +34,8 @@ interface LinkedAnchor extends Heads {
 
 export type Anchor = UnlinkedAnchor | LinkedAnchor;
 
-/** That the root of an anchor is in a transaction on a chain. */
-export interface AnchorTransaction {
-  readonly version: 1;
+/** What a line of a transaction says, whichever its version. */
+interface OnChain {
   readonly kind: "transaction";
   readonly at: string;
   readonly root: string;
@@ -45,6 +44,20 @@ export interface AnchorTransaction {
   readonly from: string;
   readonly hash: string;
 }
+
+/** From before these lines were sealed: anybody may have written one. */
+interface UnsealedTransaction extends OnChain {
+  readonly version: 1;
+}
+
+interface SealedTransaction extends OnChain {
+  readonly version: 2;
+  /** Of the SHA-256 over the canonical form of all of the above. */
+  readonly mac: string;
+}
+
+/** That the root of an anchor is in a transaction on a chain. */
+export type AnchorTransaction = UnsealedTransaction | SealedTransaction;
 
 export type AnchorLine = Anchor | AnchorTransaction;
 
@@ -67,3 +80,28 @@ export function isGenuineAnchor({ mac, root, ...content }: Anchor, seal: AuditSe
 }
 
 export const followedBy = (anchor: Anchor): readonly string[] => (anchor.version === 2 ? anchor.follows : []);
+
+export type NewTransaction = Omit<OnChain, "kind" | "at"> & { readonly at: Date };
+
+export function transactionOf(
+  { at, chain, from, hash, root }: NewTransaction,
+  seal: AuditSeal,
+): AnchorTransaction {
+  const content = {
+    version: 2,
+    kind: "transaction",
+    at: at.toISOString(),
+    root,
+    chain,
+    from,
+    hash,
+  } as const;
+  return { ...content, mac: seal.mac(seal.hash(canonicalJson(content))) };
+}
+
+/** Whether a transaction's line is as it was written; of one from before they were sealed nobody can tell. */
+export function isGenuineTransaction(line: AnchorTransaction, seal: AuditSeal): boolean {
+  if (line.version === 1) return true;
+  const { mac, ...content } = line;
+  return seal.mac(seal.hash(canonicalJson(content))) === mac;
+}
