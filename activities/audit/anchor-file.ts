@@ -65,8 +65,8 @@ export class AnchorFile {
       const { size } = await file.stat();
       const last = Buffer.alloc(1);
       if (size > 0) await file.read(last, 0, 1, size - 1);
-      const isTorn = size > 0 && last.toString() !== NEW_LINE;
-      await file.appendFile(`${isTorn ? NEW_LINE : ""}${JSON.stringify(entry)}${NEW_LINE}`);
+      const wasTorn = size > 0 && last.toString() !== NEW_LINE;
+      await file.appendFile(`${wasTorn ? NEW_LINE : ""}${JSON.stringify(entry)}${NEW_LINE}`);
       await file.sync();
       if (size === 0) await syncFolder(dirname(this.path));
     } finally {

@@ -65,8 +65,8 @@ describe("anchors of the audit log", function () {
     expect(last).to.nested.include({ "heads[0].organizationId": world.organization.organizationId });
 
     const transaction = lines.find(({ kind }) => kind === "transaction");
-    const { mac: _mac, ...line } = { mac: null, ...transaction };
-    const unsealed = { ...line, version: 1, root: "f".repeat(64) };
+    const { mac: _mac, ...written } = { mac: null, ...transaction };
+    const unsealed = { ...written, version: 1, root: "f".repeat(64) };
     await appendFile(path, `${JSON.stringify({ ...transaction, at: new Date().toISOString() })}\n`);
     await appendFile(path, `${JSON.stringify(unsealed)}\n`);
     const verdict = await verifyAuditLog(env);
