@@ -36,7 +36,10 @@ export async function provisionOrganization(
   const organization = await organizations.findOne({ _id: organizationId });
   // The first entry of its chain, before anything else can be done in it.
   if (organization !== null) await auditLog.append(creationOf(organization));
-  await organizations.updateOne({ _id: organizationId }, { $set: { status: "ready", readyAt: now } });
+  await organizations.updateOne(
+    { _id: organizationId },
+    { $set: { status: "ready", readyAt: now, isAudited: true } },
+  );
 }
 
 /** The part of an organization's record that is of interest here; the server writes it. */
@@ -50,6 +53,7 @@ interface ProvisionedOrganization {
   readonly createdBy?: "command" | "set-up";
   readonly status: string;
   readonly readyAt: Date | null;
+  readonly isAudited?: true;
 }
 
 function creationOf(organization: ProvisionedOrganization): AuditRecord {

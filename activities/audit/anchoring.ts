@@ -1,11 +1,14 @@
+import { randomUUID } from "node:crypto";
 import type { Collection, Db } from "mongodb";
-import { type AnchoredHead, anchorOf } from "../../src/domain/audit/anchor.ts";
+import { type AnchoredHead, anchorOf, transactionOf } from "../../src/domain/audit/anchor.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
+import { lastAnchored } from "../../src/domain/audit/verify.ts";
 import type { RootTransaction } from "../chain/audit-roots.ts";
 import type { Clock } from "../ports.ts";
 import { within } from "../within.ts";
 import type { AnchorFile } from "./anchor-file.ts";
 import { type AuditDocument, auditLogOf, chainsIn, headOf } from "./documents.ts";
+import { readAnchors } from "./verification.ts";
 
 export interface AnchoringDependencies {
   readonly db: Db;
@@ -21,6 +24,8 @@ export interface AnchoringDependencies {
 const HEADS_MAX = 1_000;
 /** Roots that wait for a chain that is away; older ones have only the file. */
 const WAITING_ROOTS_MAX = 1_000;
+/** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
+const FOLLOWS_MAX = 1_000;
 /** How long the last anchor may keep a service from ending, and a root an anchoring. */
 const LAST_ANCHOR_MS = 5_000;
 const ROOT_MS = 10_000;
@@ -32,11 +37,14 @@ const ROOT_MS = 10_000;
 export class AuditAnchoring {
   readonly #dependencies: AnchoringDependencies;
   readonly #log: Collection<AuditDocument>;
-  /** What was anchored last of each chain; null: not read from the file yet. */
-  #anchored: Map<string, number> | null = null;
-  #waitingRoots: string[] = [];
+  readonly #writer = randomUUID();
+  /** What the file said at first, and what was written since; null: not read yet. */
+  #known: Known | null = null;
+  #waitingRoots: readonly string[] = [];
   #timer: NodeJS.Timeout | null = null;
   #turn: Promise<void> = Promise.resolve();
+  #isRecording = false;
+  #isStopped = false;
 
   constructor(dependencies: AnchoringDependencies) {
     this.#dependencies = dependencies;
@@ -44,7 +52,10 @@ export class AuditAnchoring {
   }
 
   start(everySeconds: number): void {
-    const anchor = () => void this.#inTurn(() => this.#anchorAndRecord());
+    // Roots go by themselves: a chain that is silent must not keep the last anchor from the file.
+    const anchor = () => void this.#inTurn(() => this.#anchor()).then(() => this.#recordWaiting());
+    // What was there before this server ran must not wait for the first interval's end.
+    anchor();
     this.#timer = setInterval(anchor, everySeconds * 1_000);
     this.#timer.unref();
   }
@@ -52,6 +63,7 @@ export class AuditAnchoring {
   /** The last anchor, in the file alone: a service that ends does not wait for a chain. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
+    this.#isStopped = true;
     await within(
       LAST_ANCHOR_MS,
       this.#inTurn(() => this.#anchor()),
@@ -66,26 +78,36 @@ export class AuditAnchoring {
     return this.#turn;
   }
 
-  async #anchorAndRecord(): Promise<void> {
-    await this.#anchor();
-    await this.#recordRoots();
+  /** Never rejects; what the chain does not take now waits for the next time, or for the next service on this file. */
+  async #recordWaiting(): Promise<void> {
+    if (this.#isRecording || this.#isStopped) return;
+    this.#isRecording = true;
+    try {
+      await this.#recordRoots();
+    } catch (error) {
+      if (!this.#isStopped) this.#dependencies.onTrouble("an anchor's root is not on the chain yet", error);
+    } finally {
+      this.#isRecording = false;
+    }
   }
 
   async #anchor(): Promise<void> {
     const { clock, file, seal } = this.#dependencies;
-    const anchored = (this.#anchored ??= await lastAnchored(file));
+    const known = (this.#known ??= await this.#read());
     let heads: AnchoredHead[] = [];
     const write = async (): Promise<void> => {
       if (heads.length === 0) return;
-      const anchor = anchorOf(heads, clock(), seal);
+      const { follows } = known;
+      const anchor = anchorOf({ heads, at: clock(), writer: this.#writer, follows }, seal);
       await file.append(anchor);
-      for (const { organizationId, sequence } of heads) anchored.set(organizationId, sequence);
+      known.follows = [anchor.root];
+      for (const { organizationId, sequence } of heads) known.anchored.set(organizationId, sequence);
       this.#waitingRoots = [...this.#waitingRoots, anchor.root].slice(-WAITING_ROOTS_MAX);
       heads = [];
     };
     for await (const organizationId of chainsIn(this.#log)) {
       const { hash, sequence } = await headOf(this.#log, organizationId);
-      if (sequence === (anchored.get(organizationId) ?? 0)) continue;
+      if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
       heads.push({ organizationId, sequence, hash });
       if (heads.length >= HEADS_MAX) await write();
     }
@@ -93,28 +115,38 @@ export class AuditAnchoring {
   }
 
   async #recordRoots(): Promise<void> {
-    const { clock, file, recordRoot } = this.#dependencies;
+    const { clock, file, recordRoot, seal } = this.#dependencies;
     if (recordRoot === null) return void (this.#waitingRoots = []);
     for (const root of this.#waitingRoots) {
+      if (this.#isStopped) return;
       const transaction = await within(ROOT_MS, recordRoot(root));
-      await file.append({
-        version: 1,
-        kind: "transaction",
-        at: clock().toISOString(),
-        root,
-        ...transaction,
-      });
+      await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));
       this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
     }
   }
+
+  /**
+   * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines
+   * that are not this service's say nothing. A root that no line names and no transaction carries was on its way to the
+   * chain when its writer ended; one that a later line names is in that line's root.
+   */
+  async #read(): Promise<Known> {
+    const { file, seal } = this.#dependencies;
+    const { byOrganization, transactions, unnamed } = await readAnchors(file, seal);
+    const anchored = new Map<string, number>();
+    for (const [organizationId, hashes] of byOrganization) {
+      anchored.set(organizationId, lastAnchored(hashes));
+    }
+    const carried = new Set(transactions.map(({ root }) => root));
+    this.#waitingRoots = unnamed.filter((root) => !carried.has(root)).slice(-WAITING_ROOTS_MAX);
+    return { anchored, follows: unnamed.slice(-FOLLOWS_MAX) };
+  }
 }
 
-/** So that a service that starts again does not write down what has not changed. */
-async function lastAnchored(file: AnchorFile): Promise<Map<string, number>> {
-  const last = new Map<string, number>();
-  for await (const { line } of file.lines()) {
-    if (line?.kind !== "heads") continue;
-    for (const { organizationId, sequence } of line.heads) last.set(organizationId, sequence);
-  }
-  return last;
+/** What a writer knows of the file. */
+interface Known {
+  /** What was anchored last of each chain. */
+  readonly anchored: Map<string, number>;
+  /** What the next line names, so that it can't be taken out without a trace. */
+  follows: readonly string[];
 }

@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
-import { type AuditHead, type AuditRecord, type AuditSeal, linkAll } from "../../src/domain/audit/entry.ts";
+import {
+  type AuditHead,
+  type AuditRecord,
+  type AuditSeal,
+  isSealed,
+  linkAll,
+} from "../../src/domain/audit/entry.ts";
 import { within } from "../within.ts";
-import { type AuditDocument, auditDocument, auditLogOf, headOf } from "./documents.ts";
+import { type AuditDocument, auditDocument, auditLogOf, headOf, placedIn } from "./documents.ts";
 
 /** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
 export class AuditLogUnavailable extends Error {
@@ -147,16 +153,30 @@ export class AuditAppender implements AuditLog {
     throw new AuditLogUnavailable("entries could not be appended against other processes");
   }
 
-  /** What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. */
+  /**
+   * What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. Only a genuine
+   * entry in its place says so: keys can be foreseen, and whoever can write to the database could keep an entry out of the
+   * log by a document under its key. Whoever tells of that one is refused, and tells again.
+   */
   async #withoutThoseThere(organizationId: string, open: readonly Waiting[]): Promise<readonly Waiting[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
-    const there = await this.#log
-      .find({ organizationId, entryKey }, { projection: { entryKey: 1 } })
-      .toArray();
-    const keys = new Set(there.map((entry) => entry.entryKey));
-    for (const { record, resolve } of open) if (keys.has(record.entryKey)) resolve();
-    return open.filter(({ record }) => !keys.has(record.entryKey));
+    const there = await this.#log.find({ organizationId, entryKey }).toArray();
+    const genuine = new Map(there.map((entry) => [entry.entryKey, isEntryOf(entry, this.#seal)]));
+    return open.filter(({ record, reject, resolve }) => {
+      const isGenuine = genuine.get(record.entryKey);
+      if (isGenuine === undefined) return true;
+      if (isGenuine) resolve();
+      else reject(new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`));
+      return false;
+    });
   }
+}
+
+/** Whether a document is an entry that this service has written, in the place where it was written. */
+function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
+  const placed = placedIn(document);
+  if (placed === null || placed.found.position !== document.sequence) return false;
+  return isSealed(placed.found.fields, seal);
 }
 
 /** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */

@@ -1,5 +1,12 @@
 import type { Collection, Db, Document, FindCursor, WithId } from "mongodb";
-import { type Anchor, type AnchorTransaction, isGenuineAnchor } from "../../src/domain/audit/anchor.ts";
+import {
+  type Anchor,
+  type AnchorLine,
+  type AnchorTransaction,
+  followedBy,
+  isGenuineAnchor,
+  isGenuineTransaction,
+} from "../../src/domain/audit/anchor.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
 import type { AnchorFile } from "./anchor-file.ts";
@@ -18,8 +25,14 @@ export interface ChainReport {
 export interface AnchorsRead {
   readonly byOrganization: ReadonlyMap<string, AnchoredHashes>;
   readonly roots: ReadonlySet<string>;
+  /** Roots that no other line names yet. */
+  readonly unnamed: readonly string[];
+  /** Roots that lines name, and whose own lines are gone. */
+  readonly missing: readonly string[];
   readonly transactions: readonly AnchorTransaction[];
-  /** Lines that are none, such as one that a crash tore. */
+  /** Beginnings of lines, as a crash leaves them. */
+  readonly torn: readonly number[];
+  /** Lines that are none. */
   readonly unreadable: readonly number[];
   /** Lines that somebody without the service's key has written or changed. */
   readonly forged: readonly number[];
@@ -28,19 +41,27 @@ export interface AnchorsRead {
 /** Reads every anchor. Before the chains are walked: an anchor is never ahead of what is there when it is written. */
 export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<AnchorsRead> {
   const byOrganization = new Map<string, Map<number, string[]>>();
-  const [roots, transactions] = [new Set<string>(), [] as AnchorTransaction[]];
-  const [unreadable, forged] = [[] as number[], [] as number[]];
+  const [roots, named] = [new Set<string>(), new Set<string>()];
+  const transactions: AnchorTransaction[] = [];
+  const [torn, unreadable, forged] = [[] as number[], [] as number[], [] as number[]];
   for await (const { line, number } of file.lines()) {
-    if (line === null) unreadable.push(number);
+    if (line === "torn") torn.push(number);
+    else if (line === "unreadable") unreadable.push(number);
+    else if (!isGenuine(line, seal)) forged.push(number);
     else if (line.kind === "transaction") transactions.push(line);
-    else if (!isGenuineAnchor(line, seal)) forged.push(number);
     else {
       roots.add(line.root);
+      for (const root of followedBy(line)) named.add(root);
       remember(byOrganization, line);
     }
   }
-  return { byOrganization, roots, transactions, unreadable, forged };
+  const unnamed = [...roots].filter((root) => !named.has(root));
+  const missing = [...named].filter((root) => !roots.has(root));
+  return { byOrganization, roots, unnamed, missing, transactions, torn, unreadable, forged };
 }
+
+const isGenuine = (line: AnchorLine, seal: AuditSeal): boolean =>
+  line.kind === "transaction" ? isGenuineTransaction(line, seal) : isGenuineAnchor(line, seal);
 
 function remember(byOrganization: Map<string, Map<number, string[]>>, { heads }: Anchor): void {
   for (const { hash, organizationId, sequence } of heads) {

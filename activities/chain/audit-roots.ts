@@ -1,7 +1,9 @@
+import type { Db } from "mongodb";
 import { type Address, concatHex, type Hash, type Hex, toHex } from "viem";
 import { caip2Of, type ChainPlace } from "./config.ts";
+import { COLLECTIONS } from "../documents.ts";
 import { GAS } from "./contracts.ts";
-import { type ChainOutbox, isTransaction, type Recorded } from "./outbox.ts";
+import { type ChainOutbox, type ChainTransactionDocument, isTransaction, type Recorded } from "./outbox.ts";
 
 /** What begins the data of a transaction that carries a root, so that it is found among others of the same key. */
 const TAG = toHex("audit-log/1:");
@@ -46,3 +48,25 @@ export async function recordRoot(
   await broadcast([recorded]);
   return { chain: caip2Of(place.chainId), from, hash: recorded.hash };
 }
+
+/** A root that was recorded for a chain, by whichever server. */
+export interface RecordedRoot {
+  readonly root: string;
+  readonly from: string;
+}
+
+/** All roots that were ever recorded, on whichever chain. */
+export async function recordedRoots(db: Db): Promise<RecordedRoot[]> {
+  const recorded = await db
+    .collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions, {
+      readConcern: { level: "majority" },
+    })
+    .find({ _id: RECORDED, hash: { $ne: null } }, { projection: { from: 1 } })
+    .toArray();
+  return recorded.flatMap(({ _id, from }) => {
+    const root = RECORDED.exec(_id)?.[1];
+    return root === undefined ? [] : [{ root, from }];
+  });
+}
+
+const RECORDED = /^eip155:\d+\/audit\/([0-9a-f]{64})$/;

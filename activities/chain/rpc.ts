@@ -48,6 +48,16 @@ export interface Receipt {
   readonly blockNumber: bigint;
 }
 
+/** A transaction as the chain has it. */
+export interface FoundTransaction {
+  readonly data: Hex;
+  readonly from: Address;
+  /** Null where it makes a contract. */
+  readonly to: Address | null;
+  /** Null: not mined. */
+  readonly blockNumber: bigint | null;
+}
+
 /** The few questions that are asked of a chain, each bounded in time. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
@@ -136,11 +146,12 @@ export class ChainRpc {
   }
 
   /** The data of a transaction, and the block that it is in; null: the chain has no such transaction. */
-  async transaction(hash: Hash): Promise<{ readonly data: Hex; readonly blockNumber: bigint | null } | null> {
+  async transaction(hash: Hash): Promise<FoundTransaction | null> {
     try {
       const found = await within(CALL_MS, this.client.getTransaction({ hash }));
       if (found.hash !== hash) throw new ChainUnreachable("the chain answered another question");
-      return { data: found.input, blockNumber: found.blockNumber };
+      const { blockNumber, from, input: data, to } = found;
+      return { data, from, to, blockNumber };
     } catch (error) {
       if (error instanceof TransactionNotFoundError) return null;
       throw unreachable(error);

@@ -1,7 +1,8 @@
 import { readConfig } from "../config.ts";
 import { adoptDeliveryKeys } from "../key-deliveries/folder.ts";
+import { verifyMasterKey } from "../secrets/verify-master-key.ts";
 import { keepCommand } from "./keep-command.ts";
-import { masterKeyBeside } from "./master-key.ts";
+import { sealingKeyBeside } from "./master-key.ts";
 import { connected } from "./connecting.ts";
 
 /**
@@ -11,15 +12,14 @@ import { connected } from "./connecting.ts";
 export const adoptKeyDeliveryFolder = (env: NodeJS.ProcessEnv): Promise<{ readonly folder: string }> =>
   connected(env, async ({ db }) => {
     const { keyDeliveryDir: folder } = readConfig(env, "127.0.0.1");
+    const masterKey = await sealingKeyBeside(env);
+    await verifyMasterKey(db, masterKey);
     await adoptDeliveryKeys(db, folder, new Date());
-    const masterKey = await masterKeyBeside(env);
-    const command = {
+    await keepCommand(db, masterKey, {
       via: "adopt-key-delivery-folder",
       action: "adoptKeyDeliveryFolder",
       resource: "key_delivery_folder",
       after: { folder },
-    };
-    // Without the key nobody can seal an entry; the command itself needs none.
-    if (masterKey !== null) await keepCommand(db, masterKey, command);
+    });
     return { folder };
   });

@@ -8,25 +8,27 @@ import type { MasterKey } from "../secrets/master-key.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
 
 export interface Command {
+  /** Whose chain it is kept in; missing: the service's own. */
+  readonly organizationId?: string;
   /** As it is called on the command line. */
   readonly via: string;
   readonly action: string;
   readonly resource: string;
-  readonly after: Readonly<Record<string, string>>;
+  readonly after: unknown;
 }
 
-/** Leaves an entry of an operator's command that changed something of the service itself, in the service's own chain. */
+/** Leaves an entry of an operator's command that changed something, of the service itself or of an organization. */
 export async function keepCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
   await verifyMasterKey(db, masterKey);
   await ensureAuditIndexes(db);
   const log = new AuditAppender(db, auditSeal(masterKey.deriveKey("audit-log")));
   await log.append({
-    organizationId: SERVICE_CHAIN,
+    organizationId: command.organizationId ?? SERVICE_CHAIN,
     entryKey: newId("req"),
     at: Date.now(),
     action: command.action,
     actor: { type: "system", id: "command" },
-    resource: { type: command.resource, id: null },
+    resource: { type: command.resource, id: command.organizationId ?? null },
     from: { address: null, surface: "admin", via: command.via },
     result: { status: null, code: null },
     before: null,

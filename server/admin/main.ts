@@ -85,13 +85,21 @@ program
     "Proves the audit log unbroken against its links, its key and its anchors, or names the first broken entry of each chain and exits with 1.",
   )
   .option("--organization <id>", "only this organization's chain")
+  .option("--without-anchors", "where there are none: the end of a chain may then be missing", false)
   .option("--json", "the verdict as JSON", false)
-  .action(async ({ json, organization }: { readonly json: boolean; readonly organization?: string }) => {
-    const verdict = await verifyAuditLog(process.env, { organization, onProgress: sayEntries });
+  .action(async ({ json, organization, withoutAnchors }: VerifyFlags) => {
+    const options = { organization, withoutAnchors, onProgress: sayEntries };
+    const verdict = await verifyAuditLog(process.env, options);
     const lines = json ? [JSON.stringify(verdict)] : explained(verdict);
     process.stdout.write(`${lines.join("\n")}\n`);
     process.exitCode = verdict.unbroken ? 0 : 1;
   });
+
+interface VerifyFlags {
+  readonly organization?: string;
+  readonly withoutAnchors: boolean;
+  readonly json: boolean;
+}
 
 interface ReconcileFlags {
   readonly organization?: string;

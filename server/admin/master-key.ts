@@ -1,8 +1,18 @@
 import { join } from "node:path";
 import { readIfThere } from "../../activities/durable-files.ts";
+import { AdminError } from "./connecting.ts";
 import { readConfig } from "../config.ts";
 import { loadMasterKey, MASTER_KEY_FILE } from "../secrets/load-master-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
+
+/** The same for a command whose entry in the audit log it seals: without it nothing is begun. */
+export async function sealingKeyBeside(env: NodeJS.ProcessEnv): Promise<MasterKey> {
+  const masterKey = await masterKeyBeside(env);
+  if (masterKey !== null) return masterKey;
+  throw new AdminError(
+    "This changes something, so it leaves an entry in the audit log: set MASTER_KEY, or DATA_DIR to the service's folder.",
+  );
+}
 
 /** The service's master key for a command beside it: the environment's, or DATA_DIR's; null: neither is there. Makes none. */
 export async function masterKeyBeside(env: NodeJS.ProcessEnv): Promise<MasterKey | null> {

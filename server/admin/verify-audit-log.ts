@@ -1,5 +1,6 @@
-import { rootData } from "../../activities/chain/audit-roots.ts";
-import { ChainRpc, ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
+import type { Db } from "mongodb";
+import { type RecordedRoot, recordedRoots } from "../../activities/chain/audit-roots.ts";
+import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
 import { AnchorFile } from "../../activities/audit/anchor-file.ts";
 import { auditSeal } from "../../activities/audit/seal.ts";
 import {
@@ -8,17 +9,19 @@ import {
   readAnchors,
   walkChains,
 } from "../../activities/audit/verification.ts";
-import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
-import { caip2Of } from "../../activities/chain/config.ts";
+import { authCollections } from "../auth/documents.ts";
 import { readChain } from "../chain.ts";
 import { readConfig } from "../config.ts";
 import { loadMasterKey } from "../secrets/load-master-key.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
-import { connectedToMongo } from "./connecting.ts";
+import { AdminError, connectedToMongo } from "./connecting.ts";
 import { masterKeyBeside } from "./master-key.ts";
+import { type OnChain, rootsOnChain } from "./roots-on-chain.ts";
 
 export interface VerifyOptions {
   readonly organization?: string | undefined;
+  /** Whether it is fine that there are no anchors at all: then the end of any chain may have been cut off. */
+  readonly withoutAnchors?: boolean | undefined;
   /** Told how many entries were looked at so far. */
   readonly onProgress?: (entries: number) => void;
 }
@@ -31,28 +34,25 @@ export interface AuditVerdict {
   readonly chains: number;
   /** The first broken entry of each chain that is broken. */
   readonly broken: readonly ChainReport[];
+  /** Organizations whose chain is gone with its first entry. */
+  readonly vanished: readonly string[];
   readonly anchorFile: {
     readonly path: string;
+    /** There are entries, and no anchor of this service, which nobody has said is fine. */
+    readonly isLacking: boolean;
+    /** What crashes left of lines; it breaks nothing. */
+    readonly tornLines: readonly number[];
     readonly unreadableLines: readonly number[];
     readonly forgedLines: readonly number[];
-    /** Roots that are on the chain by the file's word, but whose anchors are not in the file. */
+    /** Roots that other anchors name, but whose own anchors are not in the file. */
+    readonly missingAnchors: readonly string[];
+    /** Roots that are on the chain, by the file's word or the outbox's, but whose anchors are not in the file. */
     readonly rootsWithoutAnchor: readonly string[];
   };
   readonly onChain: OnChain;
 }
 
-/** What the chain says of the roots that the file says are on it. */
-export interface OnChain {
-  readonly confirmed: number;
-  /** Not mined, or on another chain than the one that is set up. */
-  readonly unseen: number;
-  /** Transactions with something else in them. */
-  readonly wrong: readonly string[];
-  readonly reachable: boolean;
-}
-
 const PROGRESS_ENTRIES = 10_000;
-const ASKED_AT_ONCE = 50;
 
 /**
  * `verify-audit-log` (docs/audit-log.md): walks every chain, or one, and holds it against its own links, the service's key, the
@@ -60,7 +60,7 @@ const ASKED_AT_ONCE = 50;
  */
 export async function verifyAuditLog(
   env: NodeJS.ProcessEnv,
-  { onProgress, organization }: VerifyOptions = {},
+  { onProgress, organization, withoutAnchors = false }: VerifyOptions = {},
 ): Promise<AuditVerdict> {
   return connectedToMongo(env, async ({ db, evmRpcUrl }) => {
     const { auditAnchorFile } = readConfig(env, "127.0.0.1");
@@ -68,7 +68,11 @@ export async function verifyAuditLog(
       (await masterKeyBeside(env)) ?? (await loadMasterKey({ fromEnvironment: "", embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
     const seal = auditSeal(masterKey.deriveKey("audit-log"));
+    // First: what is recorded for the chain by now is in the file by now.
+    const recorded = await recordedRoots(db);
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
+    // Before the chains are walked, too: whoever is made meanwhile has an entry by then.
+    const audited = await auditedOrganizations(db, organization ?? null);
     let looked = 0;
     const onEntry = (): void => {
       looked += 1;
@@ -83,82 +87,126 @@ export async function verifyAuditLog(
       onEntry,
     };
     for await (const report of walkChains(walked)) reports.push(report);
-    const rpc = evmRpcUrl === null ? null : new ChainRpc(readChain(evmRpcUrl, env, masterKey, db).place);
-    return verdict(reports, anchors, auditAnchorFile, await rootsOn(rpc, anchors.transactions));
+    const isAnything = reports.length > 0 || audited.isKnown;
+    if (organization !== undefined && !isAnything) {
+      throw new AdminError(`There is no organization ${organization}.`);
+    }
+    const found = new Set(reports.map((report) => report.organizationId));
+    const vanished = audited.ids.filter((id) => !found.has(id));
+    const chain = evmRpcUrl === null ? null : readChain(evmRpcUrl, env, masterKey, db);
+    return verdictOn({
+      reports,
+      anchors,
+      vanished,
+      isLacking: looked > 0 && anchors.roots.size === 0 && !withoutAnchors,
+      path: auditAnchorFile,
+      // Who says that there are no anchors knows that they are not there.
+      recorded: withoutAnchors ? [] : recorded,
+      onChain: await rootsOnChain(chain, anchors.transactions, recorded),
+    });
   });
 }
 
-function verdict(
-  reports: readonly ChainReport[],
-  { forged, roots, transactions, unreadable }: AnchorsRead,
-  path: string,
-  onChain: OnChain,
-): AuditVerdict {
+/**
+ * The organizations whose chains were begun with their creation, of which at least that entry must be there. Those that were
+ * ready before there was an audit log don't say so, and none of them is blamed.
+ */
+async function auditedOrganizations(
+  db: Db,
+  organizationId: string | null,
+): Promise<{ readonly ids: readonly string[]; readonly isKnown: boolean }> {
+  const { organizations } = authCollections(db);
+  if (organizationId === SERVICE_CHAIN) return { ids: [], isKnown: true };
+  const some = organizationId === null ? {} : { _id: organizationId };
+  const audited = await organizations
+    .find({ ...some, isAudited: true }, { projection: { _id: 1 }, sort: { _id: 1 } })
+    .toArray();
+  const isKnown = (await organizations.findOne(some, { projection: { _id: 1 } })) !== null;
+  return { ids: audited.map(({ _id }) => _id), isKnown };
+}
+
+interface Findings {
+  readonly reports: readonly ChainReport[];
+  readonly anchors: AnchorsRead;
+  readonly vanished: readonly string[];
+  readonly isLacking: boolean;
+  readonly path: string;
+  readonly recorded: readonly RecordedRoot[];
+  readonly onChain: OnChain;
+}
+
+function verdictOn({
+  anchors,
+  isLacking,
+  onChain,
+  path,
+  recorded,
+  reports,
+  vanished,
+}: Findings): AuditVerdict {
+  const { forged, missing, roots, torn, transactions, unreadable } = anchors;
   const broken = reports.filter((report) => report.broken !== null);
-  const rootsWithoutAnchor = transactions.map(({ root }) => root).filter((root) => !roots.has(root));
+  const carried = new Set([...transactions, ...recorded].map(({ root }) => root));
+  const rootsWithoutAnchor = [...carried].filter((root) => !roots.has(root));
   const sum = (count: (report: ChainReport) => number): number =>
     reports.reduce((total, report) => total + count(report), 0);
+  const wrong = [broken, vanished, unreadable, forged, missing, rootsWithoutAnchor, onChain.wrong];
   return {
-    unbroken: [broken, forged, rootsWithoutAnchor, onChain.wrong].every(({ length }) => length === 0),
+    unbroken: !isLacking && wrong.every(({ length }) => length === 0),
     entries: sum(({ entries }) => entries),
-    anchors: sum(({ anchors }) => anchors),
+    anchors: sum((report) => report.anchors),
     chains: reports.length,
     broken,
-    anchorFile: { path, unreadableLines: unreadable, forgedLines: forged, rootsWithoutAnchor },
+    vanished,
+    anchorFile: {
+      path,
+      isLacking,
+      tornLines: torn,
+      unreadableLines: unreadable,
+      forgedLines: forged,
+      missingAnchors: missing,
+      rootsWithoutAnchor,
+    },
     onChain,
   };
 }
 
-async function rootsOn(rpc: ChainRpc | null, transactions: readonly AnchorTransaction[]): Promise<OnChain> {
-  const found = { confirmed: 0, unseen: 0, wrong: [] as string[] };
-  if (rpc === null) return { ...found, unseen: transactions.length, reachable: false };
-  try {
-    await rpc.check();
-    const chain = caip2Of(await rpc.answer(rpc.client.getChainId()));
-    for (let from = 0; from < transactions.length; from += ASKED_AT_ONCE) {
-      const asked = transactions.slice(from, from + ASKED_AT_ONCE);
-      const answers = await Promise.all(asked.map((one) => rootOn(rpc, chain, one)));
-      asked.forEach(({ hash }, index) => {
-        const answer = answers[index];
-        if (answer === "confirmed") found.confirmed += 1;
-        else if (answer === "wrong") found.wrong.push(hash);
-        else found.unseen += 1;
-      });
-    }
-    return { ...found, reachable: true };
-  } catch (error) {
-    if (!(error instanceof ChainUnreachable || error instanceof WrongChain)) throw error;
-    return { ...found, unseen: transactions.length - found.confirmed - found.wrong.length, reachable: false };
-  }
-}
-
-async function rootOn(
-  rpc: ChainRpc,
-  here: string,
-  { chain, hash, root }: AnchorTransaction,
-): Promise<"confirmed" | "unseen" | "wrong"> {
-  const transaction = chain === here ? await rpc.transaction(asHash(hash)) : null;
-  if (transaction === null || transaction.blockNumber === null) return "unseen";
-  return transaction.data === rootData(root) ? "confirmed" : "wrong";
-}
-
-const asHash = (hash: string): `0x${string}` => `0x${hash.slice(2)}`;
-
 /** A verdict for a person, a line each. */
-export function explained({ anchorFile, anchors, broken, chains, entries, onChain }: AuditVerdict): string[] {
-  const { forgedLines, path, rootsWithoutAnchor, unreadableLines } = anchorFile;
+export function explained(verdict: AuditVerdict): string[] {
+  const { anchorFile, anchors, broken, chains, entries, onChain, vanished } = verdict;
   return [
     ...broken.map(({ broken: found, organizationId }) => {
       const { detail, problem, sequence } = found ?? { detail: "", problem: "", sequence: 0 };
       return `BROKEN ${organizationId}: entry ${sequence} (${problem}): ${detail}`;
     }),
-    ...forgedLines.map((line) => `FORGED ${path}: line ${line} was not written by this service`),
-    ...rootsWithoutAnchor.map((root) => `REMOVED ${path}: the anchor with the root ${root}`),
-    ...onChain.wrong.map((hash) => `FORGED ${path}: transaction ${hash} carries another root`),
-    ...unreadableLines.map((line) => `note: ${path}: line ${line} can't be read`),
+    ...vanished.map((id) => `BROKEN ${id}: its chain is gone, from its creation on`),
+    ...explainedFile(anchorFile),
+    ...onChain.wrong.map(
+      (hash) =>
+        `FORGED ${anchorFile.path}: transaction ${hash} is not this service's, or carries another root`,
+    ),
     `${entries} entries of ${chains} chains checked against ${anchors} anchors; ` +
       (onChain.reachable
         ? `${onChain.confirmed} roots seen on the chain, ${onChain.unseen} not.`
         : `${onChain.unseen} roots not looked for: no chain answers.`),
+  ];
+}
+
+function explainedFile(file: AuditVerdict["anchorFile"]): string[] {
+  const { forgedLines, missingAnchors, path, rootsWithoutAnchor, tornLines, unreadableLines } = file;
+  const lacking =
+    `NO ANCHORS ${path}: nothing shows whether chains were cut off. If AUDIT_ANCHOR_FILE names another file than the ` +
+    "servers', set it; if it was lost, put a copy in its place; if none was written yet, wait for an interval's end. " +
+    "--without-anchors checks the links alone.";
+  return [
+    ...(file.isLacking ? [lacking] : []),
+    ...forgedLines.map((line) => `FORGED ${path}: line ${line} was not written by this service`),
+    ...unreadableLines.map(
+      (line) => `SPOILED ${path}: line ${line} can't be read, and no crash leaves such a one`,
+    ),
+    ...[...new Set([...missingAnchors, ...rootsWithoutAnchor])].map(
+      (root) => `REMOVED ${path}: the anchor with the root ${root}`,
+    ),
+    ...tornLines.map((line) => `note: ${path}: line ${line} was torn by a crash`),
   ];
 }

@@ -1,4 +1,4 @@
-import type { AuditActor } from "../../src/domain/audit/entry.ts";
+import type { AuditActor, AuditRecord } from "../../src/domain/audit/entry.ts";
 import { type AuditValue, auditValue } from "../../src/domain/audit/canonical.ts";
 
 /** A person's account, as far as a request that carries no credential turned out to be about one. */
@@ -15,6 +15,8 @@ export type Concerns = (account: ConcernedAccount) => void;
 export interface AuditNotes {
   /** What it changed, as it was and as it is: of everything that decides who may do what. The last word stands. */
   change(before: unknown, after: unknown): void;
+  /** What it was done on, where its route does not say so. */
+  on(resource: AuditRecord["resource"]): void;
   /** Whose log it belongs to, where no credential says so. */
   readonly concerns: Concerns;
 }
@@ -24,10 +26,15 @@ export class NotesTaken implements AuditNotes {
   before: AuditValue = null;
   after: AuditValue = null;
   account: ConcernedAccount | null = null;
+  resource: AuditRecord["resource"] | null = null;
 
   change(before: unknown, after: unknown): void {
     this.before = auditValue(before);
     this.after = auditValue(after);
+  }
+
+  on(resource: AuditRecord["resource"]): void {
+    this.resource = resource;
   }
 
   readonly concerns: Concerns = (account) => {

@@ -1,4 +1,4 @@
-import type { HttpBinding } from "../../src/contract/types.ts";
+import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 
 /** What a route's collection holds; what is not here is its name without the plural's s. */
@@ -16,6 +16,8 @@ const NOUNS: Readonly<Record<string, string>> = {
 const ID = /^[\w-]{1,40}$/;
 
 export interface Named {
+  /** What the path's parameters must be. What is none of it may be anything, a code for one, and is not kept. */
+  readonly schema: Operation["params"];
   readonly params: unknown;
   /** The body of a success; null for a refusal. */
   readonly answered: unknown;
@@ -32,7 +34,9 @@ export function resourceOf(path: HttpBinding["path"] | null, named: Named): Audi
     .split("/")
     .filter((part) => part !== "sandbox" && part !== "");
   const type = nounOf(collection, member, path ?? "");
-  return { type, id: idIn(named.params) ?? idOf(type, named) };
+  if (!("id" in named.schema.shape)) return { type, id: idOf(type, named) };
+  const params = named.schema.safeParse(named.params);
+  return { type, id: params.success ? idIn(params.data) : null };
 }
 
 function nounOf(collection: string, member: string, path: string): string {

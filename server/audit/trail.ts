@@ -83,7 +83,9 @@ export class AuditTrail {
       at: this.#clock().getTime(),
       action: actionOf(call.id),
       actor,
-      resource: resourceOf(path, { params, answered, organizationId, userId }),
+      resource:
+        notes?.resource ??
+        resourceOf(path, { schema: operation.params, params, answered, organizationId, userId }),
       from: originOf(call, operation),
       result: result.ok
         ? { status: result.value.status ?? operation.http?.successStatus ?? 200, code: null }

@@ -22,6 +22,8 @@ export interface OrganizationDocument {
   /** Whether the operator's command made it or the set-up link; missing in records from before that was kept. */
   readonly createdBy?: "command" | "set-up";
   readonly readyAt: Date | null;
+  /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
+  readonly isAudited?: true;
   /** Who owns the wallets of agents that are created from now on, an address; missing: nobody has been named. */
   readonly walletOwner?: string;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */

@@ -4,6 +4,7 @@ import { outranks } from "../authorize.ts";
 import { newId } from "../ids.ts";
 import { hmacSha256 } from "../secrets/master-key.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
+import type { AuditNotes } from "../audit/notes.ts";
 import type { AuthContext } from "./context.ts";
 import type { InviteDocument, Role, UserDocument } from "./documents.ts";
 import { normalizeEmail } from "./email.ts";
@@ -83,6 +84,7 @@ export async function revokeInvite(
 export async function acceptInvite(
   context: AuthContext,
   input: AcceptInviteInput,
+  audit?: Pick<AuditNotes, "change" | "on">,
 ): Promise<Result<SignedIn>> {
   const { clock, collections, randomBytes } = context;
   const now = clock();
@@ -97,6 +99,8 @@ export async function acceptInvite(
   const user = await newUser({ organizationId, name, email, role, password }, now, randomBytes);
   const joined = await join(context, invite, user, now);
   if (!joined.ok) return joined;
+  audit?.on({ type: "invite", id: invite._id });
+  audit?.change({ email, role }, { userId: user._id, role });
   await repairProvisioning(context, organization);
   return ok(await openSession(context, { user, organization }, ["pwd"], now));
 }

@@ -32,15 +32,17 @@ export async function changeRole(
   audit?: Pick<AuditNotes, "change">,
 ): Promise<Result<UserView>> {
   const changed = await changeMember(context, principal, memberId, async (member, session) => {
-    if (member.role === role) return ok(member);
+    if (member.role === role) return ok({ member, before: role });
     const reason = await whyUntouchable(context, principal, member, session);
     if (reason !== null) return refused(reason);
-    audit?.change({ role: member.role }, { role });
     await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
-    return ok({ ...member, role });
+    return ok({ member: { ...member, role }, before: member.role });
   });
   if (!changed.ok) return changed;
-  const [view] = await memberViews(context, [changed.value]);
+  // Not sooner: what a transaction was about to do, it may be refused when it is run again.
+  const { before, member } = changed.value;
+  if (before !== role) audit?.change({ role: before }, { role });
+  const [view] = await memberViews(context, [member]);
   return view === undefined ? refused(refusal("NOT_FOUND")) : ok(view);
 }
 
@@ -52,18 +54,20 @@ export async function removeMember(
   audit?: Pick<AuditNotes, "change">,
 ): Promise<Result<null>> {
   const { factors, invites, sessions, users } = context.collections;
-  return await changeMember(context, principal, memberId, async (member, session) => {
+  const removed = await changeMember(context, principal, memberId, async (member, session) => {
     const reason = await whyUntouchable(context, principal, member, session);
     if (reason !== null) return refused(reason);
-    audit?.change({ role: member.role, email: member.email }, null);
     await users.deleteOne({ _id: member._id }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
     await sessions.updateMany({ userId: member._id, revokedAt: null }, { $set: ended }, { session });
     await factors.deleteMany({ userId: member._id }, { session });
     const made = { organizationId: principal.organizationId, "createdBy.id": member._id };
     await invites.deleteMany(made, { session });
-    return ok(null);
+    return ok({ role: member.role, email: member.email });
   });
+  if (!removed.ok) return removed;
+  audit?.change(removed.value, null);
+  return ok(null);
 }
 
 /**

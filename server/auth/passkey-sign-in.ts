@@ -1,6 +1,7 @@
 import type { AuthenticationResponse, RequestOptions } from "../../src/contract/webauthn.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
+import type { Concerns } from "../audit/notes.ts";
 import type { AuthContext } from "./context.ts";
 import { assertionOptions } from "./passkey-ceremonies.ts";
 import { issueChallenge } from "./passkey-challenges.ts";
@@ -24,11 +25,16 @@ export async function passkeySignInOptions(context: AuthContext): Promise<Reques
 export async function signInWithPasskey(
   context: AuthContext,
   response: AuthenticationResponse,
+  concerns: Concerns = () => undefined,
 ): Promise<Result<SignedIn>> {
-  const used = await usePasskey(context, response, BY_ANYBODY);
+  const { users } = context.collections;
+  const used = await usePasskey(context, response, BY_ANYBODY, async ({ userId }) => {
+    const owner = await users.findOne({ _id: userId });
+    if (owner !== null) concerns({ organizationId: owner.organizationId, userId, name: owner.name });
+  });
   // decisions.md section 1 gives this code two statuses: 401 at sign-in, 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });
-  const user = await context.collections.users.findOne({ _id: used.value.userId });
+  const user = await users.findOne({ _id: used.value.userId });
   // Removed since.
   if (user === null) return refused({ ...notAccepted().refusal, status: 401 });
   return ok(await beginSession(context, user, ["pop", "mfa"]));

@@ -17,12 +17,14 @@ export const notAccepted = () => refused(refusal("SECOND_FACTOR_INVALID", NOT_AC
  * The passkey that answered a challenge (decisions.md section 2), once all of it was found right: a challenge of ours
  * for this very purpose, user and session, taken by this response; a passkey of that user, or of anybody where nobody
  * is known; origin, relying party, user verification, signature; a counter that went on. There is no lock as TOTP has:
- * a code can be guessed, a signature can't, and the route's caps bound the work.
+ * a code can be guessed, a signature can't, and the route's caps bound the work. `onFound` is told which passkey the response
+ * names before it is known whether it is right.
  */
 export async function usePasskey(
   context: AuthContext,
   response: AuthenticationResponse,
   expected: ChallengeFor,
+  onFound: (passkey: PasskeyDocument) => Promise<void> = async () => undefined,
 ): Promise<Result<PasskeyDocument>> {
   const challenge = challengeOf(response);
   if (challenge === null || (await takeChallenge(context, challenge, expected)) === null)
@@ -34,6 +36,7 @@ export async function usePasskey(
   const of = { kind: "passkey", credentialId: response.id, ...owner } as const;
   const passkey = await context.collections.passkeys.findOne(of);
   if (passkey === null) return notAccepted();
+  await onFound(passkey);
   const used = await verifyAssertion(context.relyingParty, response, challenge, passkey);
   if (used === null || !(await recordUse(context, passkey._id, used))) return notAccepted();
   return ok(passkey);

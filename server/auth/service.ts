@@ -53,7 +53,7 @@ export interface AuthService {
   renamePasskey(principal: SessionPrincipal, id: string, name: string): Promise<Result<PasskeyDocument>>;
   removePasskey(principal: SessionPrincipal, id: string): Promise<Result<null>>;
   passkeySignInOptions(): Promise<RequestOptions>;
-  signInWithPasskey(response: AuthenticationResponse): Promise<Result<SignedIn>>;
+  signInWithPasskey(response: AuthenticationResponse, concerns?: Concerns): Promise<Result<SignedIn>>;
   stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
   stepUp(
     principal: SessionPrincipal,
@@ -79,7 +79,10 @@ export interface AuthService {
     input: { readonly email: string; readonly role: Role },
   ): Promise<Result<CreatedInvite>>;
   revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<InviteDocument>>;
-  acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
+  acceptInvite(
+    input: AcceptInviteInput,
+    audit?: Pick<AuditNotes, "change" | "on">,
+  ): Promise<Result<SignedIn>>;
 }
 
 /** Call `verifyMasterKey` and `ensureAuthIndexes` before it. */
@@ -102,7 +105,7 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     renamePasskey: (principal, id, name) => renamePasskey(context, principal, id, name),
     removePasskey: (principal, id) => removePasskey(context, principal, id),
     passkeySignInOptions: () => passkeySignInOptions(context),
-    signInWithPasskey: (response) => signInWithPasskey(context, response),
+    signInWithPasskey: (response, concerns) => signInWithPasskey(context, response, concerns),
     stepUpOptions: (principal) => stepUpOptions(context, principal),
     stepUp: (principal, input) => stepUp(context, principal, input),
     setUpToken: () => setUpToken(context),
@@ -112,7 +115,7 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     removeMember: (principal, memberId, audit) => removeMember(context, principal, memberId, audit),
     createInvite: (principal, input) => createInvite(context, principal, input),
     revokeInvite: (principal, id) => revokeInvite(context, principal, id),
-    acceptInvite: (input) => acceptInvite(context, input),
+    acceptInvite: (input, audit) => acceptInvite(context, input, audit),
   };
 }
 

@@ -88,11 +88,15 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return wallet === null ? [] : [wallet];
   }
 
-  return async (_input, { principal, target }) => {
+  return async (_input, { audit, principal, target }) => {
     const until = performance.now() + ARCHIVED_MS;
     const by = await archiverOf(principal, target);
     const reply = await mailboxes.submit(target._id, { kind: "archive", by });
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
+    // Whether it was paused until then is as its record had it: one that somebody pauses meanwhile may still say active.
+    if (reply.kind === "archive" && reply.changed) {
+      audit.change({ state: target.lifecycle }, { state: "archived" });
+    }
     const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
     const [agent, walletsFailed] = await Promise.all([
       recorded(target._id),

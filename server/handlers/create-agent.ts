@@ -19,6 +19,9 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
 
+/** The version of the policy that an agent is created with; each change makes it one more. */
+const CREATED_VERSION = 1;
+
 type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
 type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
 
@@ -171,12 +174,13 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       },
     });
     if (!created.ok) return created;
-    if (!created.value.replayed) {
-      const { policy, policyVersion, scopes } = created.value.made.record;
-      audit.change(null, { ...policy, version: policyVersion, scopes });
+    const record = created.value.replayed ? created.value.record : created.value.made.record;
+    // Of a replay, too: the first call may have died before its entry. As long as it is still what was created.
+    if (record.policyVersion === CREATED_VERSION) {
+      audit.change(null, { ...record.policy, version: CREATED_VERSION, scopes: record.scopes });
     }
     return created.value.replayed
-      ? replayed(created.value.record, principal, body.idempotencyKey)
+      ? replayed(record, principal, body.idempotencyKey)
       : firstAnswer(created.value.made);
   };
 }
@@ -219,7 +223,7 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   scopes: body.scopes ?? null,
   lifecycle: "active",
   policy: initialPolicy(body),
-  policyVersion: 1,
+  policyVersion: CREATED_VERSION,
   spentCents: 0,
   reservedCents: 0,
   wallet: null,

@@ -66,8 +66,8 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       audit.change({ email: revoked.value.email, role: revoked.value.role }, null);
       return ok({ body: { invite: inviteView(revoked.value) } });
     },
-    async acceptInvite({ body }) {
-      return sessionReply(await auth.acceptInvite(body));
+    async acceptInvite({ body }, { audit }) {
+      return sessionReply(await auth.acceptInvite(body, audit));
     },
   };
 }

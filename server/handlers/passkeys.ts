@@ -24,9 +24,13 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
       const options = await auth.passkeyOptions(principal);
       return options.ok ? ok({ body: options.value }) : options;
     },
-    async enrollPasskey({ body }, { principal }) {
+    async enrollPasskey({ body }, { audit, principal }) {
       const enrolled = await auth.enrollPasskey(principal, body);
-      return enrolled.ok ? ok({ body: { passkey: passkeyView(enrolled.value) } }) : enrolled;
+      if (!enrolled.ok) return enrolled;
+      const { _id: id, name } = enrolled.value;
+      audit.on({ type: "passkey", id });
+      audit.change(null, { name });
+      return ok({ body: { passkey: passkeyView(enrolled.value) } });
     },
     async listPasskeys({ query }, { principal }) {
       const page = await lists.page({
@@ -51,8 +55,8 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
     async passkeySignInOptions() {
       return ok({ body: await auth.passkeySignInOptions() });
     },
-    async signInWithPasskey({ body }) {
-      return sessionReply(await auth.signInWithPasskey(body.response));
+    async signInWithPasskey({ body }, { audit }) {
+      return sessionReply(await auth.signInWithPasskey(body.response, audit.concerns));
     },
     async stepUpOptions(_input, { principal }) {
       const options = await auth.stepUpOptions(principal);

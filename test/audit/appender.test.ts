@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { AuditAppender, AuditLogUnavailable } from "../../activities/audit/appender.ts";
-import { AUDIT_LOG, ensureAuditIndexes } from "../../activities/audit/documents.ts";
+import { AUDIT_LOG, auditLogOf, ensureAuditIndexes } from "../../activities/audit/documents.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { breakIn, entriesOf, ownSeal } from "./support.ts";
 import { recordOf, times } from "./tampering.ts";
@@ -113,6 +113,53 @@ describe("appending to the audit log", function () {
     await database.db.command({ ...closed, validator: {} });
     await log.append(nextRecord(organizationId));
     await expectUnbroken(2);
+  });
+
+  it("a document that somebody has put under an entry's key keeps no entry out: it is refused until that is gone", async () => {
+    const log = appender();
+    const first = nextRecord(organizationId);
+    await log.append(first);
+    const [there] = await entries();
+    if (there === undefined) throw new Error("no entry");
+    const [wanted, other] = [nextRecord(organizationId), nextRecord(organizationId)];
+    const { entryKey } = wanted;
+    const planted = [
+      { ...there, entryKey, _id: "elsewhere" },
+      { ...there, entryKey, _id: there._id.replace(/.$/, "9"), sequence: 9 },
+    ];
+    for (const document of planted) {
+      await auditLogOf(database.db).insertOne(document);
+      const outcomes = await Promise.allSettled([log.append(wanted), log.append(other), log.append(first)]);
+      await auditLogOf(database.db).deleteMany({ entryKey });
+      const [refused, ...told] = outcomes;
+      expect(refused?.status === "rejected" && refused.reason, document._id).to.be.instanceOf(
+        AuditLogUnavailable,
+      );
+      expect(
+        told.map(({ status }) => status),
+        document._id,
+      ).to.deep.equal(["fulfilled", "fulfilled"]);
+      await auditLogOf(database.db).deleteMany({ organizationId, sequence: { $gt: 1 } });
+    }
+    const again = appender();
+    await again.append(wanted);
+    await again.append(other);
+    await expectUnbroken(3);
+    expect((await entries()).map((entry) => entry.entryKey)).to.include(entryKey);
+  });
+
+  it("a genuine entry counts as told only in its own place", async () => {
+    const log = appender();
+    const records = times(3, () => nextRecord(organizationId));
+    for (const record of records) await log.append(record);
+    const last = (await entries()).at(-1);
+    if (last === undefined) throw new Error("no entry");
+    await auditLogOf(database.db).deleteOne({ _id: last._id });
+    await auditLogOf(database.db).insertOne({ ...last, _id: last._id.replace(/.$/, "7") });
+    const outcome = await appender()
+      .append(records[2] ?? nextRecord(organizationId))
+      .catch((error: unknown) => error);
+    expect(outcome).to.be.instanceOf(AuditLogUnavailable);
   });
 
   it("no more wait than it holds: the rest is refused at once", async () => {

@@ -219,6 +219,12 @@ describe("the verifier of a chain", () => {
     });
   });
 
+  it("bears as many anchors as a chain has after years, and still finds that its end was cut off", () => {
+    const chain = chainOf(LENGTH);
+    const many = new Map(times(200_000, (index) => [index + LENGTH + 1, ["0".repeat(64)]] as const));
+    expect(verdictOn(chain, many)).to.include({ sequence: LENGTH + 1, problem: "cut_tail" });
+  });
+
   it(`whatever one step is done to any chain by somebody without the key is found, and nothing before it is blamed (TEST_SEED=${seed})`, () => {
     const step = fc.record({
       length: fc.integer({ min: 2, max: 30 }),

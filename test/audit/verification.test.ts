@@ -1,31 +1,23 @@
 import { expect } from "chai";
-import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import type { Db, MongoClient } from "mongodb";
 import { type AuditDocument, auditLogOf } from "../../activities/audit/documents.ts";
+import { AnchorFile } from "../../activities/audit/anchor-file.ts";
+import { AuditAnchoring } from "../../activities/audit/anchoring.ts";
+import { AuditAppender } from "../../activities/audit/appender.ts";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
 import { connectMongo } from "../../server/connections.ts";
-import { link } from "../../src/domain/audit/entry.ts";
+import { canonicalJson } from "../../src/domain/audit/canonical.ts";
+import { type AuditSeal, link } from "../../src/domain/audit/entry.ts";
+
 import type { ChainProblem } from "../../src/domain/audit/verify.ts";
-import { elevate, newWorld, times, until, type World } from "../http/support/world.ts";
+import { until } from "../http/support/world.ts";
 import { Child } from "../support/process.ts";
-import { startTestService } from "../support/service.ts";
-import { entriesOf, ownSeal } from "./support.ts";
+import { withHistory } from "./history.ts";
+import { recordOf } from "./tampering.ts";
+import { entriesOf, ownSeal, testSeal } from "./support.ts";
 
 const CLI_MS = 60_000;
-const ANCHORED_MS = 20_000;
-
-/** An organization with some history on a service of its own. */
-async function withHistory(auditAnchorSeconds?: number): Promise<World> {
-  const service = await startTestService(auditAnchorSeconds === undefined ? {} : { auditAnchorSeconds });
-  const world = await newWorld(service);
-  const { id } = await world.agent();
-  await elevate(world);
-  for (const version of times(4, (index) => index + 1)) {
-    const body = { version, budgetCents: version * 100 };
-    await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id, body });
-  }
-  return world;
-}
 
 describe("npm run admin -- verify-audit-log", function () {
   this.timeout(120_000);
@@ -36,6 +28,7 @@ describe("npm run admin -- verify-audit-log", function () {
   let whole: AuditDocument[];
   let anchorsPath: string;
   let anchors: string;
+  let seal: AuditSeal;
 
   before(async () => {
     const world = await withHistory();
@@ -44,6 +37,7 @@ describe("npm run admin -- verify-audit-log", function () {
     await world.service.stop();
     ({ db, mongo } = await connectMongo(String(env["MONGODB_URI"])));
     whole = await entriesOf(db, organizationId);
+    seal = testSeal(String(env["MASTER_KEY"]));
     anchorsPath = String(env["AUDIT_ANCHOR_FILE"]);
     anchors = await readFile(anchorsPath, "utf8");
   });
@@ -58,11 +52,23 @@ describe("npm run admin -- verify-audit-log", function () {
   });
 
   const log = () => auditLogOf(db);
+  const lines = async () => (await readFile(anchorsPath, "utf8")).trimEnd().split("\n");
   const at = (sequence: number): AuditDocument => {
     const entry = whole[sequence - 1];
     if (entry === undefined) throw new Error(`no entry ${sequence}`);
     return entry;
   };
+
+  const start = () =>
+    new AuditAnchoring({
+      db,
+      seal,
+      file: new AnchorFile(anchorsPath),
+      clock: () => new Date(),
+      recordRoot: null,
+      onTrouble: (message, error) => expect.fail(`${message}: ${String(error)}`),
+    });
+  const tell = (key: string) => new AuditAppender(db, seal).append({ ...serviceRecord, entryKey: key });
 
   async function firstBroken() {
     const { broken, unbroken } = await verifyAuditLog(env);
@@ -97,7 +103,9 @@ describe("npm run admin -- verify-audit-log", function () {
       "broken[0].broken.sequence": 3,
       "broken[0].broken.problem": "changed",
     });
-    expect((await other.exit(CLI_MS)).code).to.equal(0);
+    expect((await other.exit(CLI_MS)).code).to.equal(1);
+    expect(other.stderr).to.equal("error: There is no organization another.\n");
+    expect(await verifyAuditLog(env, { organization: "service" })).to.include({ unbroken: true, chains: 0 });
   });
 
   for (const [name, place] of [
@@ -180,10 +188,47 @@ describe("npm run admin -- verify-audit-log", function () {
     expect(await firstBroken()).to.deep.equal([1, "inserted"]);
   });
 
-  it("bears an anchors' file whose last line a crash tore, and goes on behind it", async () => {
-    await appendFile(anchorsPath, '{"version":1,"kind":"he');
+  it("bears lines of the anchors' file that a crash tore, wherever it did, and goes on behind them", async () => {
+    const [line = ""] = anchors.split("\n");
+    const torn = [1, 20, line.indexOf("}") + 1, line.length - 1].map((length) => line.slice(0, length));
+    await appendFile(anchorsPath, `${torn.join("\n")}\n`);
     const { anchorFile, anchors: met, unbroken } = await verifyAuditLog(env);
-    expect([unbroken, anchorFile.unreadableLines, met]).to.deep.equal([true, [2], 1]);
+    expect([unbroken, anchorFile.tornLines, met]).to.deep.equal([true, [2, 3, 4, 5], 1]);
+  });
+
+  it("a line of the anchors' file that no crash leaves fails it", async () => {
+    const [line = ""] = anchors.split("\n");
+    const spoiled = ["nonsense", "{}", line.slice(1), line.replace('"heads"', '"heds"'), `${line}}`];
+    await appendFile(anchorsPath, `${spoiled.join("\n")}\n`);
+    const { anchorFile, unbroken } = await verifyAuditLog(env);
+    expect([unbroken, anchorFile.unreadableLines]).to.deep.equal([false, [2, 3, 4, 5, 6]]);
+  });
+
+  it("an anchor that was taken out shows as soon as there is a later one, of the same server's run or of the next", async () => {
+    const first = start();
+    await tell("one");
+    first.start(1_000);
+    await until("an anchor at the start", async () => ((await lines()).length === 2 ? true : null));
+    await tell("two");
+    await first.stop();
+    await tell("three");
+    await start().stop();
+    const written = await lines();
+    expect(written).to.have.lengthOf(4);
+    expect((await verifyAuditLog(env)).unbroken).to.equal(true);
+    for (const gone of [0, 1, 2]) {
+      await writeFile(anchorsPath, `${written.toSpliced(gone, 1).join("\n")}\n`);
+      const { anchorFile, unbroken } = await verifyAuditLog(env);
+      expect([unbroken, anchorFile.missingAnchors.length], `line ${gone + 1}`).to.deep.equal([false, 1]);
+    }
+  });
+
+  it("reads lines from before they named each other", async () => {
+    const heads = [{ organizationId, sequence: whole.length, hash: at(whole.length).hash }];
+    const content = { version: 1, kind: "heads", at: new Date().toISOString(), heads };
+    const root = seal.hash(canonicalJson(content));
+    await writeFile(anchorsPath, `${JSON.stringify({ ...content, root, mac: seal.mac(root) })}\n`);
+    expect(await verifyAuditLog(env)).to.include({ unbroken: true, anchors: 1 });
   });
 
   it("finds an anchor that was changed, or written without the service's key", async () => {
@@ -195,70 +240,34 @@ describe("npm run admin -- verify-audit-log", function () {
     expect([unbroken, anchorFile.forgedLines]).to.deep.equal([false, [1]]);
   });
 
-  it("without the anchors' file proves the links alone", async () => {
+  it("without anchors fails, unless it is told that there are none: then it proves the links alone", async () => {
     const elsewhere = { ...env, AUDIT_ANCHOR_FILE: `${anchorsPath}.not-there` };
-    expect(await verifyAuditLog(elsewhere)).to.include({ unbroken: true, anchors: 0, entries: whole.length });
+    const child = Child.node("server/admin/main.ts", ["verify-audit-log"], elsewhere);
+    expect((await child.exit(CLI_MS)).code, child.stderr).to.equal(1);
+    expect(child.stdout).to.match(/^NO ANCHORS .*--without-anchors/);
+    const told = Child.node("server/admin/main.ts", ["verify-audit-log", "--without-anchors"], elsewhere);
+    expect((await told.exit(CLI_MS)).code, told.stdout).to.equal(0);
+    const verdict = await verifyAuditLog(elsewhere, { withoutAnchors: true });
+    expect(verdict).to.include({ unbroken: true, anchors: 0, entries: whole.length });
+    await writeFile(anchorsPath, "");
+    expect((await verifyAuditLog(env)).unbroken).to.equal(false);
+  });
+
+  it("finds that an organization's chain is gone as a whole, anchored or not, but blames none from before the log", async () => {
+    await log().deleteMany({});
+    await writeFile(anchorsPath, "");
+    const { unbroken, vanished } = await verifyAuditLog(env, { withoutAnchors: true });
+    expect([unbroken, vanished]).to.deep.equal([false, [organizationId]]);
+    const organizations = db.collection<{ _id: string }>("organizations");
+    await organizations.updateOne({ _id: organizationId }, { $unset: { isAudited: "" } });
+    const before = await verifyAuditLog(env, { withoutAnchors: true, organization: organizationId });
+    await organizations.updateOne({ _id: organizationId }, { $set: { isAudited: true } });
+    expect(before).to.deep.include({ unbroken: true, vanished: [] });
   });
 });
 
-describe("anchors of the audit log", function () {
-  this.timeout(120_000);
-
-  it("are written at intervals and at the end, for their owner alone, and their roots are on the chain", async () => {
-    const world = await withHistory(1);
-    const { env } = world.service;
-    const path = String(env["AUDIT_ANCHOR_FILE"]);
-    const linesOf = async (): Promise<Record<string, unknown>[]> =>
-      (await readFile(path, "utf8").catch(() => ""))
-        .split("\n")
-        .filter((line) => line !== "")
-        .map((line) => JSON.parse(line) as Record<string, unknown>);
-    try {
-      await until(
-        "a root on the chain",
-        async () => (await linesOf()).find(({ kind }) => kind === "transaction") ?? null,
-        ANCHORED_MS,
-      );
-      expect((await stat(path)).mode & 0o777).to.equal(0o600);
-      const verdict = await until(
-        "the chain shows it",
-        async () => {
-          const seen = await verifyAuditLog(env);
-          return seen.onChain.confirmed > 0 ? seen : null;
-        },
-        ANCHORED_MS,
-      );
-      expect(verdict).to.include({ unbroken: true });
-      expect(verdict.onChain).to.deep.include({ wrong: [], reachable: true });
-      await world.api.ok("createProject", 201, { token: world.token, body: { name: "The last" } });
-    } finally {
-      await world.service.stop();
-    }
-    const lines = await linesOf();
-    // What has not changed is not written down again, however often the interval ends.
-    const anchored = lines.filter(({ kind }) => kind === "heads").map(({ root }) => root);
-    expect(new Set(anchored).size).to.equal(anchored.length);
-    const heads = lines.flatMap((line) => (line["heads"] ?? []) as { readonly sequence: number }[]);
-    expect(heads.map(({ sequence }) => sequence)).to.deep.equal(
-      [...new Set(heads.map(({ sequence }) => sequence))].toSorted((one, other) => one - other),
-    );
-    const last = lines.findLast(({ kind }) => kind === "heads");
-    expect(last).to.nested.include({ "heads[0].organizationId": world.organization.organizationId });
-
-    const transaction = lines.find(({ kind }) => kind === "transaction");
-    const forged = { ...transaction, root: "f".repeat(64) };
-    await appendFile(path, `${JSON.stringify(forged)}\n`);
-    const verdict = await verifyAuditLog(env);
-    expect(verdict.unbroken).to.equal(false);
-    expect(verdict.onChain.wrong).to.deep.equal([transaction?.["hash"]]);
-
-    const withoutAnchors = lines.filter(({ kind }) => kind === "transaction");
-    await writeFile(path, withoutAnchors.map((line) => `${JSON.stringify(line)}\n`).join(""));
-    const { anchorFile, unbroken } = await verifyAuditLog(env);
-    expect(unbroken).to.equal(false);
-    expect(anchorFile.rootsWithoutAnchor).to.include(transaction?.["root"]);
-  });
-});
+/** Something of the service's own. */
+const serviceRecord = { ...recordOf(1), organizationId: "service" };
 
 /** What an entry is made of. */
 const recordIn = ({

@@ -1,7 +1,18 @@
 import { expect } from "chai";
 import type { SessionPrincipal } from "../../server/auth/principal.ts";
 import type { Role } from "../../server/auth/documents.ts";
-import { atOnce, countOutcomes, fixture, outcomeOf, PASSWORD, valueOf, type Fixture } from "./support.ts";
+import { createAuthContext } from "../../server/auth/context.ts";
+import { changeRole, removeMember } from "../../server/auth/members.ts";
+import {
+  atOnce,
+  BASE_URL,
+  countOutcomes,
+  fixture,
+  outcomeOf,
+  PASSWORD,
+  valueOf,
+  type Fixture,
+} from "./support.ts";
 
 describe("Owners, among requests that were let in before either was carried out", () => {
   let the: Fixture;
@@ -53,6 +64,36 @@ describe("Owners, among requests that were let in before either was carried out"
     valueOf(await the.auth.removeMember(first, second.userId));
     expect(outcomeOf(await the.auth.removeMember(second, third.userId))).to.equal("ROLE_REQUIRED");
     expect(await owners()).to.equal(2);
+  });
+
+  it("what a transaction was about to do is told to the audit log only once it is done", async () => {
+    const first = await the.session();
+    const [second, third] = [await join(first, "owner"), await join(first, "admin")];
+    const { collections, database, masterKey } = the;
+    const context = await createAuthContext({ db: database.db, masterKey, baseUrl: BASE_URL });
+    /** Runs it for nothing at first, as against a conflict; somebody is demoted before it is run again. */
+    const twice: typeof context.transaction = async (work) => {
+      const session = database.db.client.startSession();
+      session.startTransaction();
+      await work(session);
+      await session.abortTransaction();
+      await session.endSession();
+      await collections.users.updateOne({ _id: second.userId }, { $set: { role: "member" } });
+      return await context.transaction(work);
+    };
+    const told: unknown[] = [];
+    const audit = { change: (...change: unknown[]) => void told.push(change) };
+    const conflicting = { ...context, transaction: twice };
+    for (const act of [
+      () => changeRole(conflicting, second, third.userId, "member", audit),
+      () => removeMember(conflicting, second, third.userId, audit),
+    ]) {
+      await collections.users.updateOne({ _id: second.userId }, { $set: { role: "owner" } });
+      expect(outcomeOf(await act())).to.equal("ROLE_REQUIRED");
+      expect(told).to.deep.equal([]);
+    }
+    valueOf(await changeRole(context, first, third.userId, "member", audit));
+    expect(told).to.deep.equal([[{ role: "admin" }, { role: "member" }]]);
   });
 
   it("a removal repeated at once happens once", async () => {

@@ -2,6 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
+import { entriesOf } from "../audit/support.ts";
 import { adoptKeyDeliveryFolder } from "../../server/admin/adopt-key-delivery-folder.ts";
 import { ConfigError } from "../../server/config.ts";
 import { openDeliveryKeys } from "../../server/key-deliveries/folder.ts";
@@ -49,11 +51,24 @@ describe("the folder for key deliveries", () => {
     const { db } = connections;
     const before = env["KEY_DELIVERY_DIR"] ?? "";
     const adopt = (path: string) => adoptKeyDeliveryFolder({ ...env, KEY_DELIVERY_DIR: path });
+    const withoutKey = {
+      ...env,
+      KEY_DELIVERY_DIR: folder("adopted"),
+      MASTER_KEY: "",
+      DATA_DIR: folder("none"),
+    };
+    expect(String(await refusalOf(adoptKeyDeliveryFolder(withoutKey)))).to.include("set MASTER_KEY");
+    await openDeliveryKeys(db, before, now, { isAlone: false });
     expect(await adopt(folder("adopted"))).to.deep.equal({ folder: folder("adopted") });
     await openDeliveryKeys(db, folder("adopted"), now, { isAlone: false });
     expect(await refusalOf(openDeliveryKeys(db, before, now, { isAlone: false }))).to.be.instanceOf(
       ConfigError,
     );
     await adopt(before);
+    const kept = await entriesOf(db, SERVICE_CHAIN);
+    expect(kept.slice(-2).map(({ action, after }) => [action, after])).to.deep.equal([
+      ["adoptKeyDeliveryFolder", { folder: folder("adopted") }],
+      ["adoptKeyDeliveryFolder", { folder: before }],
+    ]);
   });
 });

@@ -8,6 +8,7 @@ import { type Reconciled, reconcileOn } from "../../server/admin/reconcile/recon
 import { reconciledJson, reconciledText } from "../../server/admin/reconcile/text.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { agentWorkflowId, STATE_QUERY } from "../../src/messages/agent.ts";
+import { entriesOf } from "../audit/support.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
 import { newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
 
@@ -316,6 +317,11 @@ describe("npm run admin -- reconcile", function () {
     expect(repaired.code, repaired.text).to.equal(0);
     expect(repaired.text).to.match(new RegExp(`^repaired ${agent.id}: wrote the agent's record`, "m"));
     expect((await command()).text).to.contain("Everything agrees.");
+    const entries = await entriesOf(service.db, organization.organizationId);
+    const kept = entries.filter(({ action }) => action === "reconcileRepair");
+    expect(kept, "looking leaves no entry").to.have.lengthOf(1);
+    expect(kept[0]).to.deep.include({ from: { address: null, surface: "admin", via: "reconcile --repair" } });
+    expect(kept[0]).to.have.nested.property("after.repaired[0].id", agent.id);
   });
 
   it("finds nothing in a healthy service, however busy it is meanwhile", async () => {

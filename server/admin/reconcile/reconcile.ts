@@ -2,13 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "mongodb";
 import type { Connections } from "../../connections.ts";
 import { AdminError, connected } from "../connecting.ts";
+import type { MasterKey } from "../../secrets/master-key.ts";
+import { verifyMasterKey } from "../../secrets/verify-master-key.ts";
+import { sealingKeyBeside } from "../master-key.ts";
 import { compareAgent } from "./agents.ts";
 import type { AgentBooksRead } from "./books.ts";
 import { compareProject } from "./budgets.ts";
 import { ADVICE, type Difference, signatureOf } from "./difference.ts";
 import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
 import { BooksReader, type Focus, type OrganizationBooks } from "./reader.ts";
-import { type Repaired, repairAll } from "./repair.ts";
+import { keepRepairs, type Repaired, repairAll } from "./repair.ts";
 
 export interface ReconcileOptions {
   /** Null: all of them. */
@@ -57,11 +60,13 @@ export async function reconcileOn(
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
     throw new AdminError(`There is no organization ${organizationId}.`);
+  const masterKey = options.repair ? await repairKey(connections.db, env) : null;
   const results: OrganizationResult[] = [];
   for (const id of organizationId === null ? all : [organizationId]) {
     const run = new OrganizationRun(reader, id, options);
     const found = await run.all();
-    results.push(options.repair ? await repaired(connections.db, run, found) : found);
+    if (masterKey === null) results.push(found);
+    else results.push(await repaired({ db: connections.db, masterKey, organizationId: id }, run, found));
   }
   const sum = (count: (result: OrganizationResult) => number): number =>
     results.reduce((total, result) => total + count(result), 0);
@@ -79,13 +84,27 @@ export async function reconcileOn(
 
 type OrganizationResult = Omit<Reconciled, "organizations">;
 
+interface RepairedIn {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
+  readonly organizationId: string;
+}
+
+/** Before anything is looked at: a repair that could not leave its entry is not made. */
+async function repairKey(db: Db, env: NodeJS.ProcessEnv): Promise<MasterKey> {
+  const masterKey = await sealingKeyBeside(env);
+  await verifyMasterKey(db, masterKey);
+  return masterKey;
+}
+
 /** What could not be repaired may have been a consequence of what could: it is looked at again. */
 async function repaired(
-  db: Db,
+  { db, masterKey, organizationId }: RepairedIn,
   run: OrganizationRun,
   found: OrganizationResult,
 ): Promise<OrganizationResult> {
   const outcome = await repairAll(db, found.differences);
+  await keepRepairs(db, masterKey, organizationId, outcome.repaired);
   const left = outcome.repaired.length === 0 ? outcome.left : await run.certain(outcome.left);
   return { ...found, ...outcome, left };
 }

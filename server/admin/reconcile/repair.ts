@@ -1,6 +1,8 @@
 import type { Db } from "mongodb";
 import { overwriteAgentSummary, overwritePayment } from "../../../activities/projections.ts";
 import { collectionsOf } from "../../collections.ts";
+import type { MasterKey } from "../../secrets/master-key.ts";
+import { keepCommand } from "../keep-command.ts";
 import type { Difference, Repair } from "./difference.ts";
 
 /** What was done about a difference. */
@@ -36,6 +38,27 @@ export async function repairAll(
     if (!isDone) left.push(difference);
   }
   return { repaired, left };
+}
+
+/** Repairs that one entry names; an organization with more of them gets several. */
+const REPAIRS_PER_ENTRY = 1_000;
+
+/** What was repaired in an organization, in its chain of the audit log. */
+export async function keepRepairs(
+  db: Db,
+  masterKey: MasterKey,
+  organizationId: string,
+  repaired: readonly Repaired[],
+): Promise<void> {
+  for (let from = 0; from < repaired.length; from += REPAIRS_PER_ENTRY) {
+    await keepCommand(db, masterKey, {
+      organizationId,
+      via: "reconcile --repair",
+      action: "reconcileRepair",
+      resource: "organization",
+      after: { repaired: repaired.slice(from, from + REPAIRS_PER_ENTRY) },
+    });
+  }
 }
 
 function naming(repair: Repair): readonly [id: string, did: string] {

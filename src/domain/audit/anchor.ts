@@ -7,21 +7,35 @@ export interface AnchoredHead extends AuditHead {
   readonly organizationId: string;
 }
 
-export interface Anchor {
-  readonly version: 1;
+/** What a line of heads says, whichever its version. */
+interface Heads {
   readonly kind: "heads";
   /** ISO 8601. */
   readonly at: string;
   /** Those that have changed since the anchor before. */
   readonly heads: readonly AnchoredHead[];
-  /** SHA-256 over the canonical form of all of the above; it is what goes on a chain. */
+  /** SHA-256 over the canonical form of everything but `root` and `mac`; it is what goes on a chain. */
   readonly root: string;
   readonly mac: string;
 }
 
-/** That the root of an anchor is in a transaction on a chain. */
-export interface AnchorTransaction {
+/** From before lines named each other: that one was taken out shows nowhere in the file. */
+interface UnlinkedAnchor extends Heads {
   readonly version: 1;
+}
+
+interface LinkedAnchor extends Heads {
+  readonly version: 2;
+  /** The server's run that wrote it. */
+  readonly writer: string;
+  /** Roots of lines before it: of its writer's last, or at first of all in the file that nobody has named yet. */
+  readonly follows: readonly string[];
+}
+
+export type Anchor = UnlinkedAnchor | LinkedAnchor;
+
+/** What a line of a transaction says, whichever its version. */
+interface OnChain {
   readonly kind: "transaction";
   readonly at: string;
   readonly root: string;
@@ -31,17 +45,63 @@ export interface AnchorTransaction {
   readonly hash: string;
 }
 
+/** From before these lines were sealed: anybody may have written one. */
+interface UnsealedTransaction extends OnChain {
+  readonly version: 1;
+}
+
+interface SealedTransaction extends OnChain {
+  readonly version: 2;
+  /** Of the SHA-256 over the canonical form of all of the above. */
+  readonly mac: string;
+}
+
+/** That the root of an anchor is in a transaction on a chain. */
+export type AnchorTransaction = UnsealedTransaction | SealedTransaction;
+
 export type AnchorLine = Anchor | AnchorTransaction;
 
-const rootOf = ({ at, heads }: Pick<Anchor, "at" | "heads">, seal: AuditSeal): string =>
-  seal.hash(canonicalJson({ version: 1, kind: "heads", at, heads }));
+export interface NewAnchor {
+  readonly heads: readonly AnchoredHead[];
+  readonly at: Date;
+  readonly writer: string;
+  readonly follows: readonly string[];
+}
 
-export function anchorOf(heads: readonly AnchoredHead[], at: Date, seal: AuditSeal): Anchor {
-  const content = { at: at.toISOString(), heads };
-  const root = rootOf(content, seal);
-  return { version: 1, kind: "heads", ...content, root, mac: seal.mac(root) };
+export function anchorOf({ at, follows, heads, writer }: NewAnchor, seal: AuditSeal): Anchor {
+  const content = { version: 2, kind: "heads", at: at.toISOString(), writer, follows, heads } as const;
+  const root = seal.hash(canonicalJson(content));
+  return { ...content, root, mac: seal.mac(root) };
 }
 
 /** Whether an anchor is as it was written, by somebody with the service's key. */
-export const isGenuineAnchor = (anchor: Anchor, seal: AuditSeal): boolean =>
-  rootOf(anchor, seal) === anchor.root && seal.mac(anchor.root) === anchor.mac;
+export function isGenuineAnchor({ mac, root, ...content }: Anchor, seal: AuditSeal): boolean {
+  return seal.hash(canonicalJson(content)) === root && seal.mac(root) === mac;
+}
+
+export const followedBy = (anchor: Anchor): readonly string[] => (anchor.version === 2 ? anchor.follows : []);
+
+export type NewTransaction = Omit<OnChain, "kind" | "at"> & { readonly at: Date };
+
+export function transactionOf(
+  { at, chain, from, hash, root }: NewTransaction,
+  seal: AuditSeal,
+): AnchorTransaction {
+  const content = {
+    version: 2,
+    kind: "transaction",
+    at: at.toISOString(),
+    root,
+    chain,
+    from,
+    hash,
+  } as const;
+  return { ...content, mac: seal.mac(seal.hash(canonicalJson(content))) };
+}
+
+/** Whether a transaction's line is as it was written; of one from before they were sealed nobody can tell. */
+export function isGenuineTransaction(line: AnchorTransaction, seal: AuditSeal): boolean {
+  if (line.version === 1) return true;
+  const { mac, ...content } = line;
+  return seal.mac(seal.hash(canonicalJson(content))) === mac;
+}

@@ -81,6 +81,12 @@ export function hashedText(fields: Readonly<Record<string, unknown>>): string {
   return canonicalJson(content);
 }
 
+/** Whether whoever wrote an entry had the service's key, and nobody has changed it since. */
+export function isSealed(fields: Readonly<Record<string, unknown>>, seal: AuditSeal): boolean {
+  const hash = seal.hash(hashedText(fields));
+  return fields["hash"] === hash && fields["mac"] === seal.mac(hash);
+}
+
 /** Puts a record behind a chain's head. */
 export function link(record: AuditRecord, head: AuditHead, seal: AuditSeal): AuditEntry {
   const content = {

@@ -1,4 +1,4 @@
-import { type AuditSeal, hashedText, NO_ENTRY } from "./entry.ts";
+import { type AuditSeal, hashedText, isSealed, NO_ENTRY } from "./entry.ts";
 
 /** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
 export interface FoundEntry {
@@ -22,6 +22,13 @@ export interface ChainBreak {
 
 /** What anchors say: the hashes that were the head's, by sequence. One that was anchored twice has two. */
 export type AnchoredHashes = ReadonlyMap<number, readonly string[]>;
+
+/** The last entry that was anchored. In a loop: in the course of years there are more than a call takes arguments. */
+export function lastAnchored(anchors: AnchoredHashes): number {
+  let last = 0;
+  for (const sequence of anchors.keys()) last = Math.max(last, sequence);
+  return last;
+}
 
 /** Stands for an entry's number in its canonical form; no text that people write. */
 const ANY_SEQUENCE = "\u0000sequence";
@@ -69,7 +76,7 @@ export class ChainVerifier {
   end(): ChainBreak | null {
     if (this.#pending !== null) this.#judge(this.#pending, null);
     this.#pending = null;
-    const last = Math.max(0, ...this.#anchors.keys());
+    const last = lastAnchored(this.#anchors);
     if (this.#broken === null && last > this.#sequence) {
       const missing = this.#sequence + 1;
       this.#break("cut_tail", `entry ${last} was anchored; the chain ends before entry ${missing}`, missing);
@@ -87,7 +94,7 @@ export class ChainVerifier {
       const count = position - expected;
       return this.#break("removed", `${count === 1 ? "it is" : `${count} entries are`} missing`, expected);
     }
-    if (!this.#isGenuine(fields)) return this.#explain(fields, next);
+    if (!isSealed(fields, this.#seal)) return this.#explain(fields, next);
     if (fields["sequence"] !== expected) {
       const said = String(fields["sequence"]);
       return this.#break("moved", `entry ${said} lies in its place`, expected);
@@ -110,12 +117,6 @@ export class ChainVerifier {
     this.#anchorsMet += anchored.length;
     this.#sequence = sequence;
     this.#hash = hash;
-  }
-
-  /** Whether whoever wrote it had the service's key, and nobody has changed it since. */
-  #isGenuine(fields: FoundEntry["fields"]): boolean {
-    const hash = this.#seal.hash(hashedText(fields));
-    return fields["hash"] === hash && fields["mac"] === this.#seal.mac(hash);
   }
 
   /** What became of an entry that is not as it was written, as far as its neighbours tell. */

@@ -1,0 +1,77 @@
+import { type RecordedRoot, rootData } from "../../activities/chain/audit-roots.ts";
+import { caip2Of } from "../../activities/chain/config.ts";
+import { ChainRpc, ChainUnreachable, type FoundTransaction, WrongChain } from "../../activities/chain/rpc.ts";
+import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
+import type { ChainConfig } from "../chain.ts";
+
+/** What the chain says of the roots that the file says are on it. */
+export interface OnChain {
+  readonly confirmed: number;
+  /** Not mined, or on another chain than the one that is set up. */
+  readonly unseen: number;
+  /** Transactions with something else in them, or by somebody else. */
+  readonly wrong: readonly string[];
+  readonly reachable: boolean;
+}
+
+const ASKED_AT_ONCE = 50;
+
+/** Asks the chain, where one is set up and answers, for every transaction that the file names. */
+export async function rootsOnChain(
+  chain: ChainConfig | null,
+  transactions: readonly AnchorTransaction[],
+  recorded: readonly RecordedRoot[],
+): Promise<OnChain> {
+  const found = { confirmed: 0, unseen: 0, wrong: [] as string[] };
+  if (chain === null) return { ...found, unseen: transactions.length, reachable: false };
+  const rpc = new ChainRpc(chain.place);
+  try {
+    await rpc.check();
+    const asking = {
+      rpc,
+      chain: caip2Of(await rpc.answer(rpc.client.getChainId())),
+      // Its key may be another one by now; what it sent before, its outbox knows.
+      own: new Set([chain.signer.address, ...recorded.map(({ from }) => from)].map(lowered)),
+    };
+    for (let from = 0; from < transactions.length; from += ASKED_AT_ONCE) {
+      const asked = transactions.slice(from, from + ASKED_AT_ONCE);
+      const answers = await Promise.all(asked.map((one) => rootOn(asking, one)));
+      asked.forEach(({ hash }, index) => {
+        const answer = answers[index];
+        if (answer === "confirmed") found.confirmed += 1;
+        else if (answer === "wrong") found.wrong.push(hash);
+        else found.unseen += 1;
+      });
+    }
+    return { ...found, reachable: true };
+  } catch (error) {
+    if (!(error instanceof ChainUnreachable || error instanceof WrongChain)) throw error;
+    return { ...found, unseen: transactions.length - found.confirmed - found.wrong.length, reachable: false };
+  }
+}
+
+interface Asking {
+  readonly rpc: ChainRpc;
+  readonly chain: string;
+  /** Addresses of the service's keys. */
+  readonly own: ReadonlySet<string>;
+}
+
+async function rootOn(
+  { chain, own, rpc }: Asking,
+  line: AnchorTransaction,
+): Promise<"confirmed" | "unseen" | "wrong"> {
+  const transaction = line.chain === chain ? await rpc.transaction(asHash(line.hash)) : null;
+  if (transaction === null || transaction.blockNumber === null) return "unseen";
+  return isOwn(transaction, line, own) && transaction.data === rootData(line.root) ? "confirmed" : "wrong";
+}
+
+/** From the service's key to itself. A sealed line's word for whose key that was is enough. */
+function isOwn({ from, to }: FoundTransaction, line: AnchorTransaction, own: Asking["own"]): boolean {
+  const sender = lowered(from);
+  if (lowered(line.from) !== sender || lowered(to ?? "") !== sender) return false;
+  return line.version === 2 || own.has(sender);
+}
+
+const lowered = (address: string): string => address.toLowerCase();
+const asHash = (hash: string): `0x${string}` => `0x${hash.slice(2)}`;
