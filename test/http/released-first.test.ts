@@ -65,7 +65,7 @@ describe("what is given back under caps is there for others before anybody can r
     /** What the payer's threshold is, and what is done after the payment. */
     readonly autoApprovalThresholdCents?: number;
     readonly unansweredCalls?: number;
-    readonly then?: (payer: TestAgent, approvalId: string | null) => Promise<unknown>;
+    readonly afterwards?: (payer: TestAgent, approvalId: string | null) => Promise<unknown>;
   }
 
   const approve = (_payer: TestAgent, id: string | null) =>
@@ -82,13 +82,13 @@ describe("what is given back under caps is there for others before anybody can r
       name: "an approved payment that its card declines",
       merchant: "sandbox-decline",
       autoApprovalThresholdCents: 0,
-      then: approve,
+      afterwards: approve,
     },
     {
       name: "an approved payment that the caps take no more",
       merchant: "shop",
       autoApprovalThresholdCents: 0,
-      then: lowerTheCapAndApprove,
+      afterwards: lowerTheCapAndApprove,
     },
     {
       name: "a declined card, found by the actor that sees to what its server left",
@@ -96,7 +96,7 @@ describe("what is given back under caps is there for others before anybody can r
       unansweredCalls: 2,
     },
   ];
-  for (const { autoApprovalThresholdCents = null, merchant, name, then, unansweredCalls = 0 } of rows) {
+  for (const { autoApprovalThresholdCents = null, merchant, name, afterwards, unansweredCalls = 0 } of rows) {
     it(name, async () => {
       const [payer, other] = [await world.agent({ autoApprovalThresholdCents }), await world.agent()];
       await budgets.setTeam({ capCents: CAP });
@@ -107,7 +107,7 @@ describe("what is given back under caps is there for others before anybody can r
       };
       silentCalls = unansweredCalls;
       const { approval } = await payer.pay({ amountCents: CAP, merchant });
-      await then?.(payer, approval?.id ?? null);
+      await afterwards?.(payer, approval?.id ?? null);
       expect(await until("its end is about to be read", () => Promise.resolve(found), SWEPT_MS)).to.equal(
         "approved",
       );

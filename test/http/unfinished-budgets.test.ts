@@ -14,9 +14,9 @@ import { codeOf } from "./support/contract-api.ts";
 import { newWorld, type TestAgent, times, type World } from "./support/world.ts";
 
 const CAP = 1_000;
-/** What was answered before there was a bound of its own for it, and the bound of every answer. */
+/** What others are answered within, and what every answer is, with what a busy machine adds. */
 const USUAL_ANSWER_MS = 3_500;
-const ANSWER_MAX_MS = 5_000;
+const ANSWER_MAX_MS = 5_500;
 
 type Step = "before" | "after";
 
@@ -28,6 +28,16 @@ function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
   return { opened, open: () => controller.abort() };
 }
 
+const undisturbed = () => undefined;
+
+/** It waits longer than others do, and is answered in time all the same. */
+async function expectLate503(call: () => Promise<{ readonly status: number }>): Promise<void> {
+  const began = performance.now();
+  const { status } = await call();
+  expect(status).to.equal(503);
+  expect(performance.now() - began).to.be.within(USUAL_ANSWER_MS, ANSWER_MAX_MS);
+}
+
 describe("a budget that was decided and not carried through", function () {
   this.timeout(60_000);
   let service: TestService;
@@ -35,7 +45,6 @@ describe("a budget that was decided and not carried through", function () {
   let budgets: TestBudgets;
   /** Stands before and after each command that the server puts to a budget. */
   let disturb: (step: Step, command: BudgetCommand, reply: BudgetReply | null) => Promise<void> | undefined;
-  const undisturbed = () => undefined;
   before(async () => {
     service = await startTestService({
       decorateMeans: (means) => ({
@@ -124,20 +133,14 @@ describe("a budget that was decided and not carried through", function () {
     const [one, other] = await exempted();
     const { open, opened } = gate();
     disturb = (step, { kind }) => (step === "before" && kind === "delivered" ? opened : undefined);
-    const timed = async (call: () => Promise<{ readonly status: number }>) => {
-      const began = performance.now();
-      const { status } = await call();
-      expect(status).to.equal(503);
-      expect(performance.now() - began).to.be.within(USUAL_ANSWER_MS, ANSWER_MAX_MS);
-    };
-    await timed(() =>
+    await expectLate503(() =>
       putTeam(CAP, 1, [
         [one, 10_000],
         [other, 10_000],
       ]),
     );
     const read = { token: world.token, id: world.organization.teamId };
-    await timed(() => world.api.call("getTeamBudget", read));
+    await expectLate503(() => world.api.call("getTeamBudget", read));
     open();
     expect(await budgets.team()).to.include({ capCents: CAP, version: 2 });
     expect(await outcomeOf(one, CAP)).to.equal("TEAM_CAP_EXCEEDED");
@@ -176,40 +179,35 @@ describe("a budget that was decided and not carried through", function () {
     expect((await budgets.team()).version).to.be.at.most(2);
   });
 
-  describe("what an agent has heeded", () => {
-    /** A process of its own that speaks to the agents, whose writes of records may fail. */
-    function gatewayOf(writes: () => boolean) {
-      const { db, temporal } = service.connections;
-      const actors = new TemporalActors(temporal, service.connections.addresses.taskQueue);
-      const projections = new MongoProjections(db, new EventJournal(db));
-      const mailboxes = new AgentMailboxes({
-        submit: (agentId, commands) => actors.submit(agentId, commands),
-        report: () => Promise.resolve(),
-        writeSummary: (agentId, summary) =>
-          writes()
-            ? projections.writeAgentSummary(agentId, summary)
-            : Promise.reject(new Error("no database")),
-        hurry: () => undefined,
-        confirmAfterMs: 60_000,
-        onError: () => undefined,
-      });
-      return agentGateway(collectionsOf(db), mailboxes);
-    }
-
-    it("is confirmed only once the agent's record shows it: a write that failed is no news", async () => {
-      const agent = await world.agent();
-      let isWriting = false;
-      const agents = gatewayOf(() => isWriting);
-      const delivery = { agentId: agent.id, epoch: 2, asks: false, budgetCents: 700 };
-      const first = await heeded(agents, delivery).then(
-        () => "confirmed",
-        (error: unknown) => error,
-      );
-      expect(first).to.be.instanceOf(ActorUnavailable);
-      isWriting = true;
-      await heeded(agents, delivery);
-      const record = await collectionsOf(service.db).agents.findOne({ _id: agent.id });
-      expect(record?.policy.budgetCents).to.equal(700);
-    });
+  it("an agent's news are confirmed only once its record shows them: a write that failed is none", async () => {
+    const agent = await world.agent();
+    let isWriting = false;
+    const agents = gatewayTo(service, () => isWriting);
+    const delivery = { agentId: agent.id, epoch: 2, asks: false, budgetCents: 700 };
+    const first = await heeded(agents, delivery).then(
+      () => "confirmed",
+      (error: unknown) => error,
+    );
+    expect(first).to.be.instanceOf(ActorUnavailable);
+    isWriting = true;
+    await heeded(agents, delivery);
+    const record = await collectionsOf(service.db).agents.findOne({ _id: agent.id });
+    expect(record?.policy.budgetCents).to.equal(700);
   });
 });
+
+/** A process of its own that speaks to the agents, whose writes of records may fail. */
+function gatewayTo({ connections: { addresses, db, temporal } }: TestService, writes: () => boolean) {
+  const actors = new TemporalActors(temporal, addresses.taskQueue);
+  const projections = new MongoProjections(db, new EventJournal(db));
+  const mailboxes = new AgentMailboxes({
+    submit: (agentId, commands) => actors.submit(agentId, commands),
+    report: () => Promise.resolve(),
+    writeSummary: (agentId, summary) =>
+      writes() ? projections.writeAgentSummary(agentId, summary) : Promise.reject(new Error("no database")),
+    hurry: () => undefined,
+    confirmAfterMs: 60_000,
+    onError: () => undefined,
+  });
+  return agentGateway(collectionsOf(db), mailboxes);
+}
