@@ -1,11 +1,20 @@
 import type { CapsHeard } from "../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
-import { answered, heldRevision, settle } from "../src/domain/agent/payment.ts";
+import { answered, heldRevision, moneyOf, settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import type { BudgetReport } from "../src/domain/budget/report.ts";
-import type { CarriedOut } from "../src/messages/agent.ts";
-import type { Caps, Clock, PaymentTelling, PaymentWorkflows, Projections, Rails } from "./ports.ts";
+import { type CarriedOut, confirmationOf } from "../src/messages/agent.ts";
+import type {
+  AgentGateway,
+  Caps,
+  Clock,
+  PaymentTelling,
+  PaymentWorkflows,
+  Projections,
+  Rails,
+} from "./ports.ts";
 
+/** What payments have effects on, but for their own agents. */
 export interface EffectDependencies {
   readonly rails: Rails;
   readonly projections: Projections;
@@ -13,6 +22,10 @@ export interface EffectDependencies {
   readonly telling: PaymentTelling;
   readonly caps: Caps;
   readonly clock: Clock;
+}
+
+export interface PaymentEffectDependencies extends EffectDependencies {
+  readonly agents: AgentGateway;
 }
 
 /** The agent has heard what became of this payment, and it is no more as it was here: read it again. */
@@ -40,6 +53,11 @@ export interface PaymentEffects {
   ): Promise<CarriedOut>;
   /** The same, and what became of it is told of when it is done, for who confirms it at once. */
   carryOutAndTell: PaymentEffects["carryOut"];
+  /**
+   * What came of a payment gives its money back: its agent hears that, and under caps its project's budget, before anybody
+   * can read it. Its effects are not done by that, so no revision is confirmed. Nothing, where it gives nothing back.
+   */
+  release(profile: AgentProfile, before: Payment, done: CarriedOut): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndTell(profile: AgentProfile, payment: Payment): Promise<void>;
@@ -50,8 +68,8 @@ export interface PaymentEffects {
   tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
 
-export function createPaymentEffects(dependencies: EffectDependencies): PaymentEffects {
-  const { caps, rails, projections, telling, workflows, clock } = dependencies;
+export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
+  const { agents, caps, rails, projections, telling, workflows, clock } = dependencies;
 
   /** Every executor may ask whether a payment may be begun, and its own whether it still may be sent. */
   async function askBudget(
@@ -93,6 +111,11 @@ export function createPaymentEffects(dependencies: EffectDependencies): PaymentE
     await Promise.all([record(profile, payment), telling.tell(profile, payment, "now")]);
   }
 
+  async function release(profile: AgentProfile, before: Payment, done: CarriedOut): Promise<void> {
+    if (!givesBack(before, done.payment)) return;
+    await agents.submit(profile.agentId, { ...confirmationOf(done), revision: 0 });
+  }
+
   const carryOutWith =
     (keep: PaymentEffects["record"]): PaymentEffects["carryOut"] =>
     async (profile, decided, executor, report, onJudged) => {
@@ -104,20 +127,27 @@ export function createPaymentEffects(dependencies: EffectDependencies): PaymentE
       const result = turn ? await send(profile, before) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
-      await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
       const { transactionId } = payment.request;
       const asked = heard === null ? {} : { caps: heard };
-      return { transactionId, revision: payment.revision, outcome, payment, ...asked };
+      const done = { transactionId, revision: payment.revision, outcome, payment, ...asked };
+      await release(profile, decided, done);
+      await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
+      return done;
     };
 
   return {
     carryOut: carryOutWith(record),
     carryOutAndTell: carryOutWith(recordAndTell),
+    release,
     record,
     recordAndTell,
     tell: (profile, payment, when) => telling.tell(profile, payment, when),
   };
 }
+
+/** Whether what became of it frees money at any level. */
+const givesBack = (before: Payment, after: Payment): boolean =>
+  moneyOf(before) !== "none" && moneyOf(after) === "none";
 
 /** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */
 const leavesHold = (payment: Payment): boolean =>

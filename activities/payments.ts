@@ -3,13 +3,11 @@ import { settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import type { Addressed } from "../src/domain/budget/commands.ts";
 import { confirmationOf } from "../src/messages/agent.ts";
-import { createPaymentEffects, type EffectDependencies, Superseded } from "./effects.ts";
-import type { AgentGateway } from "./ports.ts";
+import { heeded } from "./budgets.ts";
+import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "./effects.ts";
 import type { Activities, Delivered } from "./types.ts";
 
-export interface PaymentActivityDependencies extends EffectDependencies {
-  readonly agents: AgentGateway;
-}
+export type PaymentActivityDependencies = PaymentEffectDependencies;
 
 export type PaymentActivities = Pick<
   Activities,
@@ -57,13 +55,10 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     return reply.kind === "payment" ? reply.payment : payment;
   }
 
-  async function tell({ agentId, ...delivery }: Addressed): Promise<Delivered[]> {
-    const { asks, budgetCents, epoch } = delivery;
+  async function tell(delivery: Addressed): Promise<Delivered[]> {
+    const { agentId, asks, epoch } = delivery;
     try {
-      const reply = await agents.submit(agentId, { kind: "heed_budget", ...delivery });
-      // While it is under way the budget is read from the delivery, afterwards from the record.
-      if (budgetCents !== null) await agents.flush(agentId);
-      return [{ agentId, epoch, asks, report: reply.kind === "report" ? reply.report : null }];
+      return [{ agentId, epoch, asks, report: await heeded(agents, delivery) }];
     } catch {
       // It is told another time.
       return [];
@@ -111,8 +106,16 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       const at = clock().getTime();
       const followed = settle(payment, result, at);
       if (followed === payment) return payment;
+      const { transactionId } = payment.request;
+      const outcome = { result, at };
+      await effects.release(profile, payment, {
+        transactionId,
+        revision: followed.revision,
+        outcome,
+        payment: followed,
+      });
       await effects.recordAndTell(profile, followed);
-      await confirm(profile, followed, { result, at });
+      await confirm(profile, followed, outcome);
       return followed;
     },
   };

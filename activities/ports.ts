@@ -103,9 +103,10 @@ export interface DeliveryWindows {
 
 /** The way to an agent's actor. */
 export interface AgentGateway {
+  /** Throws `NoSuchActor` where there is none. */
   submit(agentId: string, command: AgentCommand): Promise<AgentReply>;
-  /** After this the agent's record shows what it has answered from here. */
-  flush(agentId: string): Promise<void>;
+  /** The same, done once the agent's record shows what it has answered; throws where that can't be had. */
+  submitAndRecord(agentId: string, command: AgentCommand): Promise<AgentReply>;
 }
 
 export type Clock = () => Date;

@@ -12,10 +12,12 @@ import { AgentWallets } from "../activities/rails/wallet/wallets.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { MongoDeliveryWindows } from "../activities/key-delivery/windows.ts";
-import type { DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
+import type { AgentGateway, DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
 import { Budgets } from "./actors/budgets.ts";
+import { agentGateway } from "./actors/gateway.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
 import { TemporalActors } from "./actors/temporal.ts";
+import { collectionsOf } from "./collections.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
 import type { Connections } from "./connections.ts";
 import type { Logger } from "./logger.ts";
@@ -24,6 +26,7 @@ import type { Logger } from "./logger.ts";
 export interface Core {
   readonly actors: TemporalActors;
   readonly mailboxes: AgentMailboxes;
+  readonly agents: AgentGateway;
   readonly budgets: Budgets;
   readonly effectDependencies: EffectDependencies;
   readonly effects: PaymentEffects;
@@ -91,13 +94,15 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     confirmAfterMs: CONFIRM_AFTER_MS,
     onError: (message, error) => logger.warn({ err: error }, message),
   });
-  const effects = createPaymentEffects(effectDependencies);
+  const agents = agentGateway(collectionsOf(db), mailboxes);
+  const effects = createPaymentEffects({ ...effectDependencies, agents });
   const limits = wallets?.limits ?? { mirror: () => Promise.resolve() };
   const { rails } = effectDependencies;
   const windows = new MongoDeliveryWindows(db, deliveryKeys, clock);
   return {
     actors,
     mailboxes,
+    agents,
     budgets,
     effectDependencies,
     effects,

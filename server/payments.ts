@@ -6,7 +6,7 @@ import { type PaymentEffects, Superseded } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
 import { decidedPayment } from "../src/domain/agent/commands.ts";
-import { moneyOf, type Payment, type PaymentRequest } from "../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
 import type { AssessedPayment } from "../src/domain/agent/decide.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { refusal } from "../src/domain/errors.ts";
@@ -229,13 +229,10 @@ export class Payments {
   ): Promise<CarriedOut> {
     const { effects, mailboxes } = this.#dependencies;
     const done = await effects.carryOut(profile, payment, "server", report, onJudged);
-    // What it gives back is there for the agent's next payment, and under caps for other agents', before anybody hears of it.
-    const givesBack = moneyOf(payment) !== "none" && moneyOf(done.payment) === "none";
     // Archived meanwhile, the agent has nothing on hold: it ends with the news that the caps have taken it.
     const isHeldNow = done.caps !== undefined && done.payment.phase === "held";
-    const isUrgent = givesBack || isHeldNow;
-    const told = effects.tell(profile, done.payment, isUrgent ? "now" : "soon");
-    if (isUrgent) {
+    const told = effects.tell(profile, done.payment, isHeldNow ? "now" : "soon");
+    if (isHeldNow) {
       await told;
       const reply = await mailboxes.submit(profile.agentId, confirmationOf(done));
       if (reply.kind === "payment") return this.#confirmed(profile, reply.payment, null);

@@ -26,9 +26,10 @@ const ANSWER_MS = 3_500;
 
 /**
  * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
- * before; up to 10 s for the call that carries out the same create.
+ * before; up to 10 s for the call that carries out the same create. A budget has a little longer, to be in force, and is still
+ * answered within 5 s.
  */
-const WAITING_ANSWER_MS = { finality: 6_000, "earlier call": 10_500 } as const;
+const WAITING_ANSWER_MS = { finality: 6_000, "earlier call": 10_500, "agents told": 4_600 } as const;
 
 /** A request's parts before they are parsed. */
 export interface RawInput {

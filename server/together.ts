@@ -18,3 +18,15 @@ export const documentsTogether = <T extends { readonly _id: string }>(
     const byId = new Map((await findAll(ids)).map((document) => [document._id, document]));
     return ids.map((id) => byId.get(id) ?? null);
   });
+
+/** The same where each is asked of somebody else: once for all that ask at the same moment, and who does not answer keeps it from nobody else. */
+export const togetherOneByOne = <V>(ask: (key: string) => Promise<V>): DataLoader<string, V> =>
+  together(async (keys) => {
+    const answers = new Map([...new Set(keys)].map((key) => [key, orError(ask(key))]));
+    return Promise.all(keys.map((key) => answers.get(key) ?? orError(ask(key))));
+  });
+
+const orError = <V>(answer: Promise<V>): Promise<V | Error> =>
+  answer.catch((error: unknown) =>
+    error instanceof Error ? error : new Error("no answer", { cause: error }),
+  );

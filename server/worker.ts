@@ -45,7 +45,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     workflowBundle: await bundleWorkflows(logger),
     activities: createActivities({
       ...core.effectDependencies,
-      agents: core.mailboxes,
+      agents: core.agents,
       auditLog: core.auditLog,
       db: connections.db,
       limits: core.limits,

@@ -13,7 +13,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import { handleBudget, outstanding, previewCaps } from "../src/domain/budget/budget.ts";
+import { handleBudget, outstanding, previewCaps, unfinished } from "../src/domain/budget/budget.ts";
 import type { BudgetCommand } from "../src/domain/budget/commands.ts";
 import { type BudgetState, cappedTeams, initialBudgetState } from "../src/domain/budget/state.ts";
 import type {
@@ -23,6 +23,7 @@ import type {
   BudgetSubmitResult,
   CapsView,
   CapView,
+  DecidedCaps,
   PreviewInput,
 } from "../src/messages/budget.ts";
 import {
@@ -94,6 +95,10 @@ class BudgetActor {
   }
 
   caps(): CapsView {
+    return { ...this.#decided(), unfinished: unfinished(this.state) };
+  }
+
+  #decided(): DecidedCaps {
     const { deliveries, project, teams } = this.state;
     const budgets: Record<string, number> = {};
     for (const [agentId, { budgetCents }] of Object.entries(deliveries)) {
@@ -105,7 +110,7 @@ class BudgetActor {
   view(): BudgetStateView {
     const { deliveries, enrolling, members, used } = this.state;
     return {
-      ...this.caps(),
+      ...this.#decided(),
       used,
       memberCount: Object.keys(members).length,
       deliveryCount: Object.keys(deliveries).length,

@@ -1,9 +1,9 @@
-import type { Placed } from "../../activities/budgets.ts";
+import { heeded, type Placed } from "../../activities/budgets.ts";
 import { createPaymentEffects, type PaymentEffects, Superseded } from "../../activities/effects.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
-import type { Caps, Heard, PaymentWorkflows, RailPort, Rails } from "../../activities/ports.ts";
+import type { AgentGateway, Caps, Heard, PaymentWorkflows, RailPort, Rails } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import { moneyOf, type Payment, type PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
 import type { Addressed, BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
 import { confirmationOf } from "../../src/messages/agent.ts";
@@ -44,6 +44,7 @@ export type PaidAnswer = Payment | null;
 export class ServiceProcess {
   readonly host: Host;
   readonly activities: PaymentActivities;
+  readonly #agents: AgentGateway;
   readonly #effects: PaymentEffects;
   readonly #surroundings: Surroundings;
   readonly #mailboxes = new Map<string, AgentMailbox>();
@@ -67,13 +68,12 @@ export class ServiceProcess {
       caps: this.#caps(),
       clock: () => new Date(timeline.now),
     };
-    this.#effects = createPaymentEffects(dependencies);
-    const agents = {
-      submit: (agentId: string, command: AgentCommand) => this.of(agentId).submit(command),
-      // Records of agents follow by themselves here.
-      flush: () => Promise.resolve(),
-    };
-    this.activities = createPaymentActivities({ ...dependencies, agents });
+    const submit = (agentId: string, command: AgentCommand) => this.of(agentId).submit(command);
+    // Records of agents follow by themselves here.
+    this.#agents = { submit, submitAndRecord: submit };
+    const withAgents = { ...dependencies, agents: this.#agents };
+    this.#effects = createPaymentEffects(withAgents);
+    this.activities = createPaymentActivities(withAgents);
   }
 
   /** The mailbox of an agent, made when it is first needed. */
@@ -162,9 +162,9 @@ export class ServiceProcess {
   }
 
   async #tell(deliveries: readonly Addressed[]): Promise<void> {
-    const tellOne = async ({ agentId, asks, budgetCents, epoch }: Addressed): Promise<void> => {
-      const reply = await this.of(agentId).submit({ kind: "heed_budget", epoch, asks, budgetCents });
-      const report = reply.kind === "report" ? reply.report : null;
+    const tellOne = async (delivery: Addressed): Promise<void> => {
+      const { agentId, asks, epoch } = delivery;
+      const report = await heeded(this.#agents, delivery);
       await this.#budget.submit({ kind: "delivered", agentId, epoch, asks, report });
     };
     await Promise.all(deliveries.map(tellOne));
@@ -187,10 +187,7 @@ export class ServiceProcess {
 
   async #confirmed(profile: AgentProfile, payment: Payment, report: Answered["report"]): Promise<Payment> {
     const done = await this.#effects.carryOut(profile, payment, "server", report);
-    const mailbox = this.of(profile.agentId);
-    const givesBack = done.caps?.answer.granted === true && moneyOf(done.payment) === "none";
-    if (givesBack) await mailbox.submit(confirmationOf(done));
-    else mailbox.confirmLater(confirmationOf(done));
+    this.of(profile.agentId).confirmLater(confirmationOf(done));
     return done.payment;
   }
 

@@ -9,6 +9,7 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
 } from "@temporalio/client";
+import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { BudgetPlace, PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
@@ -78,11 +79,17 @@ export class TemporalActors implements PaymentWorkflows {
     this.#once = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE };
   }
 
-  submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
+  /** Throws `NoSuchActor` where there is none. */
+  async submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
     const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
-    return this.#bounded(() =>
-      handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
-    );
+    try {
+      return await this.#bounded(() =>
+        handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
+      );
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) throw new NoSuchActor(agentId, { cause: error });
+      throw error;
+    }
   }
 
   budget(agentId: string, query: BudgetQueryInput): Promise<BudgetView> {

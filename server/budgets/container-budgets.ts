@@ -1,8 +1,7 @@
 import type DataLoader from "dataloader";
-import { agentsUnder } from "../../activities/budgets.ts";
 import type { AgentDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
-import type { BudgetPlace } from "../../activities/ports.ts";
-import type { Addressed, BudgetCommand } from "../../src/domain/budget/commands.ts";
+import type { AgentGateway, BudgetPlace } from "../../activities/ports.ts";
+import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
 import { type CapSetting, NO_CAP, type Used } from "../../src/domain/budget/state.ts";
 import { remainingCents } from "../../src/domain/budget/caps.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -13,18 +12,13 @@ import type { AgentMailboxes } from "../actors/mailbox.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../collections.ts";
 import { caughtUp } from "../handlers/catch-up.ts";
-import { together } from "../together.ts";
-import { agentsFollowing } from "../handlers/agent-records.ts";
+import { togetherOneByOne } from "../together.ts";
+import { CarryingThrough } from "./carrying-through.ts";
 import { type Children, childrenProblem } from "./children.ts";
 
-/** Agents that are told at the same moment. */
-const TOLD_AT_ONCE_MAX = 16;
-
-/** Agents that are named to a budget in one update. */
-const ENROLLED_AT_ONCE_MAX = 2_000;
-
 export interface ContainerBudgetsDependencies {
-  readonly actors: TemporalActors;
+  readonly actors: Pick<TemporalActors, "caps">;
+  readonly agents: AgentGateway;
   readonly budgets: Pick<Budgets, "submit">;
   readonly mailboxes: AgentMailboxes;
   readonly collections: Pick<Collections, "agents" | "teams">;
@@ -46,43 +40,68 @@ export interface TeamBudget extends ContainerBudget {
   readonly agents: { readonly agentId: string; readonly budgetCents: number }[];
 }
 
+type Container = { readonly projectId: string } | { readonly teamId: string };
 type NewProjectBudget = Omit<ProjectBudget, "usage">;
 type NewTeamBudget = Omit<TeamBudget, "usage">;
 
 /**
  * Budgets of projects and teams (decisions.md section 4). The project's budget actor decides a replacement, whole or not at
- * all; what follows from it is done here at once, and by that actor surely: agents that a new cap is over are told to
- * ask and report what they have used, and agents get their budgets. A replacement is answered when all of that is so.
+ * all; what follows from it is done here at once, and by that actor surely. A replacement is answered, and shown, when all of
+ * that is so.
  */
 export class ContainerBudgets {
   readonly #dependencies: ContainerBudgetsDependencies;
   /** Asked once for all that ask at the same moment. */
   readonly #caps: DataLoader<string, CapsView | null>;
 
+  readonly #through: CarryingThrough;
+
   constructor(dependencies: ContainerBudgetsDependencies) {
     this.#dependencies = dependencies;
     const { actors } = dependencies;
-    this.#caps = together((projectIds) => oneEach(projectIds, (projectId) => actors.caps(projectId)));
+    this.#caps = togetherOneByOne((projectId) => actors.caps(projectId));
+    this.#through = new CarryingThrough(dependencies);
   }
 
-  async ofProject({ _id }: ProjectDocument): Promise<ProjectBudget> {
-    const [caps, teams, used] = await Promise.all([
-      this.#caps.load(_id),
-      this.#liveTeams(_id),
-      this.#used({ projectId: _id }),
-    ]);
-    const own = caps?.project ?? NO_CAP;
+  /** A project's budget once all of it is in force: what is left of what was decided is carried through first. */
+  async ofProject(project: ProjectDocument): Promise<ProjectBudget> {
+    const caps = await this.#caps.load(project._id);
+    const place = { organizationId: project.organizationId, projectId: project._id };
+    if (caps !== null) await this.#through.finish(place, caps.unfinished);
+    return this.#projectUnder(caps, project);
+  }
+
+  /** The same for a team. */
+  async ofTeam(team: TeamDocument): Promise<TeamBudget> {
+    const { _id: teamId, organizationId, projectId } = team;
+    const caps = await this.#caps.load(projectId);
+    if (caps !== null && isUnfinished(caps)) {
+      const ids = await this.#agentsIn({ teamId });
+      await this.#through.finish({ organizationId, projectId }, caps.unfinished, (id) => ids.has(id));
+    }
+    return this.#teamUnder(caps, team);
+  }
+
+  /** As it was decided, for who compares: whether it is in force yet keeps nobody from replacing it. */
+  async projectAsDecided(project: ProjectDocument): Promise<ProjectBudget> {
+    return this.#projectUnder(await this.#caps.load(project._id), project);
+  }
+
+  async teamAsDecided(team: TeamDocument): Promise<TeamBudget> {
+    return this.#teamUnder(await this.#caps.load(team.projectId), team);
+  }
+
+  async #projectUnder(caps: CapsView | null, { _id }: ProjectDocument): Promise<ProjectBudget> {
+    const [teams, used] = await Promise.all([this.#liveTeams(_id), this.#used({ projectId: _id })]);
     return {
-      ...budgetOf(own, used),
+      ...budgetOf(caps?.project ?? NO_CAP, used),
       teams: teams.map((teamId) => ({ teamId, capCents: teamCap(caps, teamId).capCents })),
     };
   }
 
-  async ofTeam({ _id, projectId }: TeamDocument): Promise<TeamBudget> {
-    const used = await this.#used({ teamId: _id });
-    // In this order: a budget that is under way no more is in the record.
-    const caps = await this.#caps.load(projectId);
-    const agents = await this.#liveAgents(_id);
+  /** The records are read after the caps: a budget that is under way no more is in the record. */
+  async #teamUnder(caps: CapsView | null, { _id }: TeamDocument): Promise<TeamBudget> {
+    const [agents, used] = await Promise.all([this.#liveAgents(_id), this.#used({ teamId: _id })]);
     return {
       ...budgetOf(teamCap(caps, _id), used),
       agents: agents.map(({ _id: agentId, policy }) => ({
@@ -119,6 +138,8 @@ export class ContainerBudgets {
     const { _id: teamId, organizationId, projectId } = team;
     // In this order: a budget that is under way no more is in the record.
     const caps = await this.#caps.load(projectId);
+    // Whose version is still to come would be compared with records from before it.
+    if (teamCap(caps, teamId).version !== version) return refused(refusal("STALE_BUDGET"));
     const live = await this.#liveAgents(teamId);
     const children = { live: live.map(({ _id }) => _id), named: agents.map(({ agentId }) => agentId) };
     const recorded = new Map(live.map(({ _id, policy }) => [_id, policy.budgetCents]));
@@ -155,44 +176,8 @@ export class ContainerBudgets {
       return refused(problem);
     }
     if (reply.kind !== "replaced") throw new Error(`a budget answered ${reply.kind} to a replacement`);
-    const { deliveries, enrols, epoch } = reply;
-    await this.#tell(place, enrols === null ? deliveries : await this.#enrol(place, epoch, enrols));
+    await this.#through.finish(place, reply);
     return ok(null);
-  }
-
-  /** Looked up after the replacement was decided: whoever was let pay without asking before has a record by now. */
-  async #enrol(
-    place: BudgetPlace,
-    epoch: number,
-    teams: "all" | readonly string[],
-  ): Promise<readonly Addressed[]> {
-    const { budgets, collections } = this.#dependencies;
-    const agents = await agentsUnder(collections.agents, place.projectId, teams);
-    for (let from = 0; ; from += ENROLLED_AT_ONCE_MAX) {
-      const some = agents.slice(from, from + ENROLLED_AT_ONCE_MAX);
-      const last = from + ENROLLED_AT_ONCE_MAX >= agents.length;
-      const reply = await budgets.submit(place, { kind: "enrol", epoch, agents: some, last });
-      if (reply.kind !== "enrolled") throw new Error(`a budget answered ${reply.kind} to an enrolment`);
-      if (last) return reply.deliveries;
-    }
-  }
-
-  async #tell(place: BudgetPlace, deliveries: readonly Addressed[]): Promise<void> {
-    const { budgets, collections, mailboxes } = this.#dependencies;
-    const following = agentsFollowing(collections, mailboxes);
-    const waiting = [...deliveries];
-    const tellNext = async (): Promise<void> => {
-      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-        const { agentId, ...delivery } = next;
-        const { asks, budgetCents, epoch } = delivery;
-        const { reply, revision } = await mailboxes.answered(agentId, { kind: "heed_budget", ...delivery });
-        const report = reply.kind === "report" ? reply.report : null;
-        // While it is under way the budget is read from the delivery, afterwards from the record.
-        if (budgetCents !== null) await following(agentId, revision);
-        await budgets.submit(place, { kind: "delivered", agentId, epoch, asks, report });
-      }
-    };
-    await Promise.all(Array.from({ length: TOLD_AT_ONCE_MAX }, tellNext));
   }
 
   async #liveTeams(projectId: string): Promise<string[]> {
@@ -212,12 +197,18 @@ export class ContainerBudgets {
       .toArray();
   }
 
+  /** Archived ones too. */
+  async #agentsIn(within: Container): Promise<ReadonlySet<string>> {
+    const { agents } = this.#dependencies.collections;
+    const found = await agents.find(within, { projection: { _id: 1 } }).toArray();
+    return new Set(found.map(({ _id }) => _id));
+  }
+
   /** What all agents have used, archived ones too; what this process has just done is in it. */
-  async #used(within: { readonly projectId: string } | { readonly teamId: string }): Promise<Used> {
+  async #used(within: Container): Promise<Used> {
     const { collections, mailboxes } = this.#dependencies;
-    const ids = await collections.agents.find(within, { projection: { _id: 1 } }).toArray();
-    const behind = ids.filter(({ _id }) => mailboxes.isBehind(_id));
-    await caughtUp(Promise.all(behind.map(({ _id }) => mailboxes.flush(_id))));
+    const behind = [...(await this.#agentsIn(within))].filter((id) => mailboxes.isBehind(id));
+    await caughtUp(Promise.all(behind.map((id) => mailboxes.flush(id))));
     const [used] = await collections.agents
       .aggregate<Used>([
         { $match: within },
@@ -234,17 +225,8 @@ export class ContainerBudgets {
   }
 }
 
-/** One answer for each key, each key asked about once. */
-function oneEach<K, V>(keys: readonly K[], answer: (key: K) => Promise<V>): Promise<V[]> {
-  const answers = new Map<K, Promise<V>>();
-  return Promise.all(
-    keys.map((key) => {
-      const known = answers.get(key) ?? answer(key);
-      answers.set(key, known);
-      return known;
-    }),
-  );
-}
+const isUnfinished = ({ unfinished: { deliveries, enrols } }: CapsView): boolean =>
+  enrols !== null || deliveries.length > 0;
 
 const teamCap = (caps: CapsView | null, teamId: string): CapSetting => caps?.teams[teamId] ?? NO_CAP;
 

@@ -1,4 +1,3 @@
-import { within } from "../../activities/within.ts";
 import { ok, type Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -9,31 +8,26 @@ type BudgetHandlers = Pick<
   "getProjectBudget" | "setProjectBudget" | "getTeamBudget" | "setTeamBudget"
 >;
 
-/** How long an answer may take, whatever is down; a replacement that was decided by then is carried through all the same. */
-const ANSWERED_MS = 4_400;
-
 /** Budgets of projects and teams (management-api.md sections 2.7 and 4.2, decisions.md section 4). */
 export function budgetHandlers({ containerBudgets }: HandlerDependencies): BudgetHandlers {
   return {
-    getProjectBudget: async (_input, { target }) =>
-      ok({ body: await within(ANSWERED_MS, containerBudgets.ofProject(target)) }),
-    getTeamBudget: async (_input, { target }) =>
-      ok({ body: await within(ANSWERED_MS, containerBudgets.ofTeam(target)) }),
+    getProjectBudget: async (_input, { target }) => ok({ body: await containerBudgets.ofProject(target) }),
+    getTeamBudget: async (_input, { target }) => ok({ body: await containerBudgets.ofTeam(target) }),
     async setProjectBudget({ body }, { audit, target }) {
       const replacing = replace(
-        () => containerBudgets.ofProject(target),
+        () => containerBudgets.projectAsDecided(target),
         () => containerBudgets.replaceProject(target, body),
         audit,
       );
-      return answer(await within(ANSWERED_MS, replacing));
+      return answer(await replacing);
     },
     async setTeamBudget({ body }, { audit, target }) {
       const replacing = replace(
-        () => containerBudgets.ofTeam(target),
+        () => containerBudgets.teamAsDecided(target),
         () => containerBudgets.replaceTeam(target, body),
         audit,
       );
-      return answer(await within(ANSWERED_MS, replacing));
+      return answer(await replacing);
     },
   };
 }

@@ -132,9 +132,9 @@ export interface Operation<
   readonly access: A;
   /**
    * What an answer may wait for beyond the usual bound: a payment to be final (decisions.md section 5), or the call that
-   * carries out the same create (section 3).
+   * carries out the same create (section 3), or every agent to have been told of a budget (section 4).
    */
-  readonly waitsFor?: "finality" | "earlier call";
+  readonly waitsFor?: "finality" | "earlier call" | "agents told";
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

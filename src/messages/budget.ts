@@ -1,5 +1,5 @@
 import type { CapView } from "../domain/budget/budget.ts";
-import type { BudgetCommand, BudgetReply } from "../domain/budget/commands.ts";
+import type { BudgetCommand, BudgetReply, Unfinished } from "../domain/budget/commands.ts";
 import type { BudgetReport } from "../domain/budget/report.ts";
 import type { BudgetState, CapSetting, Member } from "../domain/budget/state.ts";
 
@@ -33,10 +33,14 @@ export type BudgetSubmitResult = readonly BudgetReply[];
 /** Commands that go in one update at the most. */
 export const BUDGET_BATCH_MAX = 256;
 
-/** The caps as they are. */
+/** The caps as they were decided, and what is to be done before they are in force. */
 export const CAPS_QUERY = "caps";
 
-export interface CapsView {
+export interface CapsView extends DecidedCaps {
+  readonly unfinished: Unfinished;
+}
+
+export interface DecidedCaps {
   readonly project: CapSetting;
   /** Teams that are not named have no cap, and version 1. */
   readonly teams: Readonly<Record<string, CapSetting>>;
@@ -54,7 +58,7 @@ export interface PreviewInput {
 
 /** Operators' view in the Temporal UI. */
 export const BUDGET_STATE_QUERY = "state";
-export interface BudgetStateView extends CapsView {
+export interface BudgetStateView extends DecidedCaps {
   readonly used: BudgetState["used"];
   readonly memberCount: number;
   readonly deliveryCount: number;

@@ -10,6 +10,7 @@ import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../server/limits/counts.ts";
 import { createLogger, type Logger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
+import type { Means } from "../../server/service.ts";
 import { Api } from "./api.ts";
 
 /** A whole service in this process, on the run's real engines, with a database and a task queue of its own. */
@@ -41,6 +42,7 @@ export interface TestServiceOptions {
   readonly keyDeliveryWindowSeconds?: number;
   readonly auditAnchorSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+  readonly decorateMeans?: (means: Means) => Means;
   readonly clock?: () => Date;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
   readonly trustedProxies?: string;
@@ -118,6 +120,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
+    ...(options.decorateMeans === undefined ? {} : { decorateMeans: options.decorateMeans }),
   });
   const api = new Api(baseUrl);
   return {

@@ -8,7 +8,7 @@ import { Budgets } from "../../server/actors/budgets.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { payCommand, StagedAgent } from "./support/agent.ts";
-import type { Stage } from "./support/stage.ts";
+import { gateway, type Stage } from "./support/stage.ts";
 import { MemoryProjections, MemoryRail, nobody, SETTLED } from "./support/doubles.ts";
 import { createPaymentEffects } from "../../activities/effects.ts";
 import { eventsOf } from "./support/history.ts";
@@ -86,6 +86,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     telling: nobody,
     caps,
     clock,
+    agents: gateway(actors),
   });
   return { client, taskQueue, scene: randomUUID(), rail, projections, actors, effects };
 }

@@ -1,6 +1,6 @@
 import type { LimitDenial } from "../agent/policy.ts";
 import { checkCaps, remainingCents } from "./caps.ts";
-import type { Addressed, BudgetCommand, BudgetReply } from "./commands.ts";
+import type { Addressed, BudgetCommand, BudgetReply, Unfinished } from "./commands.ts";
 import type { Ask, BudgetReport, NamedAnswer } from "./report.ts";
 import {
   type BudgetState,
@@ -149,12 +149,7 @@ function replaced(state: BudgetState, now: number): BudgetReply {
   const teams = cappedTeams(state);
   state.enrolling = teams === "all" || teams.length > 0;
   state.toldSince = now;
-  return {
-    kind: "replaced",
-    epoch: state.epoch,
-    enrols: state.enrolling ? teams : null,
-    deliveries: outstanding(state),
-  };
+  return { kind: "replaced", ...unfinished(state) };
 }
 
 /** An agent under a cap that may have been let pay without asking is told to ask. */
@@ -196,6 +191,13 @@ export const outstanding = (state: BudgetState): Addressed[] =>
     agentId,
     ...delivery,
   }));
+
+/** All that is to be done before what was decided is in force. */
+export const unfinished = (state: BudgetState): Unfinished => ({
+  epoch: state.epoch,
+  enrols: state.enrolling ? cappedTeams(state) : null,
+  deliveries: outstanding(state),
+});
 
 /** What an agent may still use, and what would become of a payment of its; without any effect. */
 export interface CapView {

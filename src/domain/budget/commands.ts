@@ -44,6 +44,14 @@ export interface Addressed extends Delivery {
   readonly agentId: string;
 }
 
+/** What follows from replacements and is not done: agents that have to be looked up, and those that have to be told. */
+export interface Unfinished {
+  readonly epoch: number;
+  /** The teams whose agents are to be looked up; null: none. */
+  readonly enrols: "all" | readonly string[] | null;
+  readonly deliveries: readonly Addressed[];
+}
+
 export type BudgetReply =
   | {
       readonly kind: "reported";
@@ -52,13 +60,7 @@ export type BudgetReply =
       /** No cap is over the agent: it need not ask until it is told to, unless it has heard of something newer than this. */
       readonly exemptEpoch: number | null;
     }
-  | {
-      readonly kind: "replaced";
-      readonly epoch: number;
-      /** The teams whose agents are to be looked up; null: none. */
-      readonly enrols: "all" | readonly string[] | null;
-      readonly deliveries: readonly Addressed[];
-    }
+  | ({ readonly kind: "replaced" } & Unfinished)
   | { readonly kind: "stale"; readonly version: number }
   | { readonly kind: "incomplete" }
   | { readonly kind: "enrolled"; readonly deliveries: readonly Addressed[] }

@@ -147,21 +147,21 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     }),
     ...options.activities,
   };
-  const effects = createPaymentEffects(dependencies);
+  const effects = createPaymentEffects({ ...dependencies, agents: gateway(actors) });
   const stage: Stage = { client, taskQueue, scene, rail, projections, actors, effects };
   return { activities, stage, workflowIds };
 }
 
-const gateway = (actors: TemporalActors): AgentGateway => ({
-  async submit(agentId, command) {
+export function gateway(actors: Pick<TemporalActors, "submit">): AgentGateway {
+  const submit: AgentGateway["submit"] = async (agentId, command) => {
     const { replies } = await actors.submit(agentId, [command]);
     const [reply] = replies;
     if (reply === undefined) throw new Error("the actor gave no reply");
     return reply;
-  },
+  };
   // Records are in memory, and written by the actor itself.
-  flush: () => Promise.resolve(),
-});
+  return { submit, submitAndRecord: submit };
+}
 
 /** Keeps the ids of the workflows that are started. */
 function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentWorkflows {

@@ -1,0 +1,17 @@
+import { expect } from "chai";
+import { togetherOneByOne } from "../../server/together.ts";
+
+describe("look-ups that go together, each to somebody else", () => {
+  it("one that fails fails whoever asked for it, and nobody else", async () => {
+    const asked: string[] = [];
+    const answers = togetherOneByOne(async (key) => {
+      asked.push(key);
+      if (key === "silent") throw new Error("no answer in time");
+      return key.toUpperCase();
+    });
+    const all = await Promise.allSettled(["one", "silent", "two", "one"].map((key) => answers.load(key)));
+    const told = all.map((one) => (one.status === "fulfilled" ? one.value : String(one.reason)));
+    expect(told).to.deep.equal(["ONE", "Error: no answer in time", "TWO", "ONE"]);
+    expect(asked).to.deep.equal(["one", "silent", "two"]);
+  });
+});
