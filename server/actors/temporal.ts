@@ -1,4 +1,4 @@
-import type { Client } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import {
   isGrpcServiceError,
   QueryNotRegisteredError,
@@ -87,7 +87,20 @@ export class TemporalActors implements PaymentWorkflows {
         handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
       );
     } catch (error) {
-      if (error instanceof WorkflowNotFoundError) throw new NoSuchActor(agentId, { cause: error });
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      // Said of an actor that is going on as new just now, too. Who has none is told nothing for good, so that must be sure.
+      if (await this.#isRunning(handle))
+        throw new ActorUnavailable("the actor goes on as new", { cause: error });
+      throw new NoSuchActor(agentId, { cause: error });
+    }
+  }
+
+  async #isRunning(handle: WorkflowHandle): Promise<boolean> {
+    try {
+      const { status } = await this.#bounded(() => handle.describe());
+      return status.name === "RUNNING";
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
       throw error;
     }
   }
