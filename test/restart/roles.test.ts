@@ -69,7 +69,9 @@ describe("Servers and workers as processes of their own", function () {
           const server = apis[(agent + index) % apis.length] ?? tenant.api;
           const paid = await onceReachable(() => pay(server, apiKey, `capped ${index}`, 100));
           const { status, transactionId } = paid;
-          expect([status, transactionId === null]).to.deep.equal([201, false]);
+          // 200: the payment of an earlier request that was answered 503.
+          expect(status).to.be.oneOf([200, 201]);
+          expect(transactionId).not.to.equal(null);
           return { apiKey, teamId, transactionId: transactionId ?? "" };
         }),
       ),

@@ -217,9 +217,11 @@ export class AgentAudit {
     this.#ledger.count("archived");
   }
 
-  #expectHeed(book: AgentBook, { budgetCents, epoch }: Of<AgentCommand, "heed_budget">): void {
-    if (budgetCents === null || epoch <= book.budgetEpoch) return;
-    book.budgetEpoch = epoch;
+  /** Of one replacement an agent hears once: what is told again does not undo what a person has changed since. */
+  #expectHeed(book: AgentBook, command: Of<AgentCommand, "heed_budget">): void {
+    const { budgetCents, epoch, budgetEpoch = epoch } = command;
+    if (budgetCents === null || budgetEpoch <= book.budgetEpoch) return;
+    book.budgetEpoch = budgetEpoch;
     if (book.lifecycle === "archived" || budgetCents === book.policy.budgetCents) return;
     book.policy = { ...book.policy, budgetCents };
     book.version += 1;
