@@ -71,6 +71,7 @@ interface StartOptions {
 
 interface Running {
   readonly failed: Promise<never>;
+  readonly signalled: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -104,10 +105,12 @@ async function start(options: StartOptions): Promise<Running> {
     await engines.stop();
     throw error;
   });
+  // Before anybody is told that it runs: who is told may end it.
+  const signalled = untilSignalled();
   await engines.announce();
   announce({ role, config, urls, engines, setUpLink: await running.setUpLink() });
   running.failed.catch(fail);
-  return { failed, stop: () => stop(running, engines) };
+  return { failed, signalled, stop: () => stop(running, engines) };
 }
 
 /** A promise that a part of the process rejects when it has failed for good. */
@@ -157,9 +160,9 @@ function announce({ role, config, urls, engines, setUpLink }: Announcement): voi
   say("\nNew here? `npm run demo` plays a tour. Stop with Ctrl-C.");
 }
 
-/** Waits for a signal or a failure, then drains; a second signal ends the process at once. */
-async function untilStopped(running: Running): Promise<void> {
-  const signalled = new Promise<void>((resolve) => {
+/** The first SIGTERM or SIGINT; a second one ends the process at once. */
+function untilSignalled(): Promise<void> {
+  return new Promise((resolve) => {
     let signals = 0;
     const onSignal = (): void => {
       signals += 1;
@@ -169,8 +172,12 @@ async function untilStopped(running: Running): Promise<void> {
     process.on("SIGTERM", onSignal);
     process.on("SIGINT", onSignal);
   });
+}
+
+/** Waits for a signal or a failure, then drains. */
+async function untilStopped(running: Running): Promise<void> {
   const reason = await Promise.race([
-    signalled.then(() => null),
+    running.signalled.then(() => null),
     running.failed.then(
       () => null,
       (error: unknown) => ({ error }),

@@ -23,15 +23,16 @@ const SHARD = fileURLToPath(new URL("shard.ts", import.meta.url));
 const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
 const FAILURE_CHARACTERS_MAX = 1_000;
-const SLOWEST_FILES = 40;
+const SLOWEST_FILES = 12;
 /**
  * What runs in which process, by the beginnings of the files' paths: the first that fits; what fits nowhere runs in the first
  * process. Even in time, and what starts and kills processes is together, so that it does not meet itself.
  */
 const SHARDS: readonly (readonly string[])[] = [
   ["engines", "restart", "chaos"],
-  ["auth/", "domain", "workflows", "replay", "http/wallet"],
+  ["auth/", "domain", "workflows", "replay"],
   ["architecture", "audit", "authorization", "chain", "contract", "limits", "mcp", "outage"],
+  ["http/c", "http/m", "http/wallet"],
 ];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
