@@ -47,7 +47,8 @@ const isSane = (sidePixels: number): boolean => sidePixels >= 1 && sidePixels <=
 /** Null for what is no image that could be read; the library throws on anything odd. */
 function headerOf(bytes: Buffer): ReturnType<typeof imageSize> | null {
   try {
-    return imageSize(bytes);
+    // A copy of its own: it reads past the end of a short image, which in a pooled buffer is what others have left there.
+    return imageSize(Uint8Array.from(bytes));
   } catch {
     return null;
   }
