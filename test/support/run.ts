@@ -29,7 +29,7 @@ const SLOWEST_FILES = 12;
  * process. Even in time, and no more of them than two cores bear without answers coming late; what starts and kills processes is together, so that it does not meet itself.
  */
 const SHARDS: readonly (readonly string[])[] = [
-  ["engines", "restart", "chaos", "contract", "http/wallet"],
+  ["engines", "restart", "chaos", "http/wallet"],
   ["architecture", "audit", "auth", "chain", "domain", "limits", "mcp", "outage", "replay", "workflows"],
 ];
 
