@@ -56,6 +56,7 @@ export class Place {
       EVM_RPC_URL: line.url,
       MASTER_KEY,
       KEY_DELIVERY_DIR: join(logDir, "..", "key-delivery"),
+      AUDIT_ANCHOR_FILE: join(logDir, "..", "audit-anchors.jsonl"),
       HOST: "127.0.0.1",
       PORT: String(port),
       LOG_LEVEL: "warn",

@@ -117,6 +117,7 @@ export async function ownEngines(): Promise<OwnEngines> {
       TEMPORAL_NAMESPACE: config.namespace.name,
       MASTER_KEY: randomBytes(32).toString("base64url"),
       KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
+      AUDIT_ANCHOR_FILE: join(dataDir, "audit-anchors.jsonl"),
       PORT: "0",
     },
     async stop() {
