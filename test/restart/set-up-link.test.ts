@@ -1,17 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { expect } from "chai";
 import { Api } from "../support/api.ts";
-import { Child, cleanEnvironment } from "../support/process.ts";
+import { Child } from "../support/process.ts";
 import { PASSWORD } from "../support/service.ts";
+import { roleEnvironment } from "./support/roles.ts";
 
 const START_MS = 45_000;
-
-function required(name: string): string {
-  const value = process.env[name];
-  if (value === undefined) throw new Error(`${name} is not set: run the tests with \`npm test\``);
-  return value;
-}
 
 const tokensIn = ({ stdout }: Child): string[] =>
   [...stdout.matchAll(/^Set up: http:\/\/127\.0\.0\.1:\d+\/setup#token=([\w-]{43})$/gm)].map(
@@ -20,33 +13,17 @@ const tokensIn = ({ stdout }: Child): string[] =>
 
 describe("The set-up link of a server's start", function () {
   this.timeout(90_000);
-  const id = `test_${randomBytes(8).toString("hex")}`;
   const children: Child[] = [];
   after(async () => {
     await Promise.all(children.map((child) => child.end("SIGKILL")));
   });
 
-  function environment(): NodeJS.ProcessEnv {
-    const uri = new URL(required("TEST_MONGODB_URI"));
-    uri.pathname = `/${id}`;
-    return {
-      ...cleanEnvironment(),
-      MONGODB_URI: uri.toString(),
-      TEMPORAL_ADDRESS: required("TEST_TEMPORAL_ADDRESS"),
-      TEMPORAL_NAMESPACE: required("TEST_TEMPORAL_NAMESPACE"),
-      TEMPORAL_TASK_QUEUE: id,
-      MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
-      KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
-      HOST: "127.0.0.1",
-      PORT: "0",
-      // Logs go to standard output as well: more than once there would be a log's doing.
-      LOG_LEVEL: "trace",
-    };
-  }
+  // Logs go to standard output as well: more than once there would be a log's doing.
+  const environment = { ...roleEnvironment(), LOG_LEVEL: "trace" };
 
   /** A server that has printed everything that a start prints. */
   async function start(): Promise<Child> {
-    const child = Child.node("server/main.ts", ["server"], environment());
+    const child = Child.node("server/main.ts", ["server"], environment);
     children.push(child);
     await child.printed(/^New here\?.*$/m, START_MS);
     return child;
