@@ -26,6 +26,8 @@ const HEADS_MAX = 1_000;
 const WAITING_ROOTS_MAX = 1_000;
 /** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
 const FOLLOWS_MAX = 1_000;
+/** How soon what was never anchored is: who has just set the service up must not wait for the first interval's end. */
+const FIRST_ANCHOR_SECONDS = 60;
 /** How long the last anchor may keep a service from ending, and a root an anchoring. */
 const LAST_ANCHOR_MS = 5_000;
 const ROOT_MS = 10_000;
@@ -51,18 +53,25 @@ export class AuditAnchoring {
     this.#log = auditLogOf(dependencies.db);
   }
 
-  start(everySeconds: number): void {
-    // Roots go by themselves: a chain that is silent must not keep the last anchor from the file.
-    const anchor = () => void this.#inTurn(() => this.#anchor()).then(() => this.#recordWaiting());
-    // What was there before this server ran must not wait for the first interval's end.
-    anchor();
-    this.#timer = setInterval(anchor, everySeconds * 1_000);
+  /** Anchors what is there, and then at intervals; at shorter ones until there is a first anchor. */
+  start(everySeconds: number, firstSeconds: number = FIRST_ANCHOR_SECONDS): void {
+    void this.#startNow(everySeconds, firstSeconds);
+  }
+
+  async #startNow(everySeconds: number, firstSeconds: number): Promise<void> {
+    await this.#inTurn(() => this.#anchor());
+    if (this.#isStopped) return;
+    const isFirst = this.#known === null || this.#known.anchored.size === 0;
+    const seconds = isFirst ? Math.min(firstSeconds, everySeconds) : everySeconds;
+    this.#timer = setTimeout(() => this.start(everySeconds, firstSeconds), seconds * 1_000);
     this.#timer.unref();
+    // Roots go by themselves: a chain that is silent must not keep the last anchor from the file.
+    await this.#recordWaiting();
   }
 
   /** The last anchor, in the file alone: a service that ends does not wait for a chain. */
   async stop(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer);
+    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#isStopped = true;
     await within(
       LAST_ANCHOR_MS,

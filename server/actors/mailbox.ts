@@ -8,8 +8,11 @@ import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
 /** Commands that may wait for one agent in this process. */
 const WAITING_COMMANDS_MAX = 1_000;
 
-/** How far behind its actor an agent's record may be when nobody on this server reads it. */
-const SUMMARY_AFTER_MS = 500;
+/**
+ * How far behind its actor an agent's record may be when nobody on this server reads it. All agents' are written at the
+ * same moments, so that they go together.
+ */
+const SUMMARY_TICK_MS = 500;
 
 /** How long who reads waits until what was carried out is told of, so that it can be confirmed. */
 const TOLD_MS = 1_000;
@@ -218,7 +221,8 @@ class Mailbox {
     if (summary.revision <= this.#seenSummaryRevision) return;
     this.#seenSummaryRevision = summary.revision;
     this.#summary = summary;
-    this.#summaryTimer ??= setTimeout(() => this.#writeSummary(), SUMMARY_AFTER_MS);
+    const untilTick = SUMMARY_TICK_MS - (performance.now() % SUMMARY_TICK_MS);
+    this.#summaryTimer ??= setTimeout(() => this.#writeSummary(), untilTick);
   }
 
   /** The agent's record follows its actor a little behind, many changes in one write; a flush writes at once. */

@@ -196,7 +196,7 @@ function explainedFile(file: AuditVerdict["anchorFile"]): string[] {
   const { forgedLines, missingAnchors, path, rootsWithoutAnchor, tornLines, unreadableLines } = file;
   const lacking =
     `NO ANCHORS ${path}: nothing shows whether chains were cut off. If AUDIT_ANCHOR_FILE names another file than the ` +
-    "servers', set it; if it was lost, put a copy in its place; if none was written yet, wait for an interval's end. " +
+    "servers', set it; if it was lost, put a copy in its place; if the service is new, wait a minute: its first one is on its way. " +
     "--without-anchors checks the links alone.";
   return [
     ...(file.isLacking ? [lacking] : []),

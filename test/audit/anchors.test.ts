@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { appendFile, mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
+import { EventEmitter, once } from "node:events";
+import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
@@ -80,6 +81,33 @@ describe("anchors of the audit log", function () {
       const { anchorFile, unbroken } = await verifyAuditLog(env);
       expect(unbroken).to.equal(false);
       expect(anchorFile.rootsWithoutAnchor).to.include(transaction?.["root"]);
+    }
+  });
+
+  it("what could not be anchored at first is soon, however long the intervals are; what comes after it waits for theirs", async () => {
+    const { db, close } = await testDatabase();
+    const seal = ownSeal();
+    const folder = join(await mkdtemp(join(tmpdir(), "anchors-")), "folder");
+    await writeFile(folder, "in the way of a folder");
+    const file = new AnchorFile(join(folder, "anchors.jsonl"));
+    const log = new AuditAppender(db, seal);
+    await log.append(recordOf(1));
+    const trouble = new EventEmitter();
+    const onTrouble = () => void trouble.emit("one");
+    const anchoring = new AuditAnchoring({ db, seal, file, clock: now, recordRoot: null, onTrouble });
+    const rootsOf = async (): Promise<number> => (await readAnchors(file, seal)).roots.size;
+    try {
+      const failed = once(trouble, "one");
+      anchoring.start(1_000, 0.02);
+      await failed;
+      await rm(folder);
+      await until("the first anchor", async () => ((await rootsOf()) === 1 ? true : null));
+      await log.append(recordOf(2));
+      await anchoring.stop();
+      expect(await rootsOf()).to.equal(2);
+    } finally {
+      await anchoring.stop();
+      await close();
     }
   });
 
