@@ -27,6 +27,9 @@ export interface Series {
 
 const WARM_UP_CONNECTIONS = 16;
 
+/** The same load just before each measurement: Node forgets compiled code of who has done nothing for minutes. */
+const RUN_UP_SECONDS = 1;
+
 /** Added to a load's own time before it counts as hanging. */
 const LOAD_GRACE_MS = 30_000;
 
@@ -39,7 +42,7 @@ export interface RoundsOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Measures in interleaved rounds: in each round every case, in each case every system in turn. */
+/** Measures in interleaved rounds: in each round every case, in each case every system in turn, every second time from the last to the first. */
 export class Rounds {
   readonly #dependencies: RoundsOptions;
   readonly #answered = new Map<SystemName, number>();
@@ -70,8 +73,10 @@ export class Rounds {
       await this.#warmUp(name, system);
     }
     for (let round = 1; round <= options.rounds; round += 1) {
+      // Who comes first meets what the case before has left behind; that must not always be the same one.
+      const inTurn = round % 2 === 1 ? [...systems] : [...systems].toReversed();
       for (const each of options.cases.map((name) => ALL_CASES[name])) {
-        for (const [name, system] of systems) {
+        for (const [name, system] of inTurn) {
           if (!each.systems.includes(name)) continue;
           const measured = await this.#measure(name, system, each);
           onProgress(
@@ -95,6 +100,7 @@ export class Rounds {
   async #measure(name: SystemName, system: System, each: Case): Promise<Measurement> {
     const { options } = this.#dependencies;
     const series = this.#seriesOf(name, each.name);
+    await this.#load(name, system, each, RUN_UP_SECONDS);
     const before = await system.course(each.agents);
     const measured = await this.#load(name, system, each, options.seconds * each.lengths);
     // What a single agent leaves behind does not show in what comes next.
