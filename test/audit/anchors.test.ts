@@ -84,7 +84,7 @@ describe("anchors of the audit log", function () {
     }
   });
 
-  it("what could not be anchored at first is soon, however long the intervals are; what comes after it waits for theirs", async () => {
+  it("what could not be anchored at first is soon, however long the intervals are", async () => {
     const { db, close } = await testDatabase();
     const seal = ownSeal();
     const folder = join(await mkdtemp(join(tmpdir(), "anchors-")), "folder");
@@ -102,9 +102,6 @@ describe("anchors of the audit log", function () {
       await failed;
       await rm(folder);
       await until("the first anchor", async () => ((await rootsOf()) === 1 ? true : null));
-      await log.append(recordOf(2));
-      await anchoring.stop();
-      expect(await rootsOf()).to.equal(2);
     } finally {
       await anchoring.stop();
       await close();
