@@ -1,5 +1,3 @@
-import type { CpuMs } from "./cpu.ts";
-
 /** What is compared with what. */
 
 export const SYSTEMS = [
@@ -189,20 +187,10 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
 };
 
 /** What the generator saw of a load. */
-export interface LoadFigures {
-  readonly requests: number;
+export interface LoadTaken {
+  readonly latenciesMs: readonly number[];
   /** Answers other than 2xx, and requests without an answer. */
   readonly errors: number;
   readonly firstError: string | null;
   readonly seconds: number;
-  readonly perSecond: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly maxMs: number;
-}
-
-/** One system's measurement in one case of one round. */
-export interface Measurement extends LoadFigures {
-  /** Processor time of each process that took part, by its name; null where the system does not tell. */
-  readonly cpuMs: CpuMs;
 }

@@ -5,6 +5,8 @@ export interface BenchOptions {
   readonly rounds: number;
   /** Of each measurement; of the hot agent's, twice as long. */
   readonly seconds: number;
+  /** In so many parts, in which the systems of a case take turns. */
+  readonly turns: number;
   /** Of each system's warm-up, spread over the agents and on the hot one. */
   readonly warmUpSeconds: number;
   /** Does not wait between measurements for what costs no money. */
@@ -24,6 +26,7 @@ export interface BenchOptions {
 
 const SECONDS_MAX = 60;
 const ROUNDS_MAX = 20;
+const TURNS_MAX = 20;
 
 const IDLE_AGENTS_MAX = 100_000;
 
@@ -74,6 +77,7 @@ function chosen<T extends Measured>(all: readonly T[], only: readonly Name[]): r
 interface Flags {
   readonly rounds?: number;
   readonly seconds?: number;
+  readonly turns: number;
   readonly only: readonly Name[];
   readonly idle?: number;
   readonly quick: boolean;
@@ -96,6 +100,12 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     .option("--quick", "one short round, under a minute: does it work, not how fast is it", false)
     .option("--rounds <n>", `interleaved rounds (${String(DEFAULTS.rounds)})`, wholeUpTo(ROUNDS_MAX))
     .option("--seconds <n>", `seconds of each measurement (${String(DEFAULTS.seconds)})`, upTo(SECONDS_MAX))
+    .option(
+      "--turns <n>",
+      "parts of each measurement, in which systems take turns: for what differs by less than one measurement from the next",
+      wholeUpTo(TURNS_MAX),
+      1,
+    )
     .option("--only <name>", `a system or a case, repeatable: ${NAMES.join(", ")}`, named, [])
     .option(
       "--idle <n>",
@@ -112,6 +122,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     ...base,
     rounds: flags.rounds ?? base.rounds,
     seconds: flags.seconds ?? base.seconds,
+    turns: flags.turns,
     systems: chosen(SYSTEMS, flags.only),
     cases: chosen(CASES, flags.only),
     idleAgents: idleAgentsOf(flags),

@@ -1,5 +1,6 @@
 import { cpus } from "node:os";
-import { ALL_CASES, CASES, type Measurement, SYSTEM_TITLES } from "./cases.ts";
+import { ALL_CASES, CASES, SYSTEM_TITLES } from "./cases.ts";
+import type { Measurement } from "./measurement.ts";
 import { shareOfOthers } from "./cpu.ts";
 import type { DecisionsResult } from "./decisions.ts";
 import type { IdleResult, Payments } from "./idle.ts";
@@ -13,7 +14,7 @@ export interface BenchResult {
   readonly startedAt: string;
   readonly seconds: number;
   readonly machine: string;
-  readonly options: Pick<BenchOptions, "rounds" | "seconds">;
+  readonly options: Pick<BenchOptions, "rounds" | "seconds" | "turns">;
   readonly series: readonly Series[];
   readonly targets: readonly Target[];
   /** Null: not asked for; a text: why there is none. */
@@ -187,13 +188,16 @@ function decisionLines(decisions: DecisionsResult | null): string[] {
   ];
 }
 
+const turnsOf = ({ turns }: Pick<BenchOptions, "turns">): string =>
+  turns === 1 ? "" : ` in ${String(turns)} turns`;
+
 /** What a person reads. */
 export function report(result: BenchResult): string {
   const { decisions, disagreements, errors, idle, options, series, targets } = result;
   const sorted = CASES.flatMap((name) => series.filter((each) => each.case === name));
   return [
     result.machine,
-    `${result.startedAt}, ${result.seconds.toFixed(0)} s; medians of ${String(options.rounds)} interleaved rounds of ${String(options.seconds)} s, max of all`,
+    `${result.startedAt}, ${result.seconds.toFixed(0)} s; medians of ${String(options.rounds)} interleaved rounds of ${String(options.seconds)} s${turnsOf(options)}, max of all`,
     "",
     ...(series.length === 0
       ? targetLines(targets.filter(({ value }) => value !== null))

@@ -2,8 +2,7 @@ import {
   ALL_CASES,
   type Case,
   type CaseName,
-  type LoadFigures,
-  type Measurement,
+  type LoadTaken,
   SYSTEM_TITLES,
   type SystemName,
 } from "./cases.ts";
@@ -11,6 +10,7 @@ import type { Child } from "./child.ts";
 import { cpuUsed, readCpu } from "./cpu.ts";
 import type { Course } from "./histories.ts";
 import { minus, NO_COURSE, plus } from "./histories.ts";
+import { type Measurement, measurementOf, type Part } from "./measurement.ts";
 import type { Load } from "./load/messages.ts";
 import type { BenchOptions } from "./options.ts";
 import type { System } from "./systems/system.ts";
@@ -40,6 +40,14 @@ export interface RoundsOptions {
   /** The engines' processes. */
   readonly pids: () => Readonly<Record<string, number | null>>;
   readonly onProgress: (line: string) => void;
+}
+
+/** One system in one case of one round, while it is measured. */
+interface Running {
+  readonly name: SystemName;
+  readonly system: System;
+  readonly before: Course | null;
+  readonly parts: Part[];
 }
 
 /** Measures in interleaved rounds: in each round every case, in each case every system in turn, every second time from the last to the first. */
@@ -76,12 +84,15 @@ export class Rounds {
       // Who comes first meets what the case before has left behind; that must not always be the same one.
       const inTurn = round % 2 === 1 ? [...systems] : [...systems].toReversed();
       for (const each of options.cases.map((name) => ALL_CASES[name])) {
-        for (const [name, system] of inTurn) {
-          if (!each.systems.includes(name)) continue;
-          const measured = await this.#measure(name, system, each);
-          onProgress(
-            `round ${String(round)} of ${String(options.rounds)} · ${progressOf(each.title, name, measured)}`,
-          );
+        const measured = inTurn.filter(([name]) => each.systems.includes(name));
+        // Whoever is measured in one part leaves nothing behind for the next one.
+        const together = options.turns === 1 ? measured.map((one) => [one]) : [measured];
+        for (const group of together) {
+          for (const [name, measurement] of await this.#measure(group, each)) {
+            onProgress(
+              `round ${String(round)} of ${String(options.rounds)} · ${progressOf(each.title, name, measurement)}`,
+            );
+          }
         }
       }
     }
@@ -92,20 +103,44 @@ export class Rounds {
     for (const agents of ["spread", "hot"] as const) {
       const load = { agents, connections: WARM_UP_CONNECTIONS };
       const figures = await this.#load(name, system, load, options.warmUpSeconds / 2);
-      onProgress(`warm-up · ${progressOf(`${agents} agents`, name, figures)}`);
+      onProgress(`warm-up · ${progressOf(`${agents} agents`, name, measurementOf([figures]))}`);
     }
     for (const agents of ["spread", "hot"] as const) await system.settle(agents, options.inAHurry);
   }
 
-  async #measure(name: SystemName, system: System, each: Case): Promise<Measurement> {
+  async #measure(
+    group: readonly (readonly [SystemName, System])[],
+    each: Case,
+  ): Promise<readonly (readonly [SystemName, Measurement])[]> {
+    const { turns } = this.#dependencies.options;
+    const running: Running[] = [];
+    for (const [name, system] of group) running.push(await this.#begin(name, system, each));
+    for (let turn = 1; turn <= turns; turn += 1) {
+      // Always in this order: whoever had two turns in a row would meet what another has left behind less often.
+      for (const one of running) await this.#takeTurn(one, each);
+    }
+    const ended: (readonly [SystemName, Measurement])[] = [];
+    for (const one of running) ended.push([one.name, await this.#end(one, each)]);
+    return ended;
+  }
+
+  async #begin(name: SystemName, system: System, each: Case): Promise<Running> {
+    await this.#load(name, system, each, RUN_UP_SECONDS);
+    return { name, system, before: await system.course(each.agents), parts: [] };
+  }
+
+  async #takeTurn({ name, parts, system }: Running, each: Case): Promise<void> {
+    const { seconds, turns } = this.#dependencies.options;
+    parts.push(await this.#load(name, system, each, (seconds * each.lengths) / turns));
+  }
+
+  async #end({ before, name, parts, system }: Running, each: Case): Promise<Measurement> {
     const { options } = this.#dependencies;
     const series = this.#seriesOf(name, each.name);
-    await this.#load(name, system, each, RUN_UP_SECONDS);
-    const before = await system.course(each.agents);
-    const measured = await this.#load(name, system, each, options.seconds * each.lengths);
     // What a single agent leaves behind does not show in what comes next.
     await system.settle(each.agents, options.inAHurry || each.agents === "hot");
     const after = await system.course(each.agents);
+    const measured = measurementOf(parts);
     series.rounds.push(measured);
     if (before !== null && after !== null) {
       series.course = plus(series.course ?? NO_COURSE, minus(after, before));
@@ -118,17 +153,17 @@ export class Rounds {
     system: System,
     { agents, connections }: Pick<Case, "agents" | "connections">,
     seconds: number,
-  ): Promise<Measurement> {
+  ): Promise<Part> {
     const templates = await system.templates(agents);
     const load: Load = { port: system.port, connections, seconds, templates };
     const { generator, pids } = this.#dependencies;
     const running = () => readCpu({ ...pids(), service: system.pid, generator: generator.pid });
     const before = await running();
-    const figures = await generator.request<LoadFigures>(load, seconds * 1_000 + LOAD_GRACE_MS);
-    const measured: Measurement = { ...figures, cpuMs: cpuUsed(before, await running()) };
-    this.#answered.set(name, this.answeredBy(name) + measured.requests - measured.errors);
-    this.#errors += measured.errors;
-    return measured;
+    const taken = await generator.request<LoadTaken>(load, seconds * 1_000 + LOAD_GRACE_MS);
+    const part = { ...taken, cpuMs: cpuUsed(before, await running()) };
+    this.#answered.set(name, this.answeredBy(name) + taken.latenciesMs.length - taken.errors);
+    this.#errors += taken.errors;
+    return part;
   }
 
   #seriesOf(system: SystemName, name: CaseName): Series {

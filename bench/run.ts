@@ -79,7 +79,7 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
     machine: machine(),
-    options: { rounds: options.rounds, seconds: options.seconds },
+    options: { rounds: options.rounds, seconds: options.seconds, turns: options.turns },
     series,
     targets: [...judge(series), ...judgeDecisions(decisions)],
     idle,

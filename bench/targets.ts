@@ -1,4 +1,5 @@
-import { type CaseName, type Measurement, SYSTEM_TITLES, type SystemName } from "./cases.ts";
+import { type CaseName, SYSTEM_TITLES, type SystemName } from "./cases.ts";
+import type { Measurement } from "./measurement.ts";
 import type { DecisionsResult } from "./decisions.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";

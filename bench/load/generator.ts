@@ -1,6 +1,5 @@
-import type { LoadFigures } from "../cases.ts";
+import type { LoadTaken } from "../cases.ts";
 import { type Role, runRole } from "../processes/role.ts";
-import { percentile } from "../statistics.ts";
 import { LoadClient } from "./client.ts";
 import type { Load, RequestTemplate } from "./messages.ts";
 import { LOAD_REQUESTS_MAX, LOAD_SECONDS_MAX } from "./messages.ts";
@@ -19,22 +18,17 @@ class LoadRun {
     this.#client = new LoadClient(load.port, load.connections);
   }
 
-  async measure(): Promise<LoadFigures> {
+  async measure(): Promise<LoadTaken> {
     const startedAt = performance.now();
     const endsAt = startedAt + Math.min(this.#load.seconds, LOAD_SECONDS_MAX) * 1_000;
     await Promise.all(Array.from({ length: this.#load.connections }, () => this.#connection(endsAt)));
     const seconds = (performance.now() - startedAt) / 1_000;
     this.#client.close();
-    const sorted = this.#latenciesMs.toSorted((a, b) => a - b);
     return {
-      requests: sorted.length,
+      latenciesMs: this.#latenciesMs,
       errors: this.#errors,
       firstError: this.#firstError,
       seconds,
-      perSecond: sorted.length / seconds,
-      p50Ms: percentile(sorted, 0.5),
-      p99Ms: percentile(sorted, 0.99),
-      maxMs: sorted.at(-1) ?? 0,
     };
   }
 
