@@ -28,8 +28,11 @@ const DUPLICATE_KEY = 11_000;
 /** Entries in one insert, and waiting for theirs in one chain, at the most. */
 const BATCH_MAX = 500;
 const WAITING_MAX = 5_000;
-/** How long what is not urgent waits for others to go with, and how many do not wait any longer. */
-const LINGER_MS = 50;
+/**
+ * How long what is not urgent waits for others to go with, and how many do not wait any longer. An insert costs as much as a
+ * dozen entries; but a payment stays open in its actor until it is told, so that more of them cost the busy ones more than they save.
+ */
+const LINGER_MS = 250;
 const LINGERING_MAX = 25;
 /** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
@@ -50,6 +53,8 @@ interface Waiting {
 interface Chain {
   readonly organizationId: string;
   waiting: Waiting[];
+  /** Whether one of those that wait is not to wait for others. */
+  isUrgent: boolean;
   /** Null: to be looked up. A wrong one is refused by the index on places, so it is never more than a guess. */
   head: AuditHead | null;
   timer: NodeJS.Timeout | null;
@@ -79,25 +84,39 @@ export class AuditAppender implements AuditLog {
     }
     return new Promise((resolve, reject) => {
       chain.waiting.push({ record, resolve, reject });
-      if (chain.running !== null) return;
-      if (when === "now" || chain.waiting.length >= LINGERING_MAX) this.#run(chain);
-      else chain.timer ??= setTimeout(() => this.#run(chain), LINGER_MS);
+      if (when === "now") chain.isUrgent = true;
+      this.#schedule(chain);
     });
   }
 
-  /** Appends what waits, and is done when nothing does. */
+  /** Appends what waits by now, and is done when none of it does. */
   async flush(): Promise<void> {
-    for (const chain of this.#chains.values()) {
-      if (chain.running === null && chain.waiting.length > 0) this.#run(chain);
+    await Promise.all([...this.#chains.values()].map((chain) => this.#flushChain(chain)));
+  }
+
+  async #flushChain(chain: Chain): Promise<void> {
+    const last = chain.waiting.at(-1);
+    const waits = () => last !== undefined && chain.waiting.includes(last);
+    while (waits()) {
+      chain.isUrgent = true;
+      this.#schedule(chain);
       await chain.running;
     }
+    await chain.running;
   }
 
   #chainOf(organizationId: string): Chain {
     const known = this.#chains.get(organizationId);
     if (known !== undefined) return known;
     this.#forgetIdle();
-    const chain: Chain = { organizationId, waiting: [], head: null, timer: null, running: null };
+    const chain: Chain = {
+      organizationId,
+      waiting: [],
+      isUrgent: false,
+      head: null,
+      timer: null,
+      running: null,
+    };
     this.#chains.set(organizationId, chain);
     return chain;
   }
@@ -109,25 +128,30 @@ export class AuditAppender implements AuditLog {
     }
   }
 
+  #schedule(chain: Chain): void {
+    if (chain.running !== null || chain.waiting.length === 0) return;
+    if (chain.isUrgent || chain.waiting.length >= LINGERING_MAX) this.#run(chain);
+    else chain.timer ??= setTimeout(() => this.#run(chain), LINGER_MS);
+  }
+
   #run(chain: Chain): void {
     if (chain.timer !== null) clearTimeout(chain.timer);
     chain.timer = null;
+    const batch = chain.waiting.splice(0, BATCH_MAX);
+    if (chain.waiting.length === 0) chain.isUrgent = false;
     // It settles everyone whatever happens: it never rejects.
-    chain.running = this.#drain(chain).finally(() => {
+    chain.running = this.#insert(chain, batch).finally(() => {
       chain.running = null;
-      if (chain.waiting.length > 0) this.#run(chain);
+      this.#schedule(chain);
     });
   }
 
-  async #drain(chain: Chain): Promise<void> {
-    while (chain.waiting.length > 0) {
-      const batch = chain.waiting.splice(0, BATCH_MAX);
-      try {
-        await within(BATCH_MS, this.#append(chain, batch));
-      } catch (error) {
-        chain.head = null;
-        for (const { reject } of batch) reject(error);
-      }
+  async #insert(chain: Chain, batch: readonly Waiting[]): Promise<void> {
+    try {
+      await within(BATCH_MS, this.#append(chain, batch));
+    } catch (error) {
+      chain.head = null;
+      for (const { reject } of batch) reject(error);
     }
   }
 

@@ -32,8 +32,8 @@ const placeOf = (organizationId: string, sequence: number): string =>
   `${organizationId}/${String(sequence).padStart(DIGITS, "0")}`;
 
 export function auditDocument(entry: AuditEntry): AuditDocument {
-  const { at, ...fields } = entry;
-  return { _id: placeOf(entry.organizationId, entry.sequence), at: new Date(at), ...fields };
+  const { at, organizationId, sequence } = entry;
+  return { _id: placeOf(organizationId, sequence), ...entry, at: new Date(at) };
 }
 
 /** The ids of a chain's entries, in their order. */

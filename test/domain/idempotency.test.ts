@@ -172,7 +172,8 @@ describe("idempotency keys: the table of the newest 2,000", () => {
   it("with 2,000 keys and all that may be open, in the longest texts, the state fits through continue-as-new", () => {
     const actor = new TestActor({ autoApprovalThresholdCents: 1, budgetCents: 1_000_000 });
     // Four bytes each; what JSON writes in six, control characters and halves of pairs, the contract refuses.
-    const worst = { purpose: "😀".repeat(500), recipient: "😀".repeat(200) };
+    const rulesVersions = { project: Number.MAX_SAFE_INTEGER, team: Number.MAX_SAFE_INTEGER };
+    const worst = { purpose: "😀".repeat(500), recipient: "😀".repeat(200), rulesVersions };
     const by = { userId: "0199aa00-0000-7000-8000-000000000000", name: "名".repeat(100) };
     const feedback = "言".repeat(1_000);
     for (let closed = 0; closed < HOUR_ENTRIES_MAX; closed += 1) {

@@ -10,13 +10,20 @@ export type AuditValue =
 const FOREIGN = "\u0000";
 
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (value === null || typeof value !== "object") return scalar(value);
-  if (Object.getPrototypeOf(value) !== Object.prototype && Object.getPrototypeOf(value) !== null) {
-    return FOREIGN;
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (!isPlain(value)) return FOREIGN;
+  // Each payment's entry comes by here: texts are put together as they come, and `toSorted` by itself is by UTF-16 units.
+  let fields = "";
+  for (const name of Object.keys(value).toSorted()) {
+    fields += `${fields === "" ? "" : ","}${JSON.stringify(name)}:${canonicalJson(value[name])}`;
   }
-  const fields = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(",")}}`;
+  return `{${fields}}`;
+}
+
+function isPlain(value: object): value is Readonly<Record<string, unknown>> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 function scalar(value: unknown): string {
