@@ -18,7 +18,7 @@ export const adoptKeyDeliveryFolder = (env: NodeJS.ProcessEnv): Promise<{ readon
     await keepCommand(db, masterKey, {
       via: "adopt-key-delivery-folder",
       action: "adoptKeyDeliveryFolder",
-      resource: "key_delivery_folder",
+      resource: { type: "key_delivery_folder", id: null },
       after: { folder },
     });
     return { folder };

@@ -28,7 +28,7 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       await keepCommand(db, masterKey, {
         via: "deploy-wallet-factory",
         action: "deployWalletFactory",
-        resource: "wallet_factory",
+        resource: { type: "wallet_factory", id: null },
         after: { factory: address },
       });
       return { factory: address };

@@ -13,7 +13,8 @@ export interface Command {
   /** As it is called on the command line. */
   readonly via: string;
   readonly action: string;
-  readonly resource: string;
+  readonly resource: { readonly type: string; readonly id: string | null };
+  readonly before?: unknown;
   readonly after: unknown;
 }
 
@@ -28,10 +29,10 @@ export async function keepCommand(db: Db, masterKey: MasterKey, command: Command
     at: Date.now(),
     action: command.action,
     actor: { type: "system", id: "command" },
-    resource: { type: command.resource, id: command.organizationId ?? null },
+    resource: command.resource,
     from: { address: null, surface: "admin", via: command.via },
     result: { status: null, code: null },
-    before: null,
+    before: auditValue(command.before),
     after: auditValue(command.after),
     decision: null,
   });

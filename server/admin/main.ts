@@ -10,6 +10,7 @@ import { createOrganization } from "./create-organization.ts";
 import { deployWalletFactory } from "./deploy-wallet-factory.ts";
 import { PATIENCE_MS, reconcile } from "./reconcile/reconcile.ts";
 import { reconciledJson, reconciledText } from "./reconcile/text.ts";
+import { resetSecondFactors } from "./reset-second-factors.ts";
 import { explained, verifyAuditLog } from "./verify-audit-log.ts";
 
 const positive = (value: string): number => {
@@ -53,6 +54,16 @@ program
   )
   .action(async () => {
     process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
+  });
+
+program
+  .command("reset-second-factors")
+  .description(
+    "Removes all second factors of a person who has lost the last one, and ends their sessions; prints what it removed as JSON.",
+  )
+  .requiredOption("--email <email>", "whose: make sure who asks for it")
+  .action(async ({ email }: { readonly email: string }) => {
+    process.stdout.write(`${JSON.stringify(await resetSecondFactors(process.env, email))}\n`);
   });
 
 program

@@ -60,7 +60,7 @@ export interface SessionDocument {
   readonly refreshHash: string;
   readonly refreshedAt: Date | null;
   readonly revokedAt: Date | null;
-  readonly revokedBecause: "sign_out" | "refresh_reuse" | "member_removed" | null;
+  readonly revokedBecause: "sign_out" | "refresh_reuse" | "member_removed" | "factors_reset" | null;
   readonly stepUpExpiresAt: Date | null;
 }
 

@@ -3,13 +3,14 @@ import { refusal } from "../../src/domain/errors.ts";
 import { refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import type { FactorDocument, UserDocument } from "./documents.ts";
+import type { SessionPrincipal } from "./principal.ts";
 import { isInForce } from "./views.ts";
 
 export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
 
 /** All of a person's second factors, those that were never confirmed too. */
 export const factorsOf = (
-  { collections }: AuthContext,
+  { collections }: Pick<AuthContext, "collections">,
   userId: string,
   session?: ClientSession,
 ): Promise<FactorDocument[]> =>
@@ -28,7 +29,7 @@ export const hasFactor = async (
  * meanwhile is `UNAUTHORIZED`.
  */
 export async function changeFactors<T>(
-  { collections, transaction, turns }: AuthContext,
+  { collections, transaction, turns }: Pick<AuthContext, "collections" | "transaction" | "turns">,
   userId: string,
   change: (session: ClientSession, user: UserDocument) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -39,3 +40,18 @@ export async function changeFactors<T>(
   };
   return await turns.take(userId, () => transaction(write));
 }
+
+/**
+ * The same by the person themselves, whose session must be alive when it counts: one that was ended after the request was
+ * let in (`UNAUTHORIZED`) must not leave a factor behind.
+ */
+export const changeOwnFactors = <T>(
+  context: AuthContext,
+  { sessionId, userId }: Pick<SessionPrincipal, "sessionId" | "userId">,
+  change: (session: ClientSession, user: UserDocument) => Promise<Result<T>>,
+): Promise<Result<T>> =>
+  changeFactors(context, userId, async (session, user) => {
+    const own = { _id: sessionId, userId, revokedAt: null };
+    const isAlive = (await context.collections.sessions.findOne(own, { session })) !== null;
+    return isAlive ? await change(session, user) : refused(refusal("UNAUTHORIZED"));
+  });

@@ -5,7 +5,7 @@ import { newId } from "../ids.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { AuthContext } from "./context.ts";
 import type { PasskeyDocument } from "./documents.ts";
-import { changeFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
 import { challengeOf, enrolmentOptions, type NewPasskey, verifyEnrolment } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
 import { notAccepted } from "./passkey-use.ts";
@@ -59,7 +59,7 @@ export async function enrollPasskey(
   const passkey = newPasskey(principal.userId, { name, transports }, verified, context.clock());
   const steppedUp = taken.steppedUp || isSteppedUp(principal, context.clock());
   try {
-    return await insertPasskey(context, passkey, steppedUp);
+    return await insertPasskey(context, principal, passkey, steppedUp);
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
     return notAccepted();
@@ -69,10 +69,11 @@ export async function enrollPasskey(
 /** What was so when it began is asked again where it counts: another session may have enrolled a factor since. */
 const insertPasskey = (
   context: AuthContext,
+  principal: SessionPrincipal,
   passkey: PasskeyDocument,
   steppedUp: boolean,
 ): Promise<Result<PasskeyDocument>> =>
-  changeFactors(context, passkey.userId, async (session) => {
+  changeOwnFactors(context, principal, async (session) => {
     const { userId } = passkey;
     if (!steppedUp && (await hasFactor(context, userId, session))) return stepUpRequired();
     const { passkeys } = context.collections;
@@ -118,10 +119,10 @@ export async function renamePasskey(
  */
 export const removePasskey = (
   context: AuthContext,
-  { userId }: SessionPrincipal,
+  principal: SessionPrincipal,
   id: string,
 ): Promise<Result<null>> =>
-  changeFactors(context, userId, async (session, { role }) => {
+  changeOwnFactors(context, principal, async (session, { _id: userId, role }) => {
     const factors = await factorsOf(context, userId, session);
     const isOne = factors.some((factor) => isPasskey(factor) && factor._id === id);
     if (!isOne) return refused(refusal("NOT_FOUND"));

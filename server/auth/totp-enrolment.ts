@@ -2,7 +2,7 @@ import { ok, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { TotpFactorDocument } from "./documents.ts";
-import { changeFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
@@ -58,7 +58,7 @@ export async function confirmTotp(
   const now = context.clock();
   const { userId } = principal;
   const { totpFactors } = context.collections;
-  return await changeFactors(context, userId, async (session, user) => {
+  return await changeOwnFactors(context, principal, async (session, user) => {
     const factor = await totpFactors.findOne({ _id: totpFactorId(userId) }, { session });
     // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
     const isFurther = factor?.pending?.steppedUp === false && (await hasFactor(context, userId, session));

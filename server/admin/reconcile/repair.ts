@@ -55,7 +55,7 @@ export async function keepRepairs(
       organizationId,
       via: "reconcile --repair",
       action: "reconcileRepair",
-      resource: "organization",
+      resource: { type: "organization", id: organizationId },
       after: { repaired: repaired.slice(from, from + REPAIRS_PER_ENTRY) },
     });
   }

@@ -1,0 +1,41 @@
+import { authCollections } from "../auth/documents.ts";
+import { factorsHeldBy, type FactorsReset, resetFactors } from "../auth/reset-factors.ts";
+import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+import { transactionsOf } from "../transactions.ts";
+import { Turns } from "../turns.ts";
+import { AdminError, connectedToMongo } from "./connecting.ts";
+import { keepCommand } from "./keep-command.ts";
+import { sealingKeyBeside } from "./master-key.ts";
+
+/** Nobody else waits in this process. */
+const WAIT_FOR_TURN_MS = 1_000;
+
+/**
+ * `reset-second-factors`: for a person who has lost their only second factor and can't step up any more to enrol another.
+ * Its entry in their organization's audit log comes first, so that no crash leaves a reset without one; one that is not
+ * followed by a reset says more than was done, and the same command again does it.
+ */
+export const resetSecondFactors = (env: NodeJS.ProcessEnv, email: string): Promise<FactorsReset> =>
+  connectedToMongo(env, async ({ db }) => {
+    const masterKey = await sealingKeyBeside(env);
+    await verifyMasterKey(db, masterKey);
+    const context = {
+      clock: () => new Date(),
+      collections: authCollections(db),
+      transaction: transactionsOf(db.client),
+      turns: new Turns(WAIT_FOR_TURN_MS),
+    };
+    const held = await factorsHeldBy(context, email);
+    if (held === null) throw new AdminError(`Nobody has the e-mail ${email}.`);
+    await keepCommand(db, masterKey, {
+      organizationId: held.organizationId,
+      via: "reset-second-factors",
+      action: "resetSecondFactors",
+      resource: { type: "user", id: held.userId },
+      before: held.factors,
+      after: { passkeys: [], totp: false },
+    });
+    const reset = await resetFactors(context, held.userId);
+    if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
+    return reset.value;
+  });
