@@ -109,8 +109,7 @@ export class Payments {
   }
 
   async #pay(profile: AgentProfile, order: PaymentOrder, until: number): Promise<Result<RecordedPayment>> {
-    const request = requestOf(order);
-    const { reply, report } = await this.#decide(profile, request);
+    const { reply, report, request } = await this.#decide(profile, requestOf(order));
     switch (reply.kind) {
       case "decided":
         return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, until));
@@ -139,19 +138,20 @@ export class Payments {
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
-  async #decide(profile: AgentProfile, request: PaymentRequest): Promise<Told> {
+  async #decide(profile: AgentProfile, asked: PaymentRequest): Promise<Told> {
     const { agentId } = profile;
     const { approvalWindowSeconds, mailboxes } = this.#dependencies;
-    const ruling = this.#rulings.of(profile, request);
+    const ruling = this.#rulings.of(profile, asked);
     const horizon = mailboxes.horizonOf(agentId);
     let lookedUpThrough = horizon === null || horizon.forgottenThrough === 0 ? 0 : horizon.projectedThrough;
     for (let lookUps = 0; lookUps <= LOOK_UPS_MAX; lookUps += 1) {
       const isLookedUp = lookedUpThrough > 0;
-      const [ruled, earlier] = await Promise.all([
+      const [{ rules: ruled, versions }, earlier] = await Promise.all([
         ruling,
-        isLookedUp ? this.#lookUp(agentId, request) : null,
+        isLookedUp ? this.#lookUp(agentId, asked) : null,
       ]);
-      if (earlier !== null) return { reply: earlier, report: null };
+      if (earlier !== null) return { reply: earlier, report: null, request: asked };
+      const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
       const rules = isLookedUp ? await this.#rulings.withLikePayment(ruled, agentId, request) : ruled;
       const command = {
         kind: "pay",
@@ -161,7 +161,7 @@ export class Payments {
         ...(rules === undefined ? {} : { rules }),
       } as const;
       const { reply, report } = await mailboxes.answered(agentId, command);
-      if (reply.kind !== "look_up") return { reply, report };
+      if (reply.kind !== "look_up") return { reply, report, request };
       lookedUpThrough = reply.projectedThrough;
     }
     throw new ActorUnavailable("the projection does not keep up with the actor");
@@ -171,7 +171,7 @@ export class Payments {
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
     const { amountCents, rail, recipient } = payment;
-    const ruled = await this.#rulings.of(profile, payment);
+    const { rules: ruled } = await this.#rulings.of(profile, payment);
     const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
     return { rail, recipient, amountCents, likenessHash: likenessHash(payment), rules };
   }
@@ -252,7 +252,10 @@ export class Payments {
 }
 
 /** What an actor said to a payment, and what its project's budget is to hear of it. */
-type Told = Pick<Answered, "reply" | "report">;
+interface Told extends Pick<Answered, "reply" | "report"> {
+  /** The payment as the actor was asked for it. */
+  readonly request: PaymentRequest;
+}
 
 /** An agent's idempotency key. */
 interface UsedKey {

@@ -2,7 +2,7 @@ import type DataLoader from "dataloader";
 import type { Collection, Filter } from "mongodb";
 import type { ContainerDocument, TransactionDocument } from "../../activities/documents.ts";
 import { MERCHANT_COLLATION } from "../../activities/projections.ts";
-import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { PaymentRequest, RulesVersions } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { paymentRules, type PaymentRules } from "../../src/domain/rules/checks.ts";
 import { type ApprovalRule, withoutCase } from "../../src/domain/rules/rules.ts";
@@ -16,6 +16,14 @@ type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merc
 
 /** The part of a container's record that a payment needs. */
 type RulesDocument = Pick<ContainerDocument, "_id" | "approvalRules">;
+
+/** What the rules of a payment's project and team say of it. */
+export interface Ruling {
+  /** Undefined where they have nothing to say. */
+  readonly rules: PaymentRules | undefined;
+  /** Which rules that were; undefined where nobody has ever set any. */
+  readonly versions: RulesVersions | undefined;
+}
 
 /** By which a payment's like are found: rail, recipient without case, amount. */
 export const likenessHash = ({ amountCents, rail, recipient }: Payment): string =>
@@ -44,21 +52,23 @@ export class PaymentRulings {
   }
 
   /** By the rules as they are now: those of a replacement that was answered before this was asked. */
-  async of(profile: AgentProfile, payment: Payment): Promise<PaymentRules | undefined> {
+  async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const [project, team] = await Promise.all([
       this.#projects.load(profile.projectId),
       this.#teams.load(profile.teamId),
     ]);
+    const versions = versionsOf(project, team);
     const rules = [project, team].flatMap((container) => container?.approvalRules?.rules ?? []);
     const enabled = rules.filter((rule) => rule.enabled);
-    if (enabled.length === 0) return undefined;
-    return paymentRules(enabled, payment, {
+    if (enabled.length === 0) return { rules: undefined, versions };
+    const findings = {
       isNewRecipient: await this.#isNewRecipient(enabled, profile.agentId, payment),
-      offsetsOf: (timezone) => this.#zones.offsetsOf(timezone),
-    });
+      offsetsOf: (timezone: string) => this.#zones.offsetsOf(timezone),
+    };
+    return { rules: paymentRules(enabled, payment, findings), versions };
   }
 
-  /** The same, with the newest like payment that is done with, where a rule asks for it. */
+  /** The rules, with the newest like payment that is done with, where a rule asks for it. */
   async withLikePayment(
     rules: PaymentRules | undefined,
     agentId: string,
@@ -97,6 +107,12 @@ export class PaymentRulings {
     }
     return null;
   }
+}
+
+function versionsOf(project: RulesDocument | null, team: RulesDocument | null): RulesVersions | undefined {
+  const [ofProject, ofTeam] = [project?.approvalRules?.version, team?.approvalRules?.version];
+  if (ofProject === undefined && ofTeam === undefined) return undefined;
+  return { project: ofProject ?? null, team: ofTeam ?? null };
 }
 
 /** From the primary: a rule that was set binds the next payment. */

@@ -156,6 +156,26 @@ describe("decisions on payments in the audit log", function () {
     });
   });
 
+  it("one under approval rules names their versions, on both levels, whether they flag it or not", async () => {
+    const own = await newWorld();
+    const agent = await own.agent();
+    const { projectId, teamId } = own.organization;
+    const rules = [{ type: "amount_above", params: { amountCents: 100 } }];
+    const set = { token: own.token, body: { rules, version: 1 } };
+    const ids = [(await agent.pay()).transaction.id];
+    await own.api.ok("setProjectApprovalRules", 200, { ...set, id: projectId });
+    ids.push((await agent.hold({ amountCents: 101 })).transactionId);
+    await own.api.ok("setTeamApprovalRules", 200, { ...set, id: teamId });
+    ids.push((await agent.pay({ amountCents: 100 })).transaction.id);
+    const found = await Promise.all(ids.map(async (id) => (await about(id, 1, own))[0]?.decision));
+    const told = found.map((decision) => decision as Readonly<Record<string, unknown>>);
+    expect(told.map(({ outcome, rulesVersions }) => [outcome, rulesVersions])).to.deep.equal([
+      ["approved", undefined],
+      ["held", { project: 2, team: null }],
+      ["approved", { project: 2, team: 2 }],
+    ]);
+  });
+
   it("replays leave nothing more, whoever makes them and however often", async () => {
     const agent = await world.agent();
     const body = cardPayment();

@@ -23,6 +23,14 @@ export interface PaymentRequest {
   readonly purpose: string;
   /** Hash of rail, recipient without case, and amount; a workflow can't make one. Not there in payments from before. */
   readonly likenessHash?: string;
+  /** Of the approval rules that it was judged by. Left out where nobody has ever set any, and in payments from before. */
+  readonly rulesVersions?: RulesVersions;
+}
+
+/** Versions of the approval rules of a payment's project and team; null: there are none. */
+export interface RulesVersions {
+  readonly project: number | null;
+  readonly team: number | null;
 }
 
 /** The agent's budget at the moment its payment was put on hold, that payment's reservation included. */

@@ -63,7 +63,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
   const { approval, createdAt, policyVersion, request, status } = payment;
   const denial = approval === null && status === "denied" ? payment.denial : null;
   const outcome = approval === null ? (denial === null ? "approved" : "denied") : "held";
-  const { amountCents, currency, merchantCategory, rail, recipient } = request;
+  const { amountCents, currency, merchantCategory, rail, recipient, rulesVersions } = request;
   return recordOf(profile, payment, {
     what: "decided",
     action: "decidePayment",
@@ -72,6 +72,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
     code: denial?.code ?? null,
     decision: {
       policyVersion: policyVersion ?? null,
+      ...(rulesVersions === undefined ? {} : { rulesVersions }),
       inputs: { rail, amountCents, currency, recipient, merchantCategory },
       outcome,
       ...reasonOf(denial),
