@@ -11,7 +11,9 @@ export const SNAPSHOT_INTERVAL_MS = 2_000;
 /** Snapshots take a tenth of the time at most, however large the chain has become. */
 const PAUSE_PER_SNAPSHOT = 10;
 const RESUME_TRIES_MAX = 5;
-const RESUME_PAUSE_MS = 100;
+const RETRY_PAUSE_MS = 100;
+/** How often the last snapshot is tried: what is missing in it is lost, but for what anvil writes at its end. */
+const LAST_TRIES_MAX = 3;
 
 const unzip = promisify(gunzip);
 const blockSchema = z.object({ hash: z.string() });
@@ -54,7 +56,9 @@ export class ChainSnapshots {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    await this.#attempt();
+    for (let tries = 1; !(await this.#attempt()) && tries < LAST_TRIES_MAX; tries += 1) {
+      await sleep(RETRY_PAUSE_MS);
+    }
   }
 
   async #run(): Promise<void> {
@@ -131,7 +135,7 @@ export class ChainSnapshots {
       } catch (error) {
         // An anvil that has ended comes back with its mining on.
         if (tries >= RESUME_TRIES_MAX) throw error;
-        await sleep(RESUME_PAUSE_MS);
+        await sleep(RETRY_PAUSE_MS);
       }
     }
   }

@@ -19,6 +19,7 @@ const WAIT_MS = 20_000;
 /** Never in these tests: what is saved is saved at the stop, or by anvil as it ends. */
 const NO_SNAPSHOTS = null;
 const OFTEN_MS = 50;
+const NEVER_MS = 3_600_000;
 /** So often a snapshot tries to let the mining go on. */
 const RESUMED_MAX = 5;
 
@@ -260,6 +261,19 @@ describe("The embedded local chain", () => {
     await proxy.close();
     expect(refused).to.be.greaterThan(RESUMED_MAX);
     await client.paid();
+  });
+
+  it("the last snapshot is tried again when the chain does not answer", async () => {
+    const client = clientOf(await start({ chainSnapshotMs: NO_SNAPSHOTS }));
+    const proxy = await startChainProxy(client.rpcUrl);
+    let dumps = 0;
+    proxy.behave((body) => (body.includes("anvil_dumpState") && (dumps += 1) === 1 ? "cut-before" : "pass"));
+    const options = { rpcUrl: proxy.url, folder: path.join(dataDir, "chain"), intervalMs: NEVER_MS };
+    const snapshots = await ChainSnapshots.start({ ...options, onProgress: (line) => said.push(line) });
+    await client.paid();
+    await snapshots.stop();
+    await proxy.close();
+    expect([dumps, await savedBlock(dataDir)]).to.deep.equal([2, 1]);
   });
 
   it("left without guardian and service is ended by the next start on the same DATA_DIR", async () => {

@@ -1,4 +1,5 @@
 import { randomInt, randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { noteSecretsChosen, noteSecretsGiven } from "./secrets.ts";
 import { agent, approval, payment } from "../../src/contract/records.ts";
@@ -32,13 +33,17 @@ export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(rando
 /** Repeats of a call that is safe to repeat, as whoever is answered 503 is told to. */
 const REPEATS_MAX = 20;
 
+/** As a 503 says: `retry_after_seconds`. */
+const REPEAT_AFTER_MS = 1_000;
+
 /** What a call is answered once the service can be reached: on a busy machine some of many at once are told to come again. */
 export async function onceReachable<T extends { readonly status: number | null }>(
-  call: () => Promise<T>,
+  call: (repeat: number) => Promise<T>,
 ): Promise<T> {
   for (let repeat = 0; ; repeat += 1) {
-    const answer = await call();
+    const answer = await call(repeat);
     if ((answer.status !== 503 && answer.status !== null) || repeat === REPEATS_MAX) return answer;
+    await sleep(REPEAT_AFTER_MS);
   }
 }
 

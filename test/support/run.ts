@@ -13,9 +13,9 @@ import { shardResult, type ShardResult } from "./shard-result.ts";
  * `npm test`: brings up one MongoDB, one Temporal and one local chain for the whole run, hands their addresses to the tests in the
  * environment, runs every test file (or those named as arguments), and closes with the line `N passed, N failed`.
  *
- * The files run in processes side by side, each with a chain of its own: some tests have its mining in their own hands, and
+ * The files run in processes side by side, in two phases, each process with a chain of its own: some tests have its mining in their own hands, and
  * a service that starts meanwhile would wait for its contracts, and then empty the chain's pool of everybody's transactions.
- * The first one's output is shown at once, the others' when it is complete. At the end the files of the engines and
+ * The output of each phase's first one is shown at once, the others' at the end. At the end the files of the engines and
  * the logs are searched for secrets, which counts as one test more.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -25,12 +25,21 @@ const LOGGED_CHARACTERS_MAX = 1_500;
 const FAILURE_CHARACTERS_MAX = 1_000;
 const SLOWEST_FILES = 12;
 /**
- * What runs in which process, by the beginnings of the files' paths: the first that fits; what fits nowhere runs in the first
- * process. Even in time, and no more of them than two cores bear without answers coming late; what starts and kills processes is together, so that it does not meet itself.
+ * What runs in which process, by the beginnings of the files' paths; what fits nowhere runs in the first process. First what
+ * asks for the processor, even in time, in no more processes than two cores bear; what starts and kills processes is
+ * together, so that it does not meet itself. Then, in quiet, what is promised to be answered within a time.
  */
-const SHARDS: readonly (readonly string[])[] = [
-  ["engines", "restart", "chaos", "http/wallet"],
-  ["architecture", "audit", "auth", "chain", "domain", "limits", "mcp", "outage", "replay", "workflows"],
+const ELSE = "";
+const PHASES: readonly (readonly (readonly string[])[])[] = [
+  [
+    [ELSE],
+    ["engines", "restart", "chaos", "http/wallet"],
+    ["architecture", "audit", "auth", "chain", "domain", "limits", "mcp", "replay", "workflows"],
+  ],
+  [
+    ["outage", "http/busy", "http/create-replays", "http/unfinished-budgets"],
+    ["http/wallet-silent-chain", "http/wallet-slow-chain"],
+  ],
 ];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
@@ -59,18 +68,8 @@ const env = {
 
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : await testFiles();
-const shardOf = (file: string): number =>
-  1 + SHARDS.findIndex((folders) => folders.some((name) => file.includes(join("test", name))));
-const results = await Promise.all(
-  [null, ...SHARDS].map(async (_folders, shard) => {
-    const own = files.filter((file) => shardOf(file) === shard);
-    if (own.length === 0) return { passed: 0, failed: 0, failures: [], filesMs: [], output: "" };
-    const chain = shard === 0 ? null : await startOwnAnvil("--prune-history", "256");
-    const result = await runShard(own, chain?.url ?? engines.chain.rpcUrl, shard === 0);
-    await chain?.kill();
-    return result;
-  }),
-);
+const results: (ShardResult & { output: string })[] = [];
+for (const phase of PHASES) results.push(...(await Promise.all(phase.map(runProcess))));
 for (const { output } of results) process.stdout.write(output);
 await engines.stop();
 const leaks = await scanRun(dataDir, planted, say);
@@ -119,6 +118,25 @@ async function testFiles(): Promise<string[]> {
     .filter((file) => file.endsWith(".test.ts"))
     .toSorted()
     .map((file) => join("test", file));
+}
+
+/** Of the beginnings that fit a file the longest: so a file can be taken out of its folder. */
+function beginningOf(file: string): string {
+  const fitting = PHASES.flat(2).filter((name) => name !== ELSE && file.includes(join("test", name)));
+  return fitting.toSorted((a, b) => b.length - a.length)[0] ?? ELSE;
+}
+
+/** Runs what a process of a phase has to run; each but the very first has a chain of its own. */
+async function runProcess(
+  beginnings: readonly string[],
+  process: number,
+): Promise<ShardResult & { output: string }> {
+  const own = files.filter((file) => beginnings.includes(beginningOf(file)));
+  if (own.length === 0) return { passed: 0, failed: 0, failures: [], filesMs: [], output: "" };
+  const chain = beginnings.includes(ELSE) ? null : await startOwnAnvil("--prune-history", "256");
+  const result = await runShard(own, chain?.url ?? engines.chain.rpcUrl, process === 0);
+  await chain?.kill();
+  return result;
 }
 
 /** Runs files in a process of their own. One that ends without a result counts as a failure. */

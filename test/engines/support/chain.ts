@@ -41,11 +41,10 @@ export class ChainClient {
     return receiptSchema.nullable().parse(await callRpc(this.rpcUrl, "eth_getTransactionReceipt", [hash]));
   }
 
-  /** Pays with the next nonce and waits for the block. */
+  /** Pays with the next nonce and waits for the block: accounts show it a moment before it is the latest one. */
   async paid(): Promise<string> {
-    const nonce = await this.nonce();
-    const hash = await this.pay(nonce);
-    await this.mined(nonce);
+    const hash = await this.pay(await this.nonce());
+    while ((await this.receipt(hash)) === null);
     return hash;
   }
 

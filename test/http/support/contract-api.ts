@@ -4,7 +4,7 @@ import { openApiDocument } from "../../../src/contract/openapi.ts";
 import { errorBody } from "../../../src/contract/records.ts";
 import { type OperationId, operations, type Operations } from "../../../src/contract/registry.ts";
 import type { ErrorCode } from "../../../src/domain/errors.ts";
-import { type Answer, Api, type CallOptions } from "../../support/api.ts";
+import { type Answer, Api, type CallOptions, onceReachable } from "../../support/api.ts";
 
 /** What goes into one call of an operation; all of it may be wrong on purpose. */
 export interface Request extends CallOptions {
@@ -53,6 +53,20 @@ export class ContractApi {
     const answer = await this.call(operationId, request);
     expect(answer.status, JSON.stringify(answer.body)).to.equal(status);
     return successOf(operationId, answer.body);
+  }
+
+  /**
+   * What a create with an idempotency key has made. On a busy machine it may be told to come again, as clients are, with the
+   * same key and payload.
+   */
+  async made<K extends OperationId>(operationId: K, request: Request): Promise<Success<K>> {
+    let statuses = [201];
+    const { body, status } = await onceReachable((repeat) => {
+      if (repeat > 0) statuses = [200, 201];
+      return this.call(operationId, request);
+    });
+    expect(status, JSON.stringify(body)).to.be.oneOf(statuses);
+    return successOf(operationId, body);
   }
 
   /** The body of an answer that must be this error. */

@@ -43,7 +43,7 @@ export interface MadeAgent {
 
 export async function made(world: World, by: TestOrganizationKey, fields: Fields = {}): Promise<MadeAgent> {
   const body = createBody(world, fields);
-  const { agent, apiKey } = await world.api.ok("createAgent", 201, { token: by.token, body });
+  const { agent, apiKey } = await world.api.made("createAgent", { token: by.token, body });
   return { id: agent.id, key: apiKey, by, body };
 }
 

@@ -42,8 +42,8 @@ export function worldOf(service: TestService, organization: TestOrganization): W
     organization,
     token,
     async agent(fields = {}) {
-      const body = { name: "Agent", teamId, budgetCents: 10_000, ...fields };
-      const { agent, apiKey } = await api.ok("createAgent", 201, { token, body });
+      const own = { name: "Agent", teamId, budgetCents: 10_000, idempotencyKey: randomUUID() };
+      const { agent, apiKey } = await api.made("createAgent", { token, body: { ...own, ...fields } });
       if (apiKey === null) throw new Error("a new agent comes with its key");
       return testAgent(api, agent.id, apiKey);
     },
