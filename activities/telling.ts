@@ -1,6 +1,6 @@
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
-import { paymentDecisions } from "../src/domain/audit/payment-decisions.ts";
+import { isDecided, paymentDecisions } from "../src/domain/audit/payment-decisions.ts";
 import type { AuditAppender } from "./audit/appender.ts";
 import type { EventJournal } from "./journal.ts";
 import type { Clock, PaymentTelling } from "./ports.ts";
@@ -25,10 +25,11 @@ export class PaymentTeller implements PaymentTelling {
 
   async tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
     const { auditLog, clock, journal } = this.#dependencies;
-    const decisions = auditLog === null ? [] : paymentDecisions(profile, payment);
+    const { organizationId } = profile;
     await Promise.all([
       journal.tellPayment(profile, payment, clock(), when),
-      ...decisions.map((decision) => auditLog?.append(decision, when)),
+      isDecided(payment) &&
+        auditLog?.appendAll(organizationId, () => paymentDecisions(profile, payment), when),
     ]);
   }
 

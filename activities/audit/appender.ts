@@ -43,10 +43,18 @@ const BATCH_MS = 10_000;
 /** Chains whose ends are remembered at once; others cost a look. */
 const HEADS_MAX = 10_000;
 
+/** Whoever has told something, and waits until all of it is in the chain. */
 interface Waiting {
-  readonly record: AuditRecord;
+  /** Made when its turn comes: what waits for others is not to lie about in memory, a payment's for each of many. */
+  readonly records: () => readonly AuditRecord[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
+}
+
+/** A record that is to be put into the chain, and who waits for it. */
+interface Open {
+  readonly record: AuditRecord;
+  readonly teller: Waiting;
 }
 
 /** One organization's chain as this process knows it. */
@@ -78,12 +86,21 @@ export class AuditAppender implements AuditLog {
   }
 
   append(record: AuditRecord, when: "now" | "soon" = "now"): Promise<void> {
-    const chain = this.#chainOf(record.organizationId);
+    return this.appendAll(record.organizationId, () => [record], when);
+  }
+
+  /** As `append`, for what is made of it when its turn comes: all of it of that organization, and the same each time. */
+  appendAll(
+    organizationId: string,
+    records: () => readonly AuditRecord[],
+    when: "now" | "soon",
+  ): Promise<void> {
+    const chain = this.#chainOf(organizationId);
     if (chain.waiting.length >= WAITING_MAX) {
       return Promise.reject(new AuditLogUnavailable("too many entries wait for the audit log"));
     }
     return new Promise((resolve, reject) => {
-      chain.waiting.push({ record, resolve, reject });
+      chain.waiting.push({ records, resolve, reject });
       if (when === "now") chain.isUrgent = true;
       this.#schedule(chain);
     });
@@ -156,7 +173,7 @@ export class AuditAppender implements AuditLog {
   }
 
   async #append(chain: Chain, batch: readonly Waiting[]): Promise<void> {
-    let open = batch;
+    let open = batch.flatMap(recordsOf);
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       if (open.length === 0) return;
       const head = chain.head ?? (await headOf(this.#log, chain.organizationId));
@@ -165,7 +182,7 @@ export class AuditAppender implements AuditLog {
       try {
         await this.#log.insertMany(entries.map(auditDocument), { ordered: true });
         chain.head = entries.at(-1) ?? head;
-        for (const { resolve } of open) resolve();
+        for (const { teller } of open) teller.resolve();
         return;
       } catch (error) {
         chain.head = null;
@@ -182,17 +199,32 @@ export class AuditAppender implements AuditLog {
    * entry in its place says so: keys can be foreseen, and whoever can write to the database could keep an entry out of the
    * log by a document under its key. Whoever tells of that one is refused, and tells again.
    */
-  async #withoutThoseThere(organizationId: string, open: readonly Waiting[]): Promise<readonly Waiting[]> {
+  async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
     const there = await this.#log.find({ organizationId, entryKey }).toArray();
     const genuine = new Map(there.map((entry) => [entry.entryKey, isEntryOf(entry, this.#seal)]));
-    return open.filter(({ record, reject, resolve }) => {
-      const isGenuine = genuine.get(record.entryKey);
-      if (isGenuine === undefined) return true;
-      if (isGenuine) resolve();
-      else reject(new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`));
-      return false;
-    });
+    for (const { record, teller } of open) {
+      if (genuine.get(record.entryKey) !== false) continue;
+      teller.reject(
+        new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`),
+      );
+    }
+    const left = open.filter(({ record }) => !genuine.has(record.entryKey));
+    const tellers = new Set(left.map(({ teller }) => teller));
+    for (const { teller } of open) if (!tellers.has(teller)) teller.resolve();
+    return left;
+  }
+}
+
+/** What somebody has told. What can't be made is refused to who told it, and to nobody else. */
+function recordsOf(teller: Waiting): Open[] {
+  try {
+    const records = teller.records();
+    if (records.length === 0) teller.resolve();
+    return records.map((record) => ({ record, teller }));
+  } catch (error) {
+    teller.reject(error);
+    return [];
   }
 }
 

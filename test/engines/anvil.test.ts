@@ -273,7 +273,8 @@ describe("The embedded local chain", () => {
     await client.paid();
     await snapshots.stop();
     await proxy.close();
-    expect([dumps, await savedBlock(dataDir)]).to.deep.equal([2, 1]);
+    expect(dumps).to.equal(2);
+    expect(await savedBlock(dataDir)).to.be.at.least(1);
   });
 
   it("left without guardian and service is ended by the next start on the same DATA_DIR", async () => {

@@ -87,31 +87,54 @@ export function isSealed(fields: Readonly<Record<string, unknown>>, seal: AuditS
   return fields["hash"] === hash && fields["mac"] === seal.mac(hash);
 }
 
+/** What an entry's hash is over. */
+type Content = Omit<AuditEntry, "at" | "hash" | "mac"> & { readonly at: string };
+
 /** Puts a record behind a chain's head. */
 export function link(record: AuditRecord, head: AuditHead, seal: AuditSeal): AuditEntry {
-  const unsealed = placed(record, head);
-  const hash = seal.hash(hashedText({ ...unsealed, at: new Date(record.at).toISOString() }));
-  return { ...unsealed, hash, mac: seal.mac(hash) };
+  const content = contentOf(record, head);
+  const hash = seal.hash(canonicalJson(content));
+  return sealed(content, record.at, hash, seal.mac(hash));
 }
 
-/** Field by field: V8 takes a hundred times as long for an object that is spread and then added to. */
-const placed = (record: AuditRecord, head: AuditHead): AuditEntry => ({
-  version: AUDIT_VERSION,
-  organizationId: record.organizationId,
-  sequence: head.sequence + 1,
-  previousHash: head.hash,
-  entryKey: record.entryKey,
-  at: record.at,
+/**
+ * What the hash is over, in the order of the canonical form. Field by field, as below: V8 takes a hundred times as long for
+ * an object that is spread and then added to.
+ */
+const contentOf = (record: AuditRecord, head: AuditHead): Content => ({
   action: record.action,
   actor: record.actor,
-  resource: record.resource,
-  from: record.from,
-  result: record.result,
-  before: record.before,
   after: record.after,
+  at: new Date(record.at).toISOString(),
+  before: record.before,
   decision: record.decision,
-  hash: "",
-  mac: "",
+  entryKey: record.entryKey,
+  from: record.from,
+  organizationId: record.organizationId,
+  previousHash: head.hash,
+  resource: record.resource,
+  result: record.result,
+  sequence: head.sequence + 1,
+  version: AUDIT_VERSION,
+});
+
+const sealed = (content: Content, at: number, hash: string, mac: string): AuditEntry => ({
+  version: content.version,
+  organizationId: content.organizationId,
+  sequence: content.sequence,
+  previousHash: content.previousHash,
+  entryKey: content.entryKey,
+  at,
+  action: content.action,
+  actor: content.actor,
+  resource: content.resource,
+  from: content.from,
+  result: content.result,
+  before: content.before,
+  after: content.after,
+  decision: content.decision,
+  hash,
+  mac,
 });
 
 /** Puts records behind a head, one after another. */

@@ -1,7 +1,7 @@
 import type { Denial, DenialCode } from "../agent/policy.ts";
 import type { Approval, Payment } from "../agent/payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
-import { auditValue, type AuditValue } from "./canonical.ts";
+import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";
 
 /** What a rail says, not a policy: it is in the transaction's record. */
@@ -17,8 +17,7 @@ const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>([
  * so what one teller left out the next one has, under the same keys.
  */
 export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
-  // Its project's budget has not said yet whether it fits.
-  if (payment.ask === "reserve") return [];
+  if (!isDecided(payment)) return [];
   const { approval } = payment;
   return [
     decided(profile, payment),
@@ -28,6 +27,9 @@ export function paymentDecisions(profile: AgentProfile, payment: Payment): Audit
     ...refusedLater(profile, payment),
   ];
 }
+
+/** Not while its project's budget has not said yet whether it fits. */
+export const isDecided = ({ ask }: Payment): boolean => ask !== "reserve";
 
 /** What any of them is made of. */
 interface Told {
@@ -39,25 +41,21 @@ interface Told {
   readonly decision: Readonly<Record<string, unknown>>;
 }
 
-const recordOf = (
-  { agentId, organizationId }: AgentProfile,
-  { request }: Payment,
-  told: Told,
-): AuditRecord => ({
+const recordOf = ({ organizationId }: AgentProfile, { request }: Payment, told: Told): AuditRecord => ({
   organizationId,
   entryKey: `${request.transactionId}/${told.what}`,
   at: told.at,
   action: told.action,
   actor: told.actor,
-  resource: { type: "transaction", id: request.transactionId },
+  resource: { id: request.transactionId, type: "transaction" },
   from: null,
-  result: { status: null, code: told.code },
+  result: { code: told.code, status: null },
   before: null,
   after: null,
-  decision: auditValue({ agentId, ...told.decision }),
+  decision: auditValue(told.decision),
 });
 
-const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ type: "agent", id: agentId, name });
+const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ id: agentId, name, type: "agent" });
 
 function decided(profile: AgentProfile, payment: Payment): AuditRecord {
   const { approval, createdAt, policyVersion, request, status } = payment;
@@ -70,14 +68,18 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
     at: createdAt,
     actor: agentOf(profile),
     code: denial?.code ?? null,
+    // In the order of the canonical form: there is one for each payment, and what is in order is not put in order.
     decision: {
-      policyVersion: policyVersion ?? null,
-      ...(rulesVersions === undefined ? {} : { rulesVersions }),
-      inputs: { rail, amountCents, currency, recipient, merchantCategory },
-      outcome,
-      ...reasonOf(denial),
-      flaggedByRuleTypes: approval?.flaggedByRuleTypes ?? [],
+      agentId: profile.agentId,
       ...(approval === null ? {} : { approvalId: approval.id, budgetContext: approval.budgetContext }),
+      code: denial?.code ?? null,
+      details: detailsOf(denial),
+      flaggedByRuleTypes: approval?.flaggedByRuleTypes ?? [],
+      inputs: { amountCents, currency, merchantCategory, rail, recipient },
+      outcome,
+      policyVersion: policyVersion ?? null,
+      reason: denial?.reason ?? null,
+      ...(rulesVersions === undefined ? {} : { rulesVersions }),
     },
   });
 }
@@ -91,6 +93,7 @@ function resolved(profile: AgentProfile, payment: Payment, approval: Approval, a
     actor: resolverOf(profile, payment, approval),
     code: resolution === "approved" ? null : (payment.denial?.code ?? null),
     decision: {
+      agentId: profile.agentId,
       policyVersion: approval.policyVersion ?? null,
       approvalId: approval.id,
       outcome: resolution,
@@ -127,19 +130,20 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
     actor: { type: "system", id: "policy" },
     code: denial.code,
     decision: {
+      agentId: profile.agentId,
       policyVersion: approval.policyVersion ?? null,
       approvalId: approval.id,
       outcome: "denied",
-      ...reasonOf(denial),
+      code: denial.code,
+      reason: denial.reason,
+      details: detailsOf(denial),
     },
   } as const;
   return [recordOf(profile, payment, told)];
 }
 
-function reasonOf(denial: Denial | null): { readonly [name: string]: AuditValue } {
-  if (denial === null) return { code: null, reason: null, details: null };
-  const { code, details, reason } = denial;
-  const resetsAt = details?.resetsAt ?? null;
-  const instant = resetsAt === null ? null : new Date(resetsAt).toISOString();
-  return { code, reason, details: details === null ? null : { ...details, resetsAt: instant } };
+function detailsOf(denial: Denial | null) {
+  if (denial === null || denial.details === null) return null;
+  const { resetsAt } = denial.details;
+  return { ...denial.details, resetsAt: resetsAt === null ? null : new Date(resetsAt).toISOString() };
 }
