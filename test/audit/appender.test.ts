@@ -26,7 +26,7 @@ describe("appending to the audit log", function () {
   after(() => database.close());
   beforeEach(() => {
     organizations += 1;
-    organizationId = `organization-${organizations}`;
+    organizationId = `organization-${organizations}-own`;
   });
 
   const appender = () => new AuditAppender(database.db, seal);
@@ -114,6 +114,35 @@ describe("appending to the audit log", function () {
     expect(await entries()).to.have.lengthOf(3);
     await Promise.all([...before, ...after]);
     await expectUnbroken(6);
+  });
+
+  it("what is told together is done when all of it is there, also where a part of it was before", async () => {
+    const [one, two] = [appender(), appender()];
+    const records = times(5, () => nextRecord(organizationId));
+    await one.append(records[1] ?? nextRecord(organizationId));
+    const groups = [records.slice(0, 3), records.slice(3), []];
+    await Promise.all(groups.map((group) => two.appendAll(organizationId, () => group, "now")));
+    await expectUnbroken(records.length);
+    const keys = (await entries()).map(({ entryKey }) => entryKey).toSorted();
+    expect(keys).to.deep.equal(records.map(({ entryKey }) => entryKey).toSorted());
+  });
+
+  it("what can't be made is refused to who told it, and keeps nobody else's from the chain", async () => {
+    const log = appender();
+    const told = [
+      log.append(nextRecord(organizationId), "soon"),
+      log.appendAll(
+        organizationId,
+        () => {
+          throw new RangeError("no such time");
+        },
+        "soon",
+      ),
+      log.append(nextRecord(organizationId)),
+    ];
+    const settled = await Promise.allSettled(told);
+    expect(settled.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
+    await expectUnbroken(2);
   });
 
   it("organizations have chains of their own", async () => {

@@ -63,9 +63,27 @@ describe("the canonical form of an audit entry", () => {
     expect(new Set(texts).size).to.equal(texts.length);
   });
 
+  it(`has its names in their order at every depth, whatever order it came in (TEST_SEED=${seed})`, () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
+        const text = canonicalJson(value);
+        expect(JSON.parse(text)).to.deep.equal(JSON.parse(JSON.stringify(value)));
+        for (const ordered of [inOrder(value, 1), inOrder(value, -1)]) {
+          expect(canonicalJson(ordered)).to.equal(text);
+        }
+      }),
+      { seed },
+    );
+    expect(canonicalJson({ "\u{1f98a}": 1, "\uffff": 2, a: 3, B: 4 })).to.equal(
+      '{"B":4,"a":3,"\u{1f98a}":1,"\uffff":2}',
+    );
+  });
+
   it("has no text for what an entry can't hold, so that nothing of the database's own passes for content", () => {
     for (const odd of [undefined, Number.NaN, 1n, new Date(0), new Map(), () => 1]) {
-      expect(() => JSON.parse(canonicalJson(odd)) as unknown).to.throw();
+      for (const holder of [odd, [odd], { a: 1, b: odd }, { b: 1, a: { c: [odd] } }]) {
+        expect(() => JSON.parse(canonicalJson(holder)) as unknown).to.throw();
+      }
     }
   });
 
@@ -85,6 +103,14 @@ describe("the canonical form of an audit entry", () => {
     expect(entry?.hash).to.equal("af70098183f11c7b1557d0be57f1ab2c8dd5331c2924af2b2e60f16a6e02c94b");
   });
 });
+
+/** The same content, all names in ascending order, or all in descending. */
+function inOrder(value: unknown, direction: 1 | -1): unknown {
+  if (Array.isArray(value)) return value.map((item) => inOrder(item, direction));
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -direction : direction));
+  return Object.fromEntries(fields.map(([name, field]) => [name, inOrder(field, direction)]));
+}
 
 describe("the verifier of a chain", () => {
   it("finds nothing wrong with a chain as it was written, of any length, with and without its anchors", () => {

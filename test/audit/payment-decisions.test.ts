@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { AuditDocument } from "../../activities/audit/documents.ts";
+import { canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { cardPayment, elevate, newWorld, times, until, type World } from "../http/support/world.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
@@ -71,6 +72,10 @@ describe("decisions on payments in the audit log", function () {
       },
     });
     expect(entry?.at.toISOString()).to.equal(transaction.createdAt);
+    // Each payment has one of these: as they come they are in the order that their hash is over.
+    for (const part of [entry?.actor, entry?.resource, entry?.result, entry?.decision]) {
+      expect(JSON.stringify(part)).to.equal(canonicalJson(part));
+    }
   });
 
   it("one that is denied: by which limit, and why", async () => {

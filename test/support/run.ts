@@ -33,10 +33,16 @@ const ELSE = "";
 const PHASES: readonly (readonly (readonly string[])[])[] = [
   [
     [ELSE],
-    ["authorization", "chaos", "http/wallet", "mcp"],
-    ["architecture", "audit", "auth", "chain", "domain", "engines", "limits", "replay", "workflows"],
+    ["chaos", "http/wallet", "restart"],
+    [
+      ...["architecture", "audit", "auth", "authorization", "chain", "domain", "engines", "limits", "mcp"],
+      ...["replay", "workflows"],
+    ],
   ],
-  [["outage", "http/busy", "http/unfinished-budgets"], ["restart"]],
+  [
+    ["outage", "http/busy", "http/unfinished-budgets"],
+    ["restart/engines", "restart/roles"],
+  ],
 ];
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
