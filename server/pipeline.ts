@@ -29,7 +29,7 @@ const ANSWER_MS = 3_500;
  * before; up to 10 s for the call that carries out the same create. A budget has a little longer, to be in force, and is still
  * answered within 5 s.
  */
-const WAITING_ANSWER_MS = { finality: 6_000, "earlier call": 10_500, "agents told": 4_600 } as const;
+const WAITING_ANSWER_MS = { finality: 6_000, "earlier call": 10_500, "agents told": 4_000 } as const;
 
 /** A request's parts before they are parsed. */
 export interface RawInput {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../support/service.ts";
-import { expectBooksAgree } from "./support/books.ts";
+import { booksOnceAgreed } from "./support/books.ts";
 import { newWorld, until, type World } from "./support/world.ts";
 
 const WINDOW_SECONDS = 2;
@@ -37,6 +37,6 @@ describe("approvals nobody decides", () => {
     const query = { agent_id: agent.id };
     const completed = await world.api.ok("listCompletedApprovals", 200, { token: world.token, query });
     expect(completed.approvals.map(({ resolution }) => resolution)).to.deep.equal(["expired"]);
-    expect(await expectBooksAgree(world, agent)).to.deep.include({ entries: 0, reservedCents: 0 });
+    expect(await booksOnceAgreed(world, agent)).to.deep.include({ entries: 0, reservedCents: 0 });
   });
 });

@@ -2,7 +2,9 @@ import { expect } from "chai";
 import type { TransactionDocument } from "../../../activities/documents.ts";
 import { COLLECTIONS } from "../../../activities/documents.ts";
 import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
-import { type TestAgent, type World } from "./world.ts";
+import { type TestAgent, until, type World } from "./world.ts";
+
+const SETTLED_MS = 20_000;
 
 /**
  * The independent auditor: whatever was done to an agent, what its record says was spent and reserved is what its
@@ -39,6 +41,12 @@ export async function expectBooksAgree(world: World, agent: TestAgent): Promise<
   );
   expect(record.spentCents + record.reservedCents, "within the budget").to.be.at.most(record.budgetCents);
   return books;
+}
+
+/** The same of what settles or expires by itself: its transaction is written a moment before its agent's record is. */
+export async function booksOnceAgreed(world: World, agent: TestAgent): Promise<Books> {
+  await until("the books agree", () => expectBooksAgree(world, agent).catch(() => null), SETTLED_MS);
+  return expectBooksAgree(world, agent);
 }
 
 export interface Books {
