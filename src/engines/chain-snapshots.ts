@@ -12,8 +12,12 @@ export const SNAPSHOT_INTERVAL_MS = 2_000;
 const PAUSE_PER_SNAPSHOT = 10;
 const RESUME_TRIES_MAX = 5;
 const RETRY_PAUSE_MS = 100;
-/** How often the last snapshot is tried: what is missing in it is lost, but for what anvil writes at its end. */
+/**
+ * How often the last snapshot is tried: what is missing in it is lost, but for what anvil writes at its end. Not after so
+ * long: a chain that hangs is not to hold up the stop once for each try.
+ */
 const LAST_TRIES_MAX = 3;
+const LAST_TRY_AFTER_MAX_MS = 2_000;
 
 const unzip = promisify(gunzip);
 const blockSchema = z.object({ hash: z.string() });
@@ -56,7 +60,9 @@ export class ChainSnapshots {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    for (let tries = 1; !(await this.#attempt()) && tries < LAST_TRIES_MAX; tries += 1) {
+    const until = performance.now() + LAST_TRY_AFTER_MAX_MS;
+    for (let tries = 1; !(await this.#attempt()); tries += 1) {
+      if (tries >= LAST_TRIES_MAX || performance.now() > until) return;
       await sleep(RETRY_PAUSE_MS);
     }
   }
