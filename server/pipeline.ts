@@ -16,20 +16,20 @@ import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
 import { findSubject, type NamedIn } from "./subjects.ts";
 import { isUnavailable } from "./unavailable.ts";
-import { within } from "../activities/within.ts";
+import { Deadline } from "./deadline.ts";
 
 /**
  * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What
- * takes longer goes on, and a replay of its idempotency key tells what became of it.
+ * takes longer goes on, and a replay of its idempotency key tells what became of it. A create that finds another call at
+ * it moves its deadline.
  */
 const ANSWER_MS = 3_500;
 
 /**
  * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
- * before; up to 10 s for the call that carries out the same create. A budget has a little longer, to be in force, and is still
- * answered within 5 s.
+ * before. A budget has a little longer, to be in force, and is still answered within 5 s.
  */
-const WAITING_ANSWER_MS = { finality: 6_000, "earlier call": 10_500, "agents told": 4_000 } as const;
+const WAITING_ANSWER_MS = { finality: 6_000, "agents told": 4_000 } as const;
 
 /** A request's parts before they are parsed. */
 export interface RawInput {
@@ -47,11 +47,15 @@ export interface PipelineDependencies {
   readonly logger: Logger;
 }
 
+interface HandlerContext {
+  readonly principal: Principal | null;
+  readonly target: unknown;
+  readonly audit: AuditNotes;
+  readonly deadline: Deadline;
+}
+
 /** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
-type AnyHandler = (
-  input: unknown,
-  context: { principal: Principal | null; target: unknown; audit: AuditNotes },
-) => Promise<Result<Reply<unknown>>>;
+type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Reply<unknown>>>;
 
 /**
  * The order of checks after the credential and the limit per minute (decisions.md section 1), the same for REST and
@@ -88,7 +92,7 @@ export class Pipeline {
   /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
   async refuse(call: Call, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
-      await within(ANSWER_MS, this.#dependencies.audit.keepRefusal(call, params, denied));
+      await new Deadline(ANSWER_MS).hold(this.#dependencies.audit.keepRefusal(call, params, denied));
       return denied;
     } catch (error) {
       return this.#refusalOf(call.id, undefined, error);
@@ -110,8 +114,9 @@ export class Pipeline {
   async handle(call: Call, raw: RawInput, elapsedMs: number): Promise<Result<Reply<unknown>>> {
     const { waitsFor }: Operation = operations[call.id];
     const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
+    const deadline = new Deadline(boundMs, elapsedMs);
     try {
-      return await within(boundMs - elapsedMs, this.#kept(call, raw));
+      return await deadline.hold(this.#kept(call, raw, deadline));
     } catch (error) {
       return refused(this.#refusalOf(call.id, raw.body, error));
     }
@@ -121,9 +126,9 @@ export class Pipeline {
    * What became of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as
    * what it came to in the end.
    */
-  async #kept(call: Call, raw: RawInput): Promise<Result<Reply<unknown>>> {
+  async #kept(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const notes = new NotesTaken();
-    const result = await this.#carriedOut(call, raw, notes);
+    const result = await this.#carriedOut(call, raw, notes, deadline);
     await this.#dependencies.audit.keep(call, raw.params, notes, result);
     return result;
   }
@@ -132,6 +137,7 @@ export class Pipeline {
     { id, requester: { principal } }: Call,
     raw: RawInput,
     audit: AuditNotes,
+    deadline: Deadline,
   ): Promise<Result<Reply<unknown>>> {
     const operation: Operation = operations[id];
     const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
@@ -140,7 +146,8 @@ export class Pipeline {
       const over = await this.#dependencies.limits.accountCaps(id, operation.rate, principal, raw.body);
       if (over !== null) return refused(over);
       const input = parseInput(operation, raw, principal);
-      return input.ok ? await this.#answer(id, operation, input.value, principal, audit) : input;
+      if (!input.ok) return input;
+      return await this.#answer(id, operation, input.value, { principal, audit, deadline });
     } catch (error) {
       return refused(this.#refusalOf(id, raw.body, error));
     }
@@ -150,16 +157,16 @@ export class Pipeline {
     id: OperationId,
     { access }: Operation,
     input: RawInput,
-    principal: Principal | null,
-    audit: AuditNotes,
+    context: Omit<HandlerContext, "target">,
   ): Promise<Result<Reply<unknown>>> {
     const handler = this.#handlerOf(id);
-    if (access.kind !== "management") return handler(input, { principal, target: null, audit });
+    const { principal } = context;
+    if (access.kind !== "management") return handler(input, { ...context, target: null });
     // `authorize` has refused everyone else.
     if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
     const { collections } = this.#dependencies;
     const target = await findSubject(access, collections, principal, input as NamedIn);
-    return target.ok ? handler(input, { principal, target: target.value, audit }) : target;
+    return target.ok ? handler(input, { ...context, target: target.value }) : target;
   }
 
   #handlerOf(id: OperationId): AnyHandler {

@@ -4,6 +4,7 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { CreateDocument } from "../collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
+import type { Deadline } from "../deadline.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { within } from "../../activities/within.ts";
 import { newUuid, payloadHash, shortHash } from "../ids.ts";
@@ -24,6 +25,8 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly kind: "agent" | "project" | "team";
   readonly principal: ManagementPrincipal;
   readonly idempotencyKey: string | undefined;
+  /** Moved where another call is found at the same create. */
+  readonly deadline: Deadline;
   /** What a replay must repeat, defaults spelt out. */
   readonly payload: Readonly<Record<string, unknown>>;
   /** The container that it is for, as the pipeline found it. */
@@ -78,8 +81,11 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/** How long a replay waits for the call that carries its create out (decisions.md section 3); then it is 409. */
-const EARLIER_CALL_MS = 10_000;
+/**
+ * When a replay is answered that waits for the call that carries its create out: it waits 10 s (decisions.md section 3), and
+ * then is 409.
+ */
+const EARLIER_CALL_MS = 10_700;
 const LOOK_AGAIN_MS = 50;
 /** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
 const LOOK_SELDOM_MS = 500;
@@ -90,7 +96,7 @@ const HELD_MS = 8_000;
 /** Servers' clocks differ by no more, or one of them is wrong. */
 const CLOCKS_DIFFER_MS = 60_000;
 
-/** How long a create itself may take; what takes longer goes on, and a replay finds it. */
+/** How long a create itself may take where its deadline was moved; what takes longer goes on, and a replay finds it. */
 const CARRIED_OUT_MS = 3_400;
 
 /** A create whose place was reclaimed under it takes another; this often at most. */
@@ -117,15 +123,14 @@ export class Creates {
   async once<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
   ): Promise<Result<Created<R, M>>> {
+    const { deadline } = create;
     const reservation = this.#reservationOf(create);
     if (reservation === null) {
       if (isArchived(create)) return archived();
-      const until = performance.now() + CARRIED_OUT_MS;
-      const isAbandoned = () => performance.now() >= until;
+      const isAbandoned = () => deadline.isOver;
       const slot = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
-      return within(CARRIED_OUT_MS, this.#orRetry(this.#make(create, slot)));
+      return this.#orRetry(this.#make(create, slot));
     }
-    const until = performance.now() + EARLIER_CALL_MS;
     // Most creates are new: the reservation is written without a look whether there is one.
     let held = isArchived(create) ? null : await this.#reserve(reservation);
     while (held === null) {
@@ -139,8 +144,9 @@ export class Creates {
       if (isArchived(create)) return archived();
       held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
       if (held !== null) break;
-      if (performance.now() >= until) return refused(refusal("REQUEST_IN_PROGRESS"));
-      await this.#nextLook(reservation._id, until - performance.now());
+      deadline.moveTo(EARLIER_CALL_MS);
+      if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
+      await this.#nextLook(reservation._id, deadline.spareMs);
     }
     const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
     return within(CARRIED_OUT_MS, work);

@@ -18,8 +18,7 @@ type ApprovalHandlers = Pick<
   "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
 >;
 
-/** When approving answers `executing`, counted from the call, if the payment has no end by then; within the pipeline's bound. */
-const FINALITY_WAIT_MS = 3_000;
+type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "deadline" | "principal">;
 
 interface ListQuery {
   readonly limit: number;
@@ -60,10 +59,9 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   /** Puts a person's decision to the agent's actor, which alone says whether it came in time. */
   async function resolve(
     id: string,
-    principal: SessionPrincipal,
+    { deadline, principal }: Caller,
     commandFor: (transactionId: string) => AgentCommand,
   ): Promise<Result<ApprovalDocument>> {
-    const until = performance.now() + FINALITY_WAIT_MS;
     const approval = await find(id, principal);
     if (approval === null) return refused(refusal("NOT_FOUND"));
     if (approval.state === "completed") return refused(tooLate(approval));
@@ -73,7 +71,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const { changed, payment } = reply;
     if (changed || payment.status === "expired") await payments.carryOutResolution(profile, payment);
     if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
-    if (payment.phase === "sending") await actors.approvalResult(id, until - performance.now());
+    // A payment that has no end by then is answered as executing.
+    if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);
     const resolved = await find(id, principal);
     return resolved === null ? refused(refusal("NOT_FOUND")) : ok(resolved);
   }
@@ -82,9 +81,10 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     listPendingApprovals: ({ query }, context) => list("pending", query, context),
     listCompletedApprovals: ({ query }, context) => list("completed", query, context),
 
-    async approveApproval({ params }, { principal }) {
+    async approveApproval({ params }, caller) {
+      const { principal } = caller;
       const by = { userId: principal.userId, name: principal.name };
-      const resolved = await resolve(params.id, principal, (transactionId) => ({
+      const resolved = await resolve(params.id, caller, (transactionId) => ({
         kind: "approve",
         transactionId,
         by,
@@ -92,9 +92,10 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
       return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
     },
 
-    async denyApproval({ params, body }, { principal }) {
+    async denyApproval({ params, body }, caller) {
+      const { principal } = caller;
       const by = { userId: principal.userId, name: principal.name };
-      const resolved = await resolve(params.id, principal, (transactionId) => ({
+      const resolved = await resolve(params.id, caller, (transactionId) => ({
         kind: "deny",
         transactionId,
         by,

@@ -18,9 +18,6 @@ import type { Handler } from "./types.ts";
 /** How long a machine's archive waits for the wallet's balance; what was not read by then is unreadable. */
 const BALANCE_MS = 1_000;
 
-/** When what the archive still waits for is left to the actor, counted from the call; within the pipeline's bound. */
-const ARCHIVED_MS = 3_200;
-
 /**
  * Archives an agent (management-api.md sections 3.1 and 5.4). The actor decides, in the order of decisions.md section 3;
  * what follows is done here at once, and by the actor surely: holds are told, the key is off the record, the wallet is
@@ -76,7 +73,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return end;
   }
 
-  /** The wallets that the service may still spend from. */
+  /** The wallets that the service may still spend from. What takes longer is left to the actor. */
   async function detach(agent: AgentDocument, withinMs: number) {
     if (agent.walletDetached === true) return [];
     try {
@@ -88,8 +85,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return wallet === null ? [] : [wallet];
   }
 
-  return async (_input, { audit, principal, target }) => {
-    const until = performance.now() + ARCHIVED_MS;
+  return async (_input, { audit, deadline, principal, target }) => {
     const by = await archiverOf(principal, target);
     const reply = await mailboxes.submit(target._id, { kind: "archive", by });
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
@@ -100,7 +96,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
     const [agent, walletsFailed] = await Promise.all([
       recorded(target._id),
-      detach(target, until - performance.now()),
+      detach(target, deadline.spareMs),
       caughtUp(tellHeld(target, ended)),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;

@@ -149,10 +149,11 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
 
   const answer = answerWith(mcpUrl);
 
-  return async ({ body }, { audit, principal, target: team }) => {
+  return async ({ body }, { audit, deadline, principal, target: team }) => {
     const created = await creates.once<AgentDocument, NewAgent>({
       kind: "agent",
       principal,
+      deadline,
       idempotencyKey: body.idempotencyKey,
       payload: payloadOf(body),
       parent: { kind: "team", id: team._id, archivedAt: team.archivedAt },

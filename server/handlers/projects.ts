@@ -2,6 +2,7 @@ import type { ProjectDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
 import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
+import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { projectView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -21,11 +22,12 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
   /** By REST and as a tool alike. */
   async function create(
     { body }: { readonly body: NewContainer },
-    { principal }: { readonly principal: ManagementPrincipal },
+    { deadline, principal }: { readonly deadline: Deadline; readonly principal: ManagementPrincipal },
   ) {
     const created = await creates.once({
       kind: "project",
       principal,
+      deadline,
       idempotencyKey: body.idempotencyKey,
       payload: payloadOf(body),
       parent: null,

@@ -3,6 +3,7 @@ import { ok } from "../../src/domain/result.ts";
 import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
 import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import { given } from "../lists.ts";
+import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { teamView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -14,6 +15,7 @@ type TeamHandlers = Pick<
 >;
 
 interface CreateContext {
+  readonly deadline: Deadline;
   readonly principal: ManagementPrincipal;
   /** The project that the team is for. */
   readonly target: ProjectDocument;
@@ -30,11 +32,15 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
     answer({ ...now, projectId });
 
   /** By REST and as a tool alike. The project that a default stands for is part of the payload. */
-  async function create({ body }: { readonly body: NewContainer }, { principal, target }: CreateContext) {
+  async function create(
+    { body }: { readonly body: NewContainer },
+    { deadline, principal, target }: CreateContext,
+  ) {
     const { _id: projectId, archivedAt } = target;
     const created = await creates.once({
       kind: "team",
       principal,
+      deadline,
       idempotencyKey: body.idempotencyKey,
       payload: { ...payloadOf(body), projectId },
       parent: { kind: "project", id: projectId, archivedAt },

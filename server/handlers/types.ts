@@ -3,20 +3,30 @@ import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from ".
 import type { Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
+import type { Deadline } from "../deadline.ts";
 import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
 import type { Targets } from "../subjects.ts";
 
-/** What a handler is given besides its input: who calls, and what on, as its operation's access promises; a place for notes. */
-export type ContextOf<A extends Access> = A extends AgentAccess
-  ? { readonly principal: AgentPrincipal; readonly audit: AuditNotes }
+/** What every handler is given besides its input. */
+interface Common {
+  /** A place for notes. */
+  readonly audit: AuditNotes;
+  /** When the call is answered, whatever the handler still waits for. */
+  readonly deadline: Deadline;
+}
+
+/** The same with who calls, and what on, as its operation's access promises. */
+export type ContextOf<A extends Access> = Common & CallerOf<A>;
+
+type CallerOf<A extends Access> = A extends AgentAccess
+  ? { readonly principal: AgentPrincipal }
   : A extends ManagementAccess<infer K, infer S>
     ? {
         readonly principal: [K] extends ["never"] ? SessionPrincipal : ManagementPrincipal;
         readonly target: Targets[S];
-        readonly audit: AuditNotes;
       }
-    : { readonly principal: null; readonly audit: AuditNotes };
+    : { readonly principal: null };
 
 /** Handlers answer views that nobody changes. */
 type DeepReadonly<T> = T extends readonly (infer I)[]

@@ -131,10 +131,10 @@ export interface Operation<
     | "Transactions";
   readonly access: A;
   /**
-   * What an answer may wait for beyond the usual bound: a payment to be final (decisions.md section 5), or the call that
-   * carries out the same create (section 3), or every agent to have been told of a budget (section 4).
+   * What an answer may wait for beyond the usual bound: a payment to be final (decisions.md section 5), or every agent to
+   * have been told of a budget (section 4).
    */
-  readonly waitsFor?: "finality" | "earlier call" | "agents told";
+  readonly waitsFor?: "finality" | "agents told";
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

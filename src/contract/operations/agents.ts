@@ -53,7 +53,6 @@ export const createAgent = define({
     "Specification 2.1, 3.1, 4.1.",
   tag: "Agents",
   access: manages("agents:write", "newAgent", { role: "admin" }),
-  waitsFor: "earlier call",
   rate: "standard",
   http: { method: "post", path: "/v1/agents", successStatus: 201 },
   tool: managementTool("create_agent", "Create an agent", creates),

@@ -21,7 +21,6 @@ export const createTeam = define({
     "another payload is 422. A key of the organization must send one and not be bound to a team. Specification 4.2.",
   tag: "Teams",
   access: manages("teams:write", "newTeam", { role: "admin" }),
-  waitsFor: "earlier call",
   rate: "standard",
   http: { method: "post", path: "/v1/teams", successStatus: 201 },
   body: z.strictObject({
@@ -41,7 +40,6 @@ export const createTeamByTool = define({
     "same payload answers the same team. Specification 4.2.",
   tag: "Teams",
   access: manages("teams:write", "newTeam", { role: "admin" }),
-  waitsFor: "earlier call",
   rate: "standard",
   tool: managementTool("create_team", "Create a team", creates),
   body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),

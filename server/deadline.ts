@@ -1,0 +1,57 @@
+import { NotInTime } from "../activities/within.ts";
+
+/**
+ * What an answer takes after the last thing that its handler waits for, the audit log's entry included, on a machine that
+ * is busy.
+ */
+const ANSWERING_MS = 700;
+
+/**
+ * When a request is answered at the latest, counted from its arrival: one for the whole request, so that bounds of its
+ * parts do not add up beyond what callers are promised (decisions.md section 1). What takes longer goes on.
+ */
+export class Deadline {
+  readonly #arrivedAt: number;
+  #boundMs: number;
+
+  constructor(boundMs: number, elapsedMs = 0) {
+    this.#arrivedAt = performance.now() - elapsedMs;
+    this.#boundMs = boundMs;
+  }
+
+  get leftMs(): number {
+    return this.#arrivedAt + this.#boundMs - performance.now();
+  }
+
+  /** How long a handler may wait for what its answer can do without: less than what is left, and never less than nothing. */
+  get spareMs(): number {
+    return Math.max(0, this.leftMs - ANSWERING_MS);
+  }
+
+  /** Once true, true for good, unless it is moved: the caller has been answered. */
+  get isOver(): boolean {
+    return this.leftMs <= 0;
+  }
+
+  /** For who learns that the answer waits for something longer, before it is over. Never an earlier one. */
+  moveTo(boundMs: number): void {
+    this.#boundMs = Math.max(this.#boundMs, boundMs);
+  }
+
+  /** The work's outcome, or `NotInTime` once the deadline is over, wherever it was moved to meanwhile; the work itself goes on. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<never>((_resolve, reject) => {
+      const look = (): void => {
+        if (this.isOver) reject(new NotInTime(`not within ${String(this.#boundMs)} ms of its arrival`));
+        else timer = setTimeout(look, Math.ceil(this.leftMs));
+      };
+      look();
+    });
+    try {
+      return await Promise.race([work, over]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
