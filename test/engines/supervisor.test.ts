@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -11,10 +11,13 @@ interface Told {
   readonly restarts: number[];
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; !condition() && tries < 400; tries += 1) await sleep(20);
-  expect(condition()).to.equal(true);
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await condition()) && tries < 400; tries += 1) await sleep(20);
+  expect(await condition()).to.equal(true);
 }
+
+const commandLineOf = async (pid: number): Promise<string | undefined> =>
+  (await listProcesses()).find((one) => one.pid === pid)?.commandLine;
 
 const never = (signal: AbortSignal): Promise<void> => sleep(60_000, undefined, { signal });
 
@@ -47,8 +50,7 @@ describe("The supervisor of an engine", () => {
   it("gives the engine its arguments as they are, tells its own pid, and ends it", async () => {
     const supervisor = await start(await spec('for a in "$@"; do echo "[$a]"; done; exec sleep 60'));
     const pid = supervisor.pid ?? 0;
-    const engine = (await listProcesses()).find((one) => one.pid === pid);
-    expect(engine?.commandLine).to.equal("sleep 60 ");
+    await until(async () => (await commandLineOf(pid)) === "sleep 60 ");
     expect(await readFile(path.join(folder, "toy.log"), "utf8")).to.equal(
       "[an argument]\n['quoted' $HOME]\n",
     );
@@ -88,7 +90,10 @@ describe("The supervisor of an engine", () => {
   });
 
   it("gives up after fast failures in a row, and says that this is final", async () => {
-    const supervisor = await start(await spec("sleep 0.1; echo 'Error: the disk is full'; exit 3"));
+    const full = path.join(folder, "full");
+    const script = `until [ -e '${full}' ]; do sleep 0.02; done; echo 'Error: the disk is full'; exit 3`;
+    const supervisor = await start(await spec(script));
+    await writeFile(full, "");
     await until(() => told.exits.some(({ fatal }) => fatal));
     expect(told.exits).to.have.length(FAST_FAILURES_MAX);
     expect(told.exits.at(-1)?.detail).to.include("the disk is full").and.include("given up");

@@ -1,19 +1,15 @@
 import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
+import { inTime } from "../support/in-time.ts";
 import { expectBooksAgree } from "./support/books.ts";
 import { cardPayment, elevate, newWorld, type TestAgent, times, type World } from "./support/world.ts";
 
 const PAYERS = 16;
 /** What a person or an agent is told about a busy agent must not wait for it to be idle. */
-const ANSWER_MS = 3_000;
+const SOON_MS = 3_000;
 
-async function soon<T>(what: string, ask: () => Promise<T>): Promise<T> {
-  const began = performance.now();
-  const answer = await ask();
-  expect(performance.now() - began, `${what} took`).to.be.below(ANSWER_MS);
-  return answer;
-}
+const soon = <T>(what: string, ask: () => Promise<T>): Promise<T> => inTime(what, ask(), SOON_MS);
 
 describe("an agent that pays without a pause", () => {
   let world: World;

@@ -29,7 +29,9 @@ describe("a request's deadline", () => {
 
   it("a handler's wait ends before the answer is due, so that it is still answered", () => {
     const deadline = new Deadline(3_500, 1_000);
-    expect(deadline.spareMs).to.be.above(1_000).and.below(deadline.leftMs - 500);
+    expect(deadline.spareMs)
+      .to.be.above(1_000)
+      .and.below(deadline.leftMs - 500);
     expect(new Deadline(3_500, 3_300).spareMs).to.equal(0);
   });
 

@@ -1,24 +1,16 @@
 import { expect } from "chai";
 import { parseAbi, zeroAddress } from "viem";
 import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { ChainView, freshRecipient, fundedAgent, payFromWallet, walletPayment } from "./support/chain.ts";
 import { archive, expectEvents, expiredAgents, orchestrator, readAgent } from "./support/life.ts";
 import { newWorld, type TestAgent, type TestOrganizationKey, until, type World } from "./support/world.ts";
 
-/** What is promised is 5 s; the machine may be busy. */
-const ANSWER_MS = 5_500;
 const DETACHED_MS = 60_000;
 const MISHAPS = ["silence", "cut-before", "garbage", "nonsense", "too-many"] as const;
 
 const walletAbi = parseAbi(["function spender() view returns (address)"]);
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const began = performance.now();
-  const value = await work;
-  expect(performance.now() - began).to.be.below(ANSWER_MS);
-  return value;
-}
 
 describe("archiving while the chain does not answer", () => {
   const rpcUrl = process.env["TEST_EVM_RPC_URL"] ?? "";
@@ -55,7 +47,7 @@ describe("archiving while the chain does not answer", () => {
 
   it("a deployed wallet is detached on the chain with the answer; the balance stays the organization's", async () => {
     const agent = await deployed();
-    const { walletsFailed } = await inTime(archive(world, agent));
+    const { walletsFailed } = await inTime("archive", archive(world, agent));
     expect(walletsFailed).to.deep.equal([]);
     expect(await spenderOf(agent)).to.equal(zeroAddress);
     const chain = new ChainView(world, rpcUrl);
@@ -67,7 +59,7 @@ describe("archiving while the chain does not answer", () => {
     const { wallet } = await readAgent(world, agent);
     for (const mishap of MISHAPS) {
       proxy.behave(() => mishap);
-      const { agent: record, walletsFailed } = await inTime(archive(world, agent));
+      const { agent: record, walletsFailed } = await inTime("archive", archive(world, agent));
       expect([record.state, walletsFailed], mishap).to.deep.equal(["archived", [wallet]]);
     }
     await world.api.refused("listPayments", 401, "UNAUTHORIZED", { token: agent.key });
@@ -79,7 +71,7 @@ describe("archiving while the chain does not answer", () => {
     );
     expect(await spenderOf(agent)).to.equal(zeroAddress);
     proxy.behave(() => "silence");
-    expect((await inTime(archive(world, agent))).walletsFailed, "it stays so").to.deep.equal([]);
+    expect((await inTime("archive", archive(world, agent))).walletsFailed, "it stays so").to.deep.equal([]);
     const events = { "agent.created": 1, "agent.archived": 1, "transaction.completed": 1 };
     await expectEvents(world, agent, events);
   });
@@ -87,7 +79,7 @@ describe("archiving while the chain does not answer", () => {
   it("the actor detaches it by itself when nobody asks again", async () => {
     const agent = await deployed();
     proxy.behave(() => "silence");
-    expect((await inTime(archive(world, agent))).walletsFailed).to.have.lengthOf(1);
+    expect((await inTime("archive", archive(world, agent))).walletsFailed).to.have.lengthOf(1);
     proxy.behave(() => "pass");
     await until(
       "the wallet is detached",
@@ -105,7 +97,7 @@ describe("archiving while the chain does not answer", () => {
       proxy.behave(() => mishap);
       for (const { id } of [agent, funded]) {
         const request = { token: by.token, id };
-        await inTime(world.api.refused("archiveAgent", 409, "BALANCE_UNVERIFIABLE", request));
+        await inTime("archive", world.api.refused("archiveAgent", 409, "BALANCE_UNVERIFIABLE", request));
       }
     }
     expect((await readAgent(world, agent)).state).to.equal("active");

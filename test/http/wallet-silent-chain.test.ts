@@ -3,6 +3,7 @@ import { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { successOf } from "./support/contract-api.ts";
 import {
@@ -17,8 +18,6 @@ import {
 } from "./support/chain.ts";
 import { elevate, newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
 
-/** What is promised is 5 s; the machine may be busy. */
-const ANSWER_MS = 5_500;
 /** The actor looks after what nobody answered for every 10 s. */
 const SETTLED_MS = 60_000;
 const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense", "cut-before", "cut-after"];
@@ -26,13 +25,6 @@ const MONEY = 10_000;
 
 const { getWallet } = operations;
 const readiness = z.strictObject({ ready: z.boolean(), missing: z.array(z.string()) });
-
-async function inTime<T>(what: string, work: Promise<T>): Promise<T> {
-  const began = performance.now();
-  const value = await work;
-  expect(performance.now() - began, what).to.be.below(ANSWER_MS);
-  return value;
-}
 
 describe("a chain that does not answer", () => {
   const rpcUrl = process.env["TEST_EVM_RPC_URL"] ?? "";

@@ -24,10 +24,12 @@ describe("counts", () => {
   });
   after(() => database.close());
 
+  /** However busy the machine is that runs the tests: none counts for itself. */
+  const inMongoDB = () => MongoCounts.on(database.db, 30_000);
+
   const stores: Readonly<Record<string, () => Promise<Counts>>> = {
     "in memory": () => Promise.resolve(new MemoryCounts()),
-    // However busy the machine is that runs the tests.
-    "in MongoDB": () => MongoCounts.on(database.db, 30_000),
+    "in MongoDB": inMongoDB,
   };
   for (const [where, open] of Object.entries(stores)) {
     it(`${where}: of any number at once exactly the limit's number pass, in each minute anew`, async () => {
@@ -61,16 +63,14 @@ describe("counts", () => {
 
   it("in MongoDB are shared: two processes' limiters at once let exactly the limit's number pass", async () => {
     const clock = new StandingClock();
-    const processes = await Promise.all(
-      times(2, async () => new Minutes(await MongoCounts.on(database.db), clock.read)),
-    );
+    const processes = await Promise.all(times(2, async () => new Minutes(await inMongoDB(), clock.read)));
     const asked = processes.flatMap((minutes) => times(75, () => minutes.take("shared", 100)));
     const passed = (await Promise.all(asked)).filter(({ exceeded }) => !exceeded);
     expect(passed).to.have.lengthOf(100);
   });
 
   it("in MongoDB cost it nothing once the limit is reached, and it forgets them by itself", async () => {
-    const minutes = new Minutes(await MongoCounts.on(database.db), new StandingClock().read);
+    const minutes = new Minutes(await inMongoDB(), new StandingClock().read);
     await Promise.all(times(10, () => minutes.take("busy", 10)));
     await Promise.all(times(50, () => minutes.take("busy", 10)));
     const collection = database.db.collection<StoredCount>("rate_limits");

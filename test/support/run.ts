@@ -50,7 +50,7 @@ const PHASES: readonly (readonly (readonly string[])[])[] = [
   ],
   [
     ["outage", "http/busy", "http/unfinished-budgets"],
-    ["restart/engines", "restart/roles"],
+    ["restart/engines", "restart/roles", "http/machine-archive-chain"],
   ],
 ];
 
