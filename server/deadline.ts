@@ -6,21 +6,45 @@ import { NotInTime } from "../activities/within.ts";
  */
 const ANSWERING_MS = 700;
 
+/** How long a request has been here. */
+export class Arrival {
+  #at = performance.now();
+
+  get elapsedMs(): number {
+    return performance.now() - this.#at;
+  }
+
+  /** The same as if the work had taken no time: what the caller takes to send the rest of the request is not the service's. */
+  async aside<T>(work: Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await work;
+    } finally {
+      this.#at += performance.now() - began;
+    }
+  }
+}
+
 /**
  * When a request is answered at the latest, counted from its arrival: one for the whole request, so that bounds of its
  * parts do not add up beyond what callers are promised (decisions.md section 1). What takes longer goes on.
  */
 export class Deadline {
-  readonly #arrivedAt: number;
+  readonly #arrival: Pick<Arrival, "elapsedMs">;
   #boundMs: number;
 
-  constructor(boundMs: number, elapsedMs = 0) {
-    this.#arrivedAt = performance.now() - elapsedMs;
+  constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">) {
+    this.#arrival = arrival;
     this.#boundMs = boundMs;
   }
 
+  /** Since the request arrived. */
+  get elapsedMs(): number {
+    return this.#arrival.elapsedMs;
+  }
+
   get leftMs(): number {
-    return this.#arrivedAt + this.#boundMs - performance.now();
+    return this.#boundMs - this.elapsedMs;
   }
 
   /** How long a handler may wait for what its answer can do without: less than what is left, and never less than nothing. */

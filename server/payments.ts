@@ -56,8 +56,8 @@ export interface PaymentDependencies {
 }
 
 /**
- * How long deciding a payment and sending it may take; what takes longer goes on, and is answered 503. A rail that is final
- * only later is given the time that its answer waits anyway.
+ * Until when a payment has to be decided and sent, as all of these bounds counted from the request's arrival; what takes
+ * longer goes on, and is answered 503. A rail that is final only later is given the time that its answer waits anyway.
  */
 const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
 
@@ -89,14 +89,14 @@ export class Payments {
 
   /**
    * Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). Where the
-   * rail is final only later, waits for that, to a bound.
+   * rail is final only later, waits for that, to a bound. `elapsedMs`: since the request arrived.
    */
-  async pay(profile: AgentProfile, order: PaymentOrder): Promise<Result<RecordedPayment>> {
-    const began = performance.now();
+  async pay(profile: AgentProfile, order: PaymentOrder, elapsedMs: number): Promise<Result<RecordedPayment>> {
+    const arrivedAt = performance.now() - elapsedMs;
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
-    const paying = this.#pay(profile, order, began + CARRIED_OUT_MS);
-    const paid = await within(PAID_MS[finality], paying);
-    return paid.ok ? ok(await this.#onceFinal(paid.value, began + FINALITY_MS)) : paid;
+    const paying = this.#pay(profile, order, arrivedAt + CARRIED_OUT_MS);
+    const paid = await within(PAID_MS[finality] - elapsedMs, paying);
+    return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
   }
 
   async #onceFinal(paid: RecordedPayment, until: number): Promise<RecordedPayment> {

@@ -16,7 +16,7 @@ import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
 import { findSubject, type NamedIn } from "./subjects.ts";
 import { isUnavailable } from "./unavailable.ts";
-import { Deadline } from "./deadline.ts";
+import { type Arrival, Deadline } from "./deadline.ts";
 
 /**
  * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What
@@ -29,7 +29,12 @@ const ANSWER_MS = 3_500;
  * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
  * before. A budget has a little longer, to be in force, and is still answered within 5 s.
  */
-const WAITING_ANSWER_MS = { finality: 6_000, "agents told": 4_000 } as const;
+const WAITING_ANSWER_MS = { finality: 5_400, "agents told": 4_000 } as const;
+
+/** A call, and since when it is here. */
+export interface ArrivedCall extends Call {
+  readonly arrival: Arrival;
+}
 
 /** A request's parts before they are parsed. */
 export interface RawInput {
@@ -80,7 +85,7 @@ export class Pipeline {
    * Whether a request may go on before anything of it is read, counted against the caps of its route. An organization
    * key's writes over MCP have caps besides, which count those that are refused for anything, too.
    */
-  async admit(call: Call, params: unknown): Promise<Refusal | null> {
+  async admit(call: ArrivedCall, params: unknown): Promise<Refusal | null> {
     try {
       const denied = await this.#mayBegin(call);
       return denied === null ? null : await this.refuse(call, params, denied);
@@ -90,9 +95,10 @@ export class Pipeline {
   }
 
   /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
-  async refuse(call: Call, params: unknown, denied: Refusal): Promise<Refusal> {
+  async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
-      await new Deadline(ANSWER_MS).hold(this.#dependencies.audit.keepRefusal(call, params, denied));
+      const kept = this.#dependencies.audit.keepRefusal(call, params, denied);
+      await new Deadline(ANSWER_MS, call.arrival).hold(kept);
       return denied;
     } catch (error) {
       return this.#refusalOf(call.id, undefined, error);
@@ -111,10 +117,10 @@ export class Pipeline {
   }
 
   /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
-  async handle(call: Call, raw: RawInput, elapsedMs: number): Promise<Result<Reply<unknown>>> {
+  async handle(call: ArrivedCall, raw: RawInput): Promise<Result<Reply<unknown>>> {
     const { waitsFor }: Operation = operations[call.id];
     const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
-    const deadline = new Deadline(boundMs, elapsedMs);
+    const deadline = new Deadline(boundMs, call.arrival);
     try {
       return await deadline.hold(this.#kept(call, raw, deadline));
     } catch (error) {

@@ -1,4 +1,3 @@
-import { within } from "../../activities/within.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { Denial } from "../../src/domain/agent/policy.ts";
 import { withChecksum } from "../../src/domain/address.ts";
@@ -8,6 +7,7 @@ import type { BudgetView } from "../../src/messages/agent.ts";
 import type { CapView } from "../../src/messages/budget.ts";
 import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
+import type { Deadline } from "../deadline.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -31,24 +31,21 @@ type PaymentHandlers = Pick<
 /** Denials that `get_denial_feedback` answers when it is not asked for one. */
 const DENIALS_MAX = 20;
 
-/** How long actor and caps may take to say what is left, whatever is down. */
-const BUDGET_READ_MS = 4_400;
-
 /** The agent band, and its REST twins (decisions.md sections 5 and 8). */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
   const { collections, lists, mailboxes } = dependencies;
   const payments = new Payments(dependencies);
 
-  async function pay(agent: AgentDocument, order: PaymentOrder) {
-    const paid = await payments.pay(profileOf(agent), order);
+  async function pay(agent: AgentDocument, order: PaymentOrder, deadline: Deadline) {
+    const paid = await payments.pay(profileOf(agent), order, deadline.elapsedMs);
     if (!paid.ok) return paid;
     return ok({ body: paymentView(paid.value), ...(paid.value.replayed ? { status: 200 as const } : {}) });
   }
 
-  async function payFromWallet(agent: AgentDocument, order: PaymentOrder) {
+  async function payFromWallet(agent: AgentDocument, order: PaymentOrder, deadline: Deadline) {
     const wrong = wrongRecipient(agent, order.recipient);
     return wrong === null
-      ? pay(agent, { ...order, recipient: withChecksum(order.recipient) })
+      ? pay(agent, { ...order, recipient: withChecksum(order.recipient) }, deadline)
       : refused(wrong);
   }
 
@@ -72,10 +69,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     return { transaction, approval, replayed: false };
   }
 
-  const budgetOf = (agent: AgentDocument, order: CheckedOrder | null) =>
-    within(BUDGET_READ_MS, readBudget(agent, order));
-
-  async function readBudget(agent: AgentDocument, order: CheckedOrder | null) {
+  async function budgetOf(agent: AgentDocument, order: CheckedOrder | null) {
     await caughtUp(mailboxes.flush(agent._id));
     const { actors, clock } = dependencies;
     const payment = order === null ? null : await payments.assessed(profileOf(agent), order);
@@ -87,18 +81,18 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   }
 
   return {
-    async createPayment({ body }, { principal }) {
-      if (body.rail === "wallet") return payFromWallet(principal.agent, body);
+    async createPayment({ body }, { deadline, principal }) {
+      if (body.rail === "wallet") return payFromWallet(principal.agent, body, deadline);
       const { merchant, ...order } = body;
-      return pay(principal.agent, { ...order, recipient: merchant });
+      return pay(principal.agent, { ...order, recipient: merchant }, deadline);
     },
 
-    createCardPayment({ body: { merchant, ...order } }, { principal }) {
-      return pay(principal.agent, { ...order, rail: "card", recipient: merchant });
+    createCardPayment({ body: { merchant, ...order } }, { deadline, principal }) {
+      return pay(principal.agent, { ...order, rail: "card", recipient: merchant }, deadline);
     },
 
-    createWalletPayment({ body }, { principal }) {
-      return payFromWallet(principal.agent, { ...body, rail: "wallet" });
+    createWalletPayment({ body }, { deadline, principal }) {
+      return payFromWallet(principal.agent, { ...body, rail: "wallet" }, deadline);
     },
 
     async getWallet(_input, { principal: { agent } }) {

@@ -2,6 +2,7 @@ import type { Request, Response, Router } from "express";
 import express from "express";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
+import { Arrival } from "../deadline.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Admission } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
@@ -37,17 +38,16 @@ async function serve(
   request: Request,
   response: Response,
 ): Promise<void> {
-  const began = performance.now();
+  const arrival = new Arrival();
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)
     : admission.known(request, response, "rest"));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-  const call = { id, requester: admitted.value, surface: "rest" } as const;
+  const call = { id, requester: admitted.value, surface: "rest", arrival } as const;
   const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(call, request.params));
   if (denied !== null) return sendRefusal(response, denied);
-  const elapsedMs = performance.now() - began;
-  const body = await readBody(request, response);
+  const body = await arrival.aside(readBody(request, response));
   if (!body.ok) return sendRefusal(response, await pipeline.refuse(call, request.params, body.refusal));
 
   const received = browsers.receive(id, request, body.value);
@@ -56,7 +56,7 @@ async function serve(
     query: coerceQuery(operation.query, request.query),
     body: received.body,
   };
-  const result = await pipeline.handle(call, raw, elapsedMs);
+  const result = await pipeline.handle(call, raw);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const { stream } = result.value;
   if (stream !== undefined) return sendFile(response, stream);

@@ -12,6 +12,7 @@ import type { Request, RequestHandler, Response } from "express";
 import { bandOf } from "../../src/contract/tool-names.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
+import { Arrival } from "../deadline.ts";
 import type { Admission } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
 import { errorBodyOf, sendRefusal } from "../http/errors.ts";
@@ -43,7 +44,7 @@ const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUC
  */
 export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHandler {
   return async (request, response) => {
-    const began = performance.now();
+    const arrival = new Arrival();
     const admitted = await admission.known(request, response, "mcp");
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     const { principal } = admitted.value;
@@ -51,13 +52,12 @@ export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHa
     if (principal === null || principal.type === "session") {
       return sendRefusal(response, refusal("UNAUTHORIZED"));
     }
-    const elapsedMs = performance.now() - began;
-    const body = await readBody(request, response);
+    const body = await arrival.aside(readBody(request, response));
     if (!body.ok) return sendRefusal(response, body.refusal);
     const further = furtherMessages(body.value);
     const counted = await admission.more(request, response, "mcp", admitted.value, further);
     if (!counted.ok) return sendRefusal(response, counted.refusal);
-    const server = serverFor(pipeline, { ...admitted.value, principal }, elapsedMs);
+    const server = serverFor(pipeline, { ...admitted.value, principal }, arrival);
     await serve(server, request, response, body.value);
   };
 }
@@ -91,7 +91,7 @@ interface McpRequester extends Requester {
 }
 
 /** The band as one key sees it: an agent's the agent band, an organization's the management band. */
-function serverFor(pipeline: Pipeline, requester: McpRequester, elapsedMs: number): Server {
+function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival): Server {
   const { principal } = requester;
   const band = principal.type === "agent" ? "agent" : "management";
   const server = new Server(
@@ -111,12 +111,12 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, elapsedMs: numbe
     const isForeign = ownBand !== null && ownBand !== band;
     if (isForeign && tool === undefined) return failure(refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
-    const call = { id: tool.operationId, requester, surface: "mcp" } as const;
+    const call = { id: tool.operationId, requester, surface: "mcp", arrival } as const;
     const input = tool.inputOf(params.arguments ?? {});
     if (isForeign) return failure(await pipeline.refuse(call, input.params, refusal("WRONG_CREDENTIAL")));
     const denied = await pipeline.admit(call, input.params);
     if (denied !== null) return failure(denied);
-    const result = await pipeline.handle(call, input, elapsedMs);
+    const result = await pipeline.handle(call, input);
     return result.ok ? structured(result.value.body) : failure(result.refusal);
   });
   return server;
