@@ -4,7 +4,7 @@ import { NotInTime } from "../activities/within.ts";
  * What an answer takes after the last thing that its handler waits for, the audit log's entry included, on a machine that
  * is busy.
  */
-const ANSWERING_MS = 700;
+export const ANSWERING_MS = 700;
 
 /** How long a request has been here. */
 export class Arrival {

@@ -1,7 +1,7 @@
 import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
-import { within } from "../activities/within.ts";
+import { NotInTime, within } from "../activities/within.ts";
 import { type PaymentEffects, Superseded } from "../activities/effects.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
@@ -56,13 +56,16 @@ export interface PaymentDependencies {
 }
 
 /**
- * Until when a payment has to be decided and sent, as all of these bounds counted from the request's arrival; what takes
- * longer goes on, and is answered 503. A rail that is final only later is given the time that its answer waits anyway.
+ * Until when a payment has to be decided and sent, as the other bounds of paying counted from the request's arrival; what
+ * takes longer goes on, and is answered 503. A rail that is final only later is given the time that its answer waits anyway.
  */
 const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
 
 /** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
 const FINALITY_MS = 4_700;
+
+/** How much later its record must have been read; else it is answered as it was before. */
+const RECORD_READ_MS = 200;
 
 /** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
 const CARRIED_OUT_MS = 4_000;
@@ -105,7 +108,13 @@ export class Payments {
     const isOnItsWay = status === "pending" && approvalId === null;
     if (!isOnItsWay || rails[rail].capabilities.finality === "instant") return paid;
     if (!(await actors.settled(_id, until - performance.now()))) return paid;
-    return { ...(await this.#recorded(_id)), replayed: paid.replayed };
+    try {
+      const final = await within(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
+      return { ...final, replayed: paid.replayed };
+    } catch (error) {
+      if (!(error instanceof NotInTime)) throw error;
+      return paid;
+    }
   }
 
   async #pay(profile: AgentProfile, order: PaymentOrder, until: number): Promise<Result<RecordedPayment>> {
@@ -131,10 +140,14 @@ export class Payments {
 
   /**
    * Carries out what followed from a command on a payment that was held: told to its workflow, written down,
-   * confirmed to the actor.
+   * confirmed to the actor. What takes longer than `withinMs` is left to the actor.
    */
-  async carryOutResolution(profile: AgentProfile, payment: Payment): Promise<RecordedPayment> {
-    return this.#carryOut(profile, payment, null, performance.now() + CARRIED_OUT_MS);
+  async carryOutResolution(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+  ): Promise<RecordedPayment> {
+    return this.#carryOut(profile, payment, null, performance.now() + withinMs);
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */

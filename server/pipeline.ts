@@ -16,6 +16,7 @@ import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
 import { findSubject, type NamedIn } from "./subjects.ts";
 import { isUnavailable } from "./unavailable.ts";
+import { NotInTime } from "../activities/within.ts";
 import { type Arrival, Deadline } from "./deadline.ts";
 
 /**
@@ -29,7 +30,10 @@ const ANSWER_MS = 3_500;
  * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
  * before. A budget has a little longer, to be in force, and is still answered within 5 s.
  */
-const WAITING_ANSWER_MS = { finality: 5_400, "agents told": 4_000 } as const;
+const WAITING_ANSWER_MS = { finality: 5_000, "agents told": 4_000 } as const;
+
+/** The same for a refusal that is certain already, and only has to be in the audit log. */
+const REFUSED_MS = 4_500;
 
 /** A call, and since when it is here. */
 export interface ArrivedCall extends Call {
@@ -98,7 +102,7 @@ export class Pipeline {
   async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
       const kept = this.#dependencies.audit.keepRefusal(call, params, denied);
-      await new Deadline(ANSWER_MS, call.arrival).hold(kept);
+      await new Deadline(REFUSED_MS, call.arrival).hold(kept);
       return denied;
     } catch (error) {
       return this.#refusalOf(call.id, undefined, error);
@@ -122,6 +126,8 @@ export class Pipeline {
     const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
     const deadline = new Deadline(boundMs, call.arrival);
     try {
+      // Nothing is begun for a caller who can't be told of it.
+      if (deadline.isOver) throw new NotInTime("nothing of it was begun in time");
       return await deadline.hold(this.#kept(call, raw, deadline));
     } catch (error) {
       return refused(this.#refusalOf(call.id, raw.body, error));

@@ -4,7 +4,7 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { CreateDocument } from "../collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
-import type { Deadline } from "../deadline.ts";
+import { ANSWERING_MS, type Deadline } from "../deadline.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { within } from "../../activities/within.ts";
 import { newUuid, payloadHash, shortHash } from "../ids.ts";
@@ -62,7 +62,10 @@ type Committed = "committed" | "there" | "archived" | "abandoned" | "place_lost"
 interface Slot {
   readonly id: string;
   readonly begunAt: Date;
-  /** Whether the call has been answered without its end, and no replay will ever find what it makes. */
+  /**
+   * Asked just before the commit: whether the call will be answered without its end, and no replay will ever find what it
+   * makes. If not, its answer waits for the commit.
+   */
   readonly isAbandoned?: () => boolean;
 }
 
@@ -81,11 +84,8 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/**
- * When a replay is answered that waits for the call that carries its create out: it waits 10 s (decisions.md section 3), and
- * then is 409.
- */
-const EARLIER_CALL_MS = 10_700;
+/** How long a replay waits for the call that carries its create out (decisions.md section 3); then it is 409. */
+const EARLIER_CALL_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 /** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
 const LOOK_SELDOM_MS = 500;
@@ -96,8 +96,14 @@ const HELD_MS = 8_000;
 /** Servers' clocks differ by no more, or one of them is wrong. */
 const CLOCKS_DIFFER_MS = 60_000;
 
-/** How long a create itself may take where its deadline was moved; what takes longer goes on, and a replay finds it. */
+/**
+ * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
+ * replay finds it.
+ */
 const CARRIED_OUT_MS = 3_400;
+
+/** When a create without an idempotency key is answered that was let to commit: nothing tells its caller later what it came to. */
+const COMMITTED_MS = 4_900;
 
 /** A create whose place was reclaimed under it takes another; this often at most. */
 const PLACES_TAKEN_MAX = 3;
@@ -127,7 +133,11 @@ export class Creates {
     const reservation = this.#reservationOf(create);
     if (reservation === null) {
       if (isArchived(create)) return archived();
-      const isAbandoned = () => deadline.isOver;
+      const isAbandoned = (): boolean => {
+        if (deadline.spareMs === 0) return true;
+        deadline.moveTo(COMMITTED_MS);
+        return false;
+      };
       const slot = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
       return this.#orRetry(this.#make(create, slot));
     }
@@ -144,7 +154,7 @@ export class Creates {
       if (isArchived(create)) return archived();
       held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
       if (held !== null) break;
-      deadline.moveTo(EARLIER_CALL_MS);
+      deadline.moveTo(EARLIER_CALL_MS + ANSWERING_MS);
       if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
       await this.#nextLook(reservation._id, deadline.spareMs);
     }
@@ -233,7 +243,8 @@ export class Creates {
       case "archived":
         return archived();
       case "abandoned":
-        return retryable();
+        // It has no idempotency key to be replayed with.
+        return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       case "place_lost":
         return outcome;
       case "there": {

@@ -69,7 +69,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const reply = await mailboxes.submit(approval.agentId, commandFor(approval.transactionId));
     if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
     const { changed, payment } = reply;
-    if (changed || payment.status === "expired") await payments.carryOutResolution(profile, payment);
+    if (changed || payment.status === "expired")
+      await payments.carryOutResolution(profile, payment, deadline.spareMs);
     if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
     // A payment that has no end by then is answered as executing.
     if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);

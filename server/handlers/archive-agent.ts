@@ -7,6 +7,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { ActorUnavailable } from "../actors/mailbox.ts";
 import { Payments } from "../payments.ts";
+import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { agentView, walletView } from "../views.ts";
 import { agentsIn } from "./agent-records.ts";
@@ -48,12 +49,13 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
-  async function tellHeld(agent: AgentDocument, ended: readonly string[]): Promise<void> {
+  async function tellHeld(agent: AgentDocument, ended: readonly string[], deadline: Deadline): Promise<void> {
     await Promise.all(
       // As the actor names them: a payment may have been accepted just before, and not be recorded yet.
       ended.map(async (transactionId) => {
         const reply = await mailboxes.submit(agent._id, { kind: "read_payment", transactionId });
-        if (reply.kind === "payment") await payments.carryOutResolution(profileOf(agent), reply.payment);
+        if (reply.kind !== "payment") return;
+        await payments.carryOutResolution(profileOf(agent), reply.payment, deadline.spareMs);
       }),
     );
   }
@@ -97,7 +99,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     const [agent, walletsFailed] = await Promise.all([
       recorded(target._id),
       detach(target, deadline.spareMs),
-      caughtUp(tellHeld(target, ended)),
+      caughtUp(tellHeld(target, ended, deadline), deadline.spareMs),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;
     const shown = isSettled ? agent : await recorded(target._id);

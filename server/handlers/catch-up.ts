@@ -3,10 +3,10 @@ import { NotInTime, within } from "../../activities/within.ts";
 /** How long a read waits for what was just done to be told to actor and record: a busy or unreachable actor ends it. */
 const CATCH_UP_MS = 2_000;
 
-/** Waits for a flush, to a bound; then what there is has to do. */
-export async function caughtUp(flush: Promise<unknown>): Promise<void> {
+/** Waits for a flush, to a bound or as long as the caller can spare; then what there is has to do. */
+export async function caughtUp(flush: Promise<unknown>, spareMs = CATCH_UP_MS): Promise<void> {
   try {
-    await within(CATCH_UP_MS, flush);
+    await within(Math.min(spareMs, CATCH_UP_MS), flush);
   } catch (error) {
     if (!(error instanceof NotInTime)) throw error;
   }

@@ -147,7 +147,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       return ok({ body: { payments: items.map(transactionView), nextCursor } });
     },
 
-    async cancelPayment({ params }, { principal }) {
+    async cancelPayment({ params }, { deadline, principal }) {
       const { agent } = principal;
       const known = await ownPayment(agent, params.id);
       if (known === null) return refused(refusal("NOT_FOUND"));
@@ -156,7 +156,11 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const reply = await mailboxes.submit(agent._id, { kind: "cancel", transactionId: params.id });
       if (reply.kind !== "payment") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       if (reply.changed || reply.payment.status === "expired") {
-        const cancelled = await payments.carryOutResolution(profileOf(agent), reply.payment);
+        const cancelled = await payments.carryOutResolution(
+          profileOf(agent),
+          reply.payment,
+          deadline.spareMs,
+        );
         if (reply.changed) return ok({ body: paymentView(cancelled) });
       }
       return refused(refusal("PAYMENT_NOT_CANCELLABLE"));

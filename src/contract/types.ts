@@ -132,7 +132,7 @@ export interface Operation<
   readonly access: A;
   /**
    * What an answer may wait for beyond the usual bound: a payment to be final (decisions.md section 5), or every agent to
-   * have been told of a budget (section 4).
+   * have been told of a budget (section 4). A create besides waits for the call that carries the same create out, if there is one.
    */
   readonly waitsFor?: "finality" | "agents told";
   /** The caps of its own that it has besides the plan's limit. */

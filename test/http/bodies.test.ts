@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { longestPauseMs } from "../support/pauses.ts";
 import { expectError } from "./support/contract-api.ts";
-import { send } from "./support/wire.ts";
+import { send, wire } from "./support/wire.ts";
 import { cardPayment, counts, elevate, newWorld, type TestAgent, type World } from "./support/world.ts";
 
 const LIMIT_BYTES = 256 * 1_024;
@@ -23,6 +23,22 @@ const pauseMs = ({ service }: World, path: string, token: string, fields: object
     const request = { method: "POST", headers, body: JSON.stringify(fields) };
     expect((await send(service.baseUrl, path, request)).status).to.equal(400);
   });
+
+/** A POST whose second half comes when it would have been answered otherwise. */
+const slowly = ({ service }: World, { key }: TestAgent, path: string, body: string) => {
+  const half = body.length / 2;
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    "host: localhost",
+    "connection: close",
+    `authorization: Bearer ${key}`,
+    "content-type: application/json",
+    "accept: application/json, text/event-stream",
+    `content-length: ${String(body.length)}`,
+  ];
+  const bytes = `${head.join("\r\n")}\r\n\r\n${body.slice(0, half)}`;
+  return wire(service.baseUrl, bytes, { pauseMs: 6_000, bytes: body.slice(half) });
+};
 
 describe("request bodies", () => {
   let world: World;
@@ -149,6 +165,18 @@ describe("request bodies", () => {
     expect(record.state).to.equal("active");
     expect((await call("{}")).status).to.equal(200);
     await world.api.ok("resumeAgent", 200, { token: world.token, id: agent.id });
+  });
+
+  it("that take their caller longer to send than an answer may take are answered as ever, over REST and MCP", async () => {
+    const { rail: _rail, ...args } = cardPayment();
+    const params = { name: "create_card_payment", arguments: args };
+    const message = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const [rest, mcp] = await Promise.all([
+      slowly(world, agent, "/v1/payments", payment()),
+      slowly(world, agent, "/mcp", message),
+    ]);
+    expect([rest.status, mcp.status]).to.deep.equal([201, 200]);
+    for (const { body } of [rest, mcp]) expect(JSON.stringify(body)).to.include("approved");
   });
 
   describe("hold nobody up", () => {

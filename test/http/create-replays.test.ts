@@ -119,10 +119,10 @@ describe("replays of an agent's create", () => {
     const ask = () => own.api.call("createAgent", { token, body });
     const held = await holdCommits(own);
     try {
-      const first = ask();
+      const first = inTime("the first", ask());
       await held.isWaitedFor();
       const others = times(10, () => timed(ask()));
-      const value = await inTime("the first", first);
+      const value = await first;
       expect(outcome(value)).to.equal("CREATE_RETRYABLE");
       expect(value.headers.get("retry-after")).to.equal("1");
       const waited = await Promise.all(others);

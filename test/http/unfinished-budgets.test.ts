@@ -165,18 +165,22 @@ describe("a budget that was decided and not carried through", function () {
     expect(await outcomeOf(here, CAP)).to.equal("TEAM_CAP_EXCEEDED");
   });
 
-  it("a replacement that names the version to come is stale, however long it is under way: no change is dropped as if it were none", async () => {
+  it("a replacement that names the version to come is stale, or all of it is in force, however long it is under way: no change is dropped as if it were none", async () => {
     const agent = await world.agent({ budgetCents: 1_000 });
     const { open, opened } = gate();
     disturb = (step, command) =>
       step === "before" && command.kind === "replace_team" && command.version === 2 ? opened : undefined;
-    // Sent first, and decided last: it was compared with the budget from before the other one.
+    // Sent first, and decided last: it was compared with the budget from before the other one, unless that overtook it.
     const second = putTeam(null, 2, [[agent, 1_000]]);
-    const early = await Promise.race([second, putTeam(null, 1, [[agent, 500]]).then(() => null)]);
-    if (early === null) expect((await policyOf(agent)).budgetCents).to.equal(500);
+    const first = putTeam(null, 1, [[agent, 500]]);
+    await Promise.race([second, first]);
+    expect((await first).status).to.equal(200);
+    expect((await policyOf(agent)).budgetCents).to.equal(500);
     open();
-    expect(codeOf(await second)).to.equal("STALE_BUDGET");
-    expect((await budgets.team()).version).to.be.at.most(2);
+    const answer = await second;
+    if (answer.status !== 200) expect(codeOf(answer)).to.equal("STALE_BUDGET");
+    else expect((await policyOf(agent)).budgetCents).to.equal(1_000);
+    expect((await budgets.team()).version).to.equal(answer.status === 200 ? 3 : 2);
   });
 
   it("an agent's news are confirmed only once its record shows them: a write that failed is none", async () => {

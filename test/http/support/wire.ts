@@ -1,6 +1,12 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, freshAddress } from "../../support/api.ts";
+
+interface Later {
+  readonly pauseMs: number;
+  readonly bytes: string;
+}
 
 export interface RawRequest {
   readonly method?: string;
@@ -15,8 +21,11 @@ export async function send(baseUrl: string, path: string, request: RawRequest = 
   return answerOf(response.status, response.headers, await response.text());
 }
 
-/** Bytes on a socket, for what no HTTP client would send; the whole answer as text. */
-export async function wire(baseUrl: string, bytes: string): Promise<Answer> {
+/**
+ * Bytes on a socket, for what no HTTP client would send; the whole answer as text. The rest of them, if any, comes so much
+ * later.
+ */
+export async function wire(baseUrl: string, bytes: string, later?: Later): Promise<Answer> {
   const { hostname, port } = new URL(baseUrl);
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
@@ -25,6 +34,10 @@ export async function wire(baseUrl: string, bytes: string): Promise<Answer> {
   const ended = once(socket, "close");
   socket.on("error", () => undefined);
   socket.write(bytes, "latin1");
+  if (later !== undefined) {
+    await sleep(later.pauseMs);
+    socket.write(later.bytes, "latin1");
+  }
   await ended;
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [status = "", ...fields] = head.split("\r\n");
