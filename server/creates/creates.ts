@@ -25,7 +25,7 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly kind: "agent" | "project" | "team";
   readonly principal: ManagementPrincipal;
   readonly idempotencyKey: string | undefined;
-  /** Moved where another call is found at the same create. */
+  /** Moved where another call is found at the same create, and where nothing but the answer tells what it came to. */
   readonly deadline: Deadline;
   /** What a replay must repeat, defaults spelt out. */
   readonly payload: Readonly<Record<string, unknown>>;
@@ -84,7 +84,7 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/** How long a replay waits for the call that carries its create out (decisions.md section 3); then it is 409. */
+/** How long a replay waits for the call that carries its create out; then it is 409 (management-api.md section 4.1, rule 5). */
 const EARLIER_CALL_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 /** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
