@@ -4,7 +4,7 @@ import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
 import type { Stage, StageOptions } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
 
-const STARTS_MAX = 3;
+const STARTS_MAX = 6;
 
 /** A stage whose time is skipped while a workflow's result is awaited. */
 export interface TimedStage extends Stage {
