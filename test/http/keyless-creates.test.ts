@@ -12,6 +12,7 @@ import { Turns } from "../../server/turns.ts";
 import { newWorld, type World } from "./support/world.ts";
 
 const ANSWER_MS = 3_500;
+const clock = () => new Date();
 
 interface Note {
   readonly _id: string;
@@ -47,7 +48,6 @@ describe("a create without an idempotency key", () => {
     const collections = collectionsOf(db);
     const notes = db.collection<Note>("test_notes");
     await db.createCollection("test_notes").catch(() => undefined);
-    const clock = () => new Date();
     const key = createSecretKey(randomBytes(32));
     const logos = new Logos({ collection: collections.logos, key, baseUrl: world.service.baseUrl, clock });
     const parts = { transaction: transactionsOf(db.client), turns: new Turns(10_000), clock };
