@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { builtFile } from "../src/lib/package-root.ts";
 
 /** What a child says, and is told, over its channel. */
 export type ChildMessage =
@@ -33,8 +33,8 @@ export class Child {
   /** Starts it with the flags that every process of the bench has, and waits until it is ready. */
   static async start({ entry, config, profileDir = null }: ChildOptions): Promise<Child> {
     const profile = profileDir === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
-    const child = fork(fileURLToPath(new URL(entry, import.meta.url)), [JSON.stringify(config)], {
-      execArgv: ["--import", "tsx", ...profile],
+    const child = fork(builtFile(`bench/${entry}`), [JSON.stringify(config)], {
+      execArgv: profile,
       stdio: ["ignore", 2, 2, "ipc"],
       serialization: "advanced",
     });

@@ -1,4 +1,13 @@
+#!/usr/bin/env node
 import { main } from "./run.ts";
 
-// The one entry of every role: `start` (all in one, embedded engines), `server`, `worker`.
-await main(process.argv[2] ?? "start", process.env);
+/**
+ * The one entry of the program: a role (`start`, the default: all in one with embedded engines; `server`; `worker`), or
+ * `admin` with one of its commands.
+ */
+const [role = "start", ...args] = process.argv.slice(2);
+if (role === "admin") {
+  const { runAdminCommand } = await import("./admin/commands.ts");
+  await runAdminCommand(args);
+}
+await main(role, process.env);

@@ -124,9 +124,9 @@ function openAnchoring(
   return anchoring;
 }
 
-async function runWorker({ addresses, logger }: RoleOptions, connections: Connections, core: Core) {
+async function runWorker({ addresses }: RoleOptions, connections: Connections, core: Core) {
   const native = await connectNative(addresses);
-  const worker = await startWorker({ connections, native, core, logger });
+  const worker = await startWorker({ connections, native, core });
   return {
     failed: worker.failed,
     cachedWorkflows: () => worker.cachedWorkflows(),

@@ -4,7 +4,7 @@ import { createActivities } from "../activities/index.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "./logger.ts";
-import { bundleWorkflows } from "./workflow-bundle.ts";
+import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
 /** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
 export function installRuntime(logger: Logger): void {
@@ -31,18 +31,17 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly native: NativeConnection;
   readonly core: Core;
-  readonly logger: Logger;
 }
 
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { connections, core, logger, native } = options;
+  const { connections, core, native } = options;
   const { taskQueue, temporalNamespace: namespace } = connections.addresses;
   const worker = await Worker.create({
     connection: native,
     namespace,
     taskQueue,
-    workflowBundle: await bundleWorkflows(logger),
+    workflowBundle: WORKFLOW_BUNDLE,
     activities: createActivities({
       ...core.effectDependencies,
       agents: core.agents,

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from "@temporalio/worker";
 import express from "express";
 import { listen } from "../../server/http/server.ts";
 import { createLogger } from "../../server/logger.ts";
 import { installRuntime } from "../../server/worker.ts";
+import { builtFile } from "../../src/lib/package-root.ts";
 import { type Role, runRole } from "./role.ts";
 
 export interface BareConfig {
@@ -39,7 +39,7 @@ async function startWorker(config: BareConfig) {
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
     workflowBundle: await bundleWorkflowCode({
-      workflowsPath: fileURLToPath(new URL("bare-workflow.ts", import.meta.url)),
+      workflowsPath: builtFile("bench/processes/bare-workflow.ts"),
       logger: new DefaultLogger("WARN"),
     }),
     shutdownGraceTime: "5 seconds",

@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 export type Role = "server" | "worker";
 
@@ -112,8 +111,8 @@ export class RoleProcess {
   /** One life of it. Answers how it ended, with its last words. */
   async #once(): Promise<string> {
     const { env, role } = this.#options;
-    const child = spawn(process.execPath, ["--import", "tsx", "server/main.ts", role], {
-      cwd: ROOT,
+    const child = spawn(process.execPath, [builtFile("server/main.ts"), role], {
+      cwd: PACKAGE_ROOT,
       env,
       stdio: ["ignore", "pipe", "pipe"],
     });

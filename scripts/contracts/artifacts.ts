@@ -1,8 +1,9 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { compile, type Compiled, readSources } from "./compiler.ts";
 
-const ARTIFACTS_FOLDER = path.resolve(import.meta.dirname, "../../contracts/artifacts");
+const ARTIFACTS_FOLDER = path.join(PACKAGE_ROOT, "contracts", "artifacts");
 const INDEX_HEADER = `// Made by \`npm run contracts\` from contracts/**/*.sol; not to be edited. UNAUDITED contracts.
 
 /** A compiled contract, as viem takes it. */

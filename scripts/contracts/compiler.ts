@@ -4,10 +4,11 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import solc from "solc";
 import { z } from "zod";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
 /** The folder of our contracts, as the names of their sources begin. */
 export const CONTRACTS_FOLDER = "contracts";
-const PROJECT_FOLDER = path.resolve(import.meta.dirname, "../..");
+const PROJECT_FOLDER = PACKAGE_ROOT;
 const OPENZEPPELIN = "@openzeppelin/contracts/";
 
 /** What makes the same bytecode of the same sources on every machine: no paths, no hash of the metadata. */

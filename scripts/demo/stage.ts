@@ -2,9 +2,9 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { MASTER_KEY_FILE } from "../../server/secrets/load-master-key.ts";
+import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 
 /** A step did not end as the story says. */
@@ -12,7 +12,6 @@ export class StepDiffers extends Error {
   override readonly name = "StepDiffers";
 }
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const SERVER_START_MS = 30_000;
 
 /** The running service that the story is played against, and what is started beside it. */
@@ -48,8 +47,8 @@ export class Stage {
   /** Runs an admin command as a person would, and reads the JSON it prints. */
   async admin(name: string, options: Readonly<Record<string, string>>): Promise<unknown> {
     const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
-    const command = ["--import", "tsx", "server/admin/main.ts", name, ...args];
-    const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: ROOT, env: this.#env });
+    const command = [builtFile("server/main.ts"), "admin", name, ...args];
+    const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: PACKAGE_ROOT, env: this.#env });
     return JSON.parse(stdout);
   }
 
@@ -61,8 +60,8 @@ export class Stage {
     const { mongodb, temporal } = this.runtime;
     const masterKey =
       this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
-    const child = spawn(process.execPath, ["--import", "tsx", "server/main.ts", "server"], {
-      cwd: ROOT,
+    const child = spawn(process.execPath, [builtFile("server/main.ts"), "server"], {
+      cwd: PACKAGE_ROOT,
       stdio: ["ignore", "pipe", "inherit"],
       env: {
         ...this.#env,

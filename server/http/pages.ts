@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Response, type Router, Router as createRouter } from "express";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
-const asset = (name: string): string => readFileSync(new URL(`pages/${name}`, import.meta.url), "utf8");
+const asset = (name: string): string =>
+  readFileSync(join(PACKAGE_ROOT, "server", "http", "pages", name), "utf8");
 
 interface Field {
   readonly name: string;

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
+import { PACKAGE_ROOT } from "../lib/package-root.ts";
 import { EngineError, reasonOf } from "./errors.ts";
 
 /**
@@ -64,7 +64,7 @@ const temporalDevSchema = z.strictObject({
 /** temporal-dev.yaml, parsed. */
 export type TemporalDevConfig = z.infer<typeof temporalDevSchema>;
 
-const DEFAULT_FILE = fileURLToPath(new URL("../../temporal-dev.yaml", import.meta.url));
+const DEFAULT_FILE = path.join(PACKAGE_ROOT, "temporal-dev.yaml");
 
 /** Reads temporal-dev.yaml. Throws EngineError CONFIG that names what is wrong, an unknown key included. */
 export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promise<TemporalDevConfig> {

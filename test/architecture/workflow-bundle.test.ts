@@ -1,10 +1,10 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { bundleWorkflowCode, DefaultLogger } from "@temporalio/worker";
 import { expect } from "chai";
+import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const quiet = new DefaultLogger("ERROR", () => undefined);
 
 const bundle = async (workflowsPath: string): Promise<string> =>
@@ -15,9 +15,9 @@ const FOREIGN = /node_modules\/(zod|mongodb|express|@noble)\//;
 
 /** Bundles a workflow of the given text, from a folder beside the real ones. */
 async function bundleOf(text: string): Promise<string> {
-  const folder = await mkdtemp(join(ROOT, "workflows", "tmp-"));
+  const folder = await mkdtemp(join(PACKAGE_ROOT, "dist", "workflows", "tmp-"));
   try {
-    const file = join(folder, "index.ts");
+    const file = join(folder, "index.js");
     await writeFile(file, text);
     return await bundle(file);
   } finally {
@@ -27,11 +27,12 @@ async function bundleOf(text: string): Promise<string> {
 
 describe("the workflow bundle", () => {
   it("holds the four workflow types, and nothing of zod or any other package but Temporal's", async () => {
-    const code = await bundle(join(ROOT, "workflows", "index.ts"));
+    const code = await readFile(WORKFLOW_BUNDLE.codePath, "utf8");
     for (const type of ["agent", "approval", "organization", "settlement"]) {
-      expect(code, type).to.match(new RegExp(`workflows/${type}\\.ts`));
+      expect(code, type).to.match(new RegExp(`workflows/${type}\\.js`));
     }
     expect(FOREIGN.exec(code)).to.equal(null);
+    expect(code.includes(PACKAGE_ROOT), "a path of the machine that built it").to.equal(false);
   });
 
   it("would show zod if a workflow pulled it in", async () => {
@@ -55,10 +56,10 @@ describe("the workflow bundle", () => {
     const folders = ["workflows", "src/domain", "src/messages"];
     const found: string[] = [];
     for (const folder of folders) {
-      for (const file of await readdir(join(ROOT, folder), { recursive: true })) {
+      for (const file of await readdir(join(PACKAGE_ROOT, folder), { recursive: true })) {
         const path = join(folder, file);
         if (!path.endsWith(".ts") || path === join("workflows", "index.ts")) continue;
-        const text = await readFile(join(ROOT, path), "utf8");
+        const text = await readFile(join(PACKAGE_ROOT, path), "utf8");
         if (/^export (\*|\{[^}]*\}) from/m.test(text)) found.push(path);
       }
     }
@@ -66,13 +67,13 @@ describe("the workflow bundle", () => {
   });
 
   it("has no asynchronous update validator, which would wedge its workflow, and no asynchronous update handler", async () => {
-    const files = (await readdir(join(ROOT, "workflows"))).filter((file) => file.endsWith(".ts"));
+    const files = (await readdir(join(PACKAGE_ROOT, "workflows"))).filter((file) => file.endsWith(".ts"));
     for (const file of files) {
-      const text = await readFile(join(ROOT, "workflows", file), "utf8");
+      const text = await readFile(join(PACKAGE_ROOT, "workflows", file), "utf8");
       expect(text, file).to.not.match(/validator:\s*async/);
       expect(text, file).to.not.match(/setHandler\(\s*\w+,\s*async/);
     }
-    const actor = await readFile(join(ROOT, "workflows", "agent.ts"), "utf8");
+    const actor = await readFile(join(PACKAGE_ROOT, "workflows", "agent.ts"), "utf8");
     expect(actor, "the actor's one update answers without waiting").to.match(
       /\n {2}submit\(commands[^)]*\): SubmitResult/,
     );

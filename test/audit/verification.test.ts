@@ -79,7 +79,7 @@ describe("npm run admin -- verify-audit-log", function () {
   }
 
   it("says of an untouched log how much was checked, and exits with 0", async () => {
-    const child = Child.node("server/admin/main.ts", ["verify-audit-log"], env);
+    const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], env);
     expect(await child.exit(CLI_MS), child.stderr).to.deep.equal({ code: 0, signal: null });
     expect(child.stdout).to.match(
       new RegExp(`^${whole.length} entries of 1 chains checked against 1 anchors; 0 roots`),
@@ -89,9 +89,9 @@ describe("npm run admin -- verify-audit-log", function () {
   it("names a broken entry, and exits with 1; as JSON too, and of one organization alone", async () => {
     await log().updateOne({ _id: at(3)._id }, { $set: { action: "nothing" } });
     const [plain, json, other] = [
-      Child.node("server/admin/main.ts", ["verify-audit-log"], env),
-      Child.node("server/admin/main.ts", ["verify-audit-log", "--json"], env),
-      Child.node("server/admin/main.ts", ["verify-audit-log", "--organization", "another"], env),
+      Child.node("server/main.ts", ["admin", "verify-audit-log"], env),
+      Child.node("server/main.ts", ["admin", "verify-audit-log", "--json"], env),
+      Child.node("server/main.ts", ["admin", "verify-audit-log", "--organization", "another"], env),
     ];
     expect((await plain.exit(CLI_MS)).code, plain.stderr).to.equal(1);
     expect(plain.stdout).to.include(`BROKEN ${organizationId}: entry 3 (changed)`);
@@ -242,10 +242,10 @@ describe("npm run admin -- verify-audit-log", function () {
 
   it("without anchors fails, unless it is told that there are none: then it proves the links alone", async () => {
     const elsewhere = { ...env, AUDIT_ANCHOR_FILE: `${anchorsPath}.not-there` };
-    const child = Child.node("server/admin/main.ts", ["verify-audit-log"], elsewhere);
+    const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], elsewhere);
     expect((await child.exit(CLI_MS)).code, child.stderr).to.equal(1);
     expect(child.stdout).to.match(/^NO ANCHORS .*--without-anchors/);
-    const told = Child.node("server/admin/main.ts", ["verify-audit-log", "--without-anchors"], elsewhere);
+    const told = Child.node("server/main.ts", ["admin", "verify-audit-log", "--without-anchors"], elsewhere);
     expect((await told.exit(CLI_MS)).code, told.stdout).to.equal(0);
     const verdict = await verifyAuditLog(elsewhere, { withoutAnchors: true });
     expect(verdict).to.include({ unbroken: true, anchors: 0, entries: whole.length });

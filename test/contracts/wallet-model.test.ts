@@ -1,12 +1,13 @@
 import * as fc from "fast-check";
+import { shortOrSoak } from "../support/soak.ts";
 import { seed } from "../domain/support/seed.ts";
 import { actions } from "./model/actions.ts";
 import { Simulation, World } from "./model/simulation.ts";
 import { type Chain, startChain } from "./support/chain.ts";
 
-const RUNS = 30;
+const RUNS = shortOrSoak(12, 1_000);
 /** On a machine that is busy with other things, fewer runs than that must do. */
-const RUNS_MS_MAX = 60_000;
+const RUNS_MS_MAX = shortOrSoak(60_000, 3_000_000);
 
 describe("an agent's wallet against a book of its payments", () => {
   let chain: Chain | undefined;
@@ -18,7 +19,7 @@ describe("an agent's wallet against a book of its payments", () => {
   after(() => chain?.stop());
 
   it(`whoever calls what, in whatever order and at whatever time: no period passes a cap, no id is spent twice, each key does what is its own, the balances add up (TEST_SEED=${seed})`, async function () {
-    this.timeout(120_000);
+    this.timeout(2 * RUNS_MS_MAX);
     await fc.assert(
       fc.asyncProperty(actions, (steps) => Simulation.run(world, steps)),
       { seed, numRuns: RUNS, interruptAfterTimeLimit: RUNS_MS_MAX },

@@ -12,6 +12,7 @@ import { MongoClient } from "mongodb";
 import { z } from "zod";
 import { isAlive, listProcesses, waitForEnd } from "../../src/engines/processes.ts";
 import { type EngineOptions, type RunningEngines, startEngines } from "../../src/engines/start.ts";
+import { builtFile } from "../../src/lib/package-root.ts";
 import { engineEnvironment } from "./support/binaries.ts";
 import { ChainClient } from "./support/chain.ts";
 import { engineErrorOf, removeFolder, scratchFolder, timed, writeScript } from "./support/scratch.ts";
@@ -169,9 +170,8 @@ describe("The embedded engines", () => {
   });
 
   it("end when the service is killed with -9, and the next start goes on with the same data", async () => {
-    const script = path.join(import.meta.dirname, "support", "hold-engines.ts");
     const ports = { MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", CHAIN_PORT: "0" };
-    const service = spawn(process.execPath, ["--import", "tsx", script], {
+    const service = spawn(process.execPath, [builtFile("test/engines/support/hold-engines.ts")], {
       env: { ...env, ...ports, DATA_DIR: dataDir },
       stdio: ["ignore", "pipe", "inherit"],
     });

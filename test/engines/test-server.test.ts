@@ -1,12 +1,12 @@
-import path from "node:path";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { Worker } from "@temporalio/worker";
 import { expect } from "chai";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
+import { builtFile } from "../../src/lib/package-root.ts";
 import { engineErrorOf, timed } from "./support/scratch.ts";
 
 const FETCH_TIMEOUT_MS = 600_000;
-const workflowsPath = path.join(import.meta.dirname, "support", "echo-workflow.ts");
+const workflowsPath = builtFile("test/engines/support/echo-workflow.ts");
 
 describe("The time-skipping test server", () => {
   it("runs a workflow that waits a day in seconds", async function () {

@@ -302,7 +302,7 @@ describe("npm run admin -- reconcile", function () {
     const env = { ...cleanEnvironment(), ...service.env };
     const command = async (...options: readonly string[]) => {
       const args = ["reconcile", "--organization", organization.organizationId, ...options];
-      const child = Child.node("server/admin/main.ts", args, env);
+      const child = Child.node("server/main.ts", ["admin", ...args], env);
       const { code } = await child.exit(REST_MS);
       return { code, text: child.stdout, said: child.stderr };
     };

@@ -2,8 +2,9 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import proto from "@temporalio/proto";
 import { z } from "zod";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
-export const HISTORIES_DIRECTORY = join(import.meta.dirname, "..", "histories");
+export const HISTORIES_DIRECTORY = join(PACKAGE_ROOT, "test", "histories");
 
 const event = z.looseObject({
   eventId: z.string(),

@@ -18,7 +18,7 @@ import { HISTORIES_DIRECTORY, toRecord } from "./histories.ts";
 
 /**
  * Records those histories of test/histories that are missing, on an engine of its own:
- * `node --import tsx test/replay/record.ts`. When a workflow is added, or changes in a way that no running workflow has to
+ * `npm run histories`. When a workflow is added, or changes in a way that no running workflow has to
  * survive, delete what it replaces first. A change that running ones must survive goes through `patched`: keep the old
  * histories, and have what is recorded now written under a new name.
  */

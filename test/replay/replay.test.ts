@@ -1,27 +1,19 @@
 import { readFile } from "node:fs/promises";
 import { homedir, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { Worker, type WorkflowBundleWithSourceMap } from "@temporalio/worker";
+import { Worker } from "@temporalio/worker";
 import { DeterminismViolationError } from "@temporalio/workflow";
 import { expect } from "chai";
-import { createLogger } from "../../server/logger.ts";
-import { bundleWorkflows } from "../../server/workflow-bundle.ts";
+import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { removeActivity, removeTimer, renameActivity } from "./alter.ts";
 import { fromRecord, type RecordedHistory, recording, recordings } from "./histories.ts";
 
-const ROOT = join(import.meta.dirname, "..", "..");
-
 describe("replay: workflows that run somewhere still run with today's code", () => {
-  let workflowBundle: WorkflowBundleWithSourceMap;
-
-  before(async () => {
-    workflowBundle = await bundleWorkflows(createLogger({ level: "fatal", file: null }));
-  });
-
   /** The error that a replay ends with; null when it goes through. */
   async function replay(history: RecordedHistory): Promise<Error | null> {
     const histories = [{ workflowId: "replayed", history: fromRecord(history) }];
-    for await (const { error } of Worker.runReplayHistories({ workflowBundle }, histories)) {
+    for await (const { error } of Worker.runReplayHistories({ workflowBundle: WORKFLOW_BUNDLE }, histories)) {
       return error ?? null;
     }
     throw new Error("nothing was replayed");
@@ -70,7 +62,7 @@ describe("replay: workflows that run somewhere still run with today's code", () 
       hostname(),
       homedir(),
       tmpdir(),
-      ROOT,
+      PACKAGE_ROOT,
       "sk_svc_",
       "svc_org_",
       "whsec_",
@@ -90,6 +82,6 @@ const payloadsOf = (text: string): readonly string[] =>
 
 /** The workflow types that the bundle's entry exports. */
 async function workflowTypes(): Promise<readonly string[]> {
-  const entry = await readFile(join(ROOT, "workflows", "index.ts"), "utf8");
+  const entry = await readFile(join(PACKAGE_ROOT, "workflows", "index.ts"), "utf8");
   return [...entry.matchAll(/^export \{ (\w+) \}/gm)].map((match) => match[1] ?? "").toSorted();
 }

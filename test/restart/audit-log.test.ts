@@ -7,6 +7,7 @@ import { z } from "zod";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
 import { AUDIT_LOG } from "../../activities/audit/documents.ts";
 import { Api } from "../support/api.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { Child, until } from "../support/process.ts";
 import { roleEnvironment } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
@@ -16,8 +17,8 @@ const START_MS = 60_000;
 const WRITES_PER_KILL = 15;
 const WRITES_MS = 60_000;
 const RETRY_MS = 20;
-/** Each costs the start of a process; 20 by hand: `AUDIT_KILLS=20 npm test -- test/restart/audit-log.test.ts`. */
-const KILLS = Number(process.env["AUDIT_KILLS"] ?? 5);
+/** Each costs the start of a process. */
+const KILLS = shortOrSoak(3, 100);
 const WRITERS = 16;
 /** Payments that died before their decisions were told of are told of by their actors, 10 s later. */
 const SWEPT_MS = 90_000;
@@ -79,7 +80,7 @@ async function freePort(): Promise<number> {
 const isPayer = (writer: number): boolean => writer % 4 === 0;
 
 describe("the audit log under kill -9 of two servers in turn", function () {
-  this.timeout(900_000);
+  this.timeout(shortOrSoak(900_000, 7_200_000));
   const env = environment();
   const servers = [new Server(env), new Server(env)] as const;
   let worker: Child;

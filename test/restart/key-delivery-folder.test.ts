@@ -45,7 +45,7 @@ describe("The folder of the key deliveries, which all servers and workers of a d
     const env = { ...service.env, ...engines, KEY_DELIVERY_DIR: old };
     await expectRefused(Child.node("server/main.ts", ["worker"], env), old);
 
-    const admin = Child.node("server/admin/main.ts", ["adopt-key-delivery-folder"], env);
+    const admin = Child.node("server/main.ts", ["admin", "adopt-key-delivery-folder"], env);
     expect(await admin.exit(WITH_ENGINES_MS), admin.stderr).to.deep.equal({ code: 0, signal: null });
     expect(JSON.parse(admin.stdout)).to.deep.equal({ folder: old });
     const worker = Child.node("server/main.ts", ["worker"], env);

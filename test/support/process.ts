@@ -3,14 +3,13 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { listProcesses, type ProcessLine, signalProcess, waitForEnd } from "../../src/engines/processes.ts";
 import { readRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
+import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { expectNoSecrets } from "./secrets.ts";
 
 /** Real processes of the service, started, killed and started again by tests. */
 
-const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 const POLL_MS = 25;
 const START_MS = 45_000;
 const END_MS = 30_000;
@@ -82,12 +81,12 @@ export class Child {
   }
 
   static spawn(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Child {
-    return new Child(spawn(command, args, { cwd: REPOSITORY, env, stdio: ["ignore", "pipe", "pipe"] }));
+    return new Child(spawn(command, args, { cwd: PACKAGE_ROOT, env, stdio: ["ignore", "pipe", "pipe"] }));
   }
 
-  /** A TypeScript file of this repository, run from source as the package's scripts do. */
+  /** What was built of a TypeScript file of this repository. */
   static node(file: string, args: readonly string[], env: NodeJS.ProcessEnv): Child {
-    return Child.spawn(process.execPath, ["--import", "tsx", file, ...args], env);
+    return Child.spawn(process.execPath, [builtFile(file), ...args], env);
   }
 
   get stdout(): string {

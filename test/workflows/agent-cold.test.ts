@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, Worker, type WorkflowBundleWithSourceMap } from "@temporalio/worker";
+import { NativeConnection, Worker } from "@temporalio/worker";
 import { expect } from "chai";
-import { createLogger } from "../../server/logger.ts";
-import { bundleWorkflows } from "../../server/workflow-bundle.ts";
+import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { Budgets } from "../../server/actors/budgets.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
@@ -19,7 +18,6 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
   let connection: Connection;
   let native: NativeConnection;
   let client: Client;
-  let workflowBundle: WorkflowBundleWithSourceMap;
   const taskQueue = `cold-${randomUUID()}`;
 
   before(async () => {
@@ -27,7 +25,6 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
     connection = await Connection.connect({ address });
     native = await NativeConnection.connect({ address });
     client = new Client({ connection, namespace: process.env["TEST_TEMPORAL_NAMESPACE"] ?? "" });
-    workflowBundle = await bundleWorkflows(createLogger({ level: "fatal", file: null }));
   });
   after(async () => {
     await connection.close();
@@ -37,7 +34,7 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
   /** A worker that keeps no workflow between two tasks, while the work is done. */
   async function withColdWorker<T>(work: () => Promise<T>): Promise<T> {
     const { namespace } = client.options;
-    const options = { connection: native, namespace, taskQueue, workflowBundle, maxCachedWorkflows: 0 };
+    const options = { connection: native, namespace, taskQueue, workflowBundle: WORKFLOW_BUNDLE, maxCachedWorkflows: 0 };
     const worker = await Worker.create({ ...options, activities: {} });
     return worker.runUntil(work);
   }

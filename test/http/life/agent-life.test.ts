@@ -1,16 +1,17 @@
 import * as fc from "fast-check";
 import { seed } from "../../domain/support/seed.ts";
+import { isSoak, shortOrSoak } from "../../support/soak.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 import { newWorld, organizationKey, times, type World } from "../support/world.ts";
 import { Life, lives } from "./run.ts";
 
-const RUNS = 25;
+const RUNS = shortOrSoak(14, 250);
 /** At the same time, since most of a life is waiting. */
 const AT_ONCE = 7;
 const WINDOW_SECONDS = 3;
 
 describe("an agent's life on real engines against a small model", function () {
-  this.timeout(180_000);
+  this.timeout(isSoak ? 3_600_000 : 180_000);
   let service: TestService;
   /** An organization for each of those that run at the same time: minting keys is limited. */
   let worlds: readonly World[];

@@ -8,8 +8,7 @@ import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.t
 import type { Activities } from "../../../activities/types.ts";
 import { Budgets } from "../../../server/actors/budgets.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
-import { createLogger } from "../../../server/logger.ts";
-import { bundleWorkflows } from "../../../server/workflow-bundle.ts";
+import { WORKFLOW_BUNDLE } from "../../../server/workflow-bundle.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { budgetWorkflowId } from "../../../src/messages/budget.ts";
@@ -76,13 +75,12 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
     if (cast === null) throw new Error("an activity was called between two scenes");
     return cast;
   };
-  const workflowBundle = await bundleWorkflows(createLogger({ level: "fatal", file: null }));
   const openWorker = async (): Promise<() => Promise<void>> => {
     const worker = await Worker.create({
       connection: native,
       namespace: client.options.namespace,
       taskQueue,
-      workflowBundle,
+      workflowBundle: WORKFLOW_BUNDLE,
       activities: delegatingTo(current),
       ...(identity === undefined ? {} : { identity }),
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),

@@ -128,21 +128,30 @@ interface CreateOrganizationOptions {
   readonly mcpPerMinute?: number;
 }
 
-try {
-  await program.parseAsync();
-  process.exit();
-} catch (error) {
-  const plain = [
-    AdminError,
-    ChainUnreachable,
-    WrongChain,
-    ConfigError,
-    EngineError,
-    EngineUnreachable,
-    MasterKeyError,
-  ].some((known) => error instanceof known);
-  const text =
-    error instanceof Error ? (plain ? error.message : (error.stack ?? error.message)) : String(error);
-  process.stderr.write(`error: ${text}\n`);
-  process.exit(1);
+/** Errors that say in a line what is wrong; anything else is a defect and shows where. */
+const PLAIN_ERRORS = [
+  AdminError,
+  ChainUnreachable,
+  WrongChain,
+  ConfigError,
+  EngineError,
+  EngineUnreachable,
+  MasterKeyError,
+];
+
+/** Runs the admin command that the arguments name, and ends the process: 0, or 1 and a line on standard error. */
+export async function runAdminCommand(args: readonly string[]): Promise<never> {
+  try {
+    await program.parseAsync(args, { from: "user" });
+    process.exit();
+  } catch (error) {
+    process.stderr.write(`error: ${explain(error)}\n`);
+    process.exit(1);
+  }
+}
+
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const isPlain = PLAIN_ERRORS.some((known) => error instanceof known);
+  return isPlain ? error.message : (error.stack ?? error.message);
 }

@@ -1,0 +1,97 @@
+// Builds dist/ from the TypeScript sources: each file as JavaScript, and the workflows as the one bundle that workers run.
+// Does nothing, in some milliseconds, when dist/ is what the sources make; so whatever runs built code can call it first.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const DIST = join(ROOT, "dist");
+/** Every top-level folder with TypeScript in it. */
+const ROOMS = ["activities", "bench", "contracts", "scripts", "server", "src", "test", "workflows"];
+/** What else changes what is built. */
+const SETTINGS = ["package-lock.json", "scripts/build.mjs", "tsconfig.build.json", "tsconfig.json"];
+/** Everything of ours that the workflow bundle can hold; test/architecture keeps the rest out. */
+const IN_BUNDLE = ["workflows", "src/domain", "src/messages"];
+const STAMP = join(DIST, ".stamp");
+const BUNDLE = join(DIST, "workflow-bundle.js");
+const BUNDLE_STAMP = join(DIST, ".workflow-bundle-stamp");
+
+const force = process.argv.includes("--force");
+const sources = stampOf([...SETTINGS, ...ROOMS.flatMap((room) => filesIn(join(ROOT, room), ".ts"))]);
+if (force || read(STAMP) !== sources) await build();
+
+async function build() {
+  const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+  if (!existsSync(compiler)) {
+    // `npm ci --omit=dev` in a folder that was built elsewhere, or that will be.
+    process.stderr.write("Nothing was built: the development dependencies are not installed.\n");
+    return;
+  }
+  const began = performance.now();
+  rmSync(STAMP, { force: true });
+  removeOrphans();
+  const { status } = spawnSync(process.execPath, [compiler, "-p", "tsconfig.build.json"], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+  if (status !== 0) {
+    process.stderr.write("The build failed: mend the errors above.\n");
+    process.exit(1);
+  }
+  await bundleWorkflows();
+  writeFileSync(STAMP, sources);
+  process.stderr.write(`built in ${((performance.now() - began) / 1_000).toFixed(1)} s\n`);
+}
+
+/** What was built of a source that is gone: a test that was moved would run twice. */
+function removeOrphans() {
+  if (!existsSync(DIST)) return;
+  for (const room of ROOMS) {
+    for (const file of filesIn(join(DIST, room), ".js", ".js.map")) {
+      const path = relative(DIST, join(ROOT, file));
+      const source = join(ROOT, path.replace(/\.js(\.map)?$/, ".ts"));
+      if (!existsSync(source)) rmSync(join(ROOT, file));
+    }
+  }
+}
+
+/** Makes the bundle where its sources have changed: it takes seconds of processor. A Node builtin or zod in it fails here. */
+async function bundleWorkflows() {
+  const inputs = IN_BUNDLE.flatMap((folder) => filesIn(join(DIST, folder), ".js"));
+  const digest = createHash("sha256").update(read(join(ROOT, "package-lock.json")));
+  for (const file of inputs) digest.update(`\n${file}\n`).update(read(join(ROOT, file)));
+  const stamp = digest.digest("hex");
+  if (!force && existsSync(BUNDLE) && read(BUNDLE_STAMP) === stamp) return;
+  const { bundleWorkflowCode, DefaultLogger } = await import("@temporalio/worker");
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: join(DIST, "workflows", "index.js"),
+    logger: new DefaultLogger("WARN", ({ level, message }) => process.stderr.write(`${level} ${message}\n`)),
+  });
+  writeFileSync(BUNDLE, code);
+  writeFileSync(BUNDLE_STAMP, stamp);
+}
+
+/** Names, sizes and times of files, as one digest: reading them all would take longer. */
+function stampOf(files) {
+  const digest = createHash("sha256");
+  for (const file of files) {
+    const { mtimeMs, size } = statSync(join(ROOT, file));
+    digest.update(`${file} ${size} ${mtimeMs}\n`);
+  }
+  return digest.digest("hex");
+}
+
+/** Paths within the package, in a fixed order. */
+function filesIn(folder, ...endings) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true })
+    .filter((file) => endings.some((ending) => file.endsWith(ending)))
+    .map((file) => relative(ROOT, join(folder, file)).split(sep).join("/"))
+    .toSorted();
+}
+
+function read(file) {
+  return existsSync(file) ? readFileSync(file, "utf8") : "";
+}

@@ -1,0 +1,16 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** The package's own folder, of a checkout or of an installed package: where package.json and temporal-dev.yaml lie. */
+export const PACKAGE_ROOT = nearestPackage(import.meta.dirname);
+
+/** The JavaScript file that the build makes of a source file, which is named by its path within the package. */
+export const builtFile = (source: string): string =>
+  join(PACKAGE_ROOT, "dist", source.replace(/\.ts$/, ".js"));
+
+function nearestPackage(folder: string): string {
+  if (existsSync(join(folder, "package.json"))) return folder;
+  const parent = dirname(folder);
+  if (parent === folder) throw new Error("the package's folder holds no package.json");
+  return nearestPackage(parent);
+}

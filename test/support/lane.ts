@@ -1,0 +1,86 @@
+import { format } from "node:util";
+import Mocha from "mocha";
+import { createLogger } from "../../server/logger.ts";
+import { installRuntime } from "../../server/worker.ts";
+import { builtFile } from "../../src/lib/package-root.ts";
+import { type FileResult, type LaneOrder, laneOrder } from "./lane-messages.ts";
+import { mapped } from "./mapped-stack.ts";
+import { processorTime } from "./processor-time.ts";
+import { closeSharedService } from "./service.ts";
+
+/** Runs the test files that the process that started it names, one after another, and says how each ended. */
+
+const TITLE_CHARACTERS_MAX = 90;
+
+process.on("disconnect", () => process.exit(1));
+installRuntime(createLogger({ level: "fatal", file: null }));
+
+const said: string[] = [];
+// The one way by which mocha's reporters print.
+Mocha.reporters.Base.consoleLog = (...words: unknown[]) => void said.push(format(...words));
+
+process.on("message", (message) => void carryOut(laneOrder.parse(message)));
+process.send?.({ kind: "idle" });
+
+async function carryOut({ file, grep }: LaneOrder): Promise<void> {
+  if (file === null) {
+    await closeSharedService();
+    process.exit();
+  }
+  process.send?.(await run(file, grep));
+}
+
+async function run(file: string, grep: string | null): Promise<FileResult> {
+  const [began, before] = [performance.now(), processorTime()];
+  const mocha = new Mocha({
+    reporter: "spec",
+    timeout: 60_000,
+    slow: 5_000,
+    color: false,
+    forbidOnly: process.env["CI"] === "true",
+    ...(grep === null ? {} : { grep: new RegExp(grep, "i") }),
+  });
+  mocha.addFile(builtFile(file));
+  said.length = 0;
+  const failures: { title: string; message: string }[] = [];
+  const stats = { passed: 0, failed: 0, pending: 0 };
+  try {
+    await mocha.loadFilesAsync();
+    await new Promise<void>((resolve) => {
+      const runner = mocha.run(() => resolve());
+      runner.on("pass", () => (stats.passed += 1));
+      runner.on("pending", () => (stats.pending += 1));
+      runner.on("fail", (failed: Mocha.Runnable, error: Error) => {
+        stats.failed += 1;
+        // Before the reporter prints it.
+        error.stack = mapped(error.stack ?? "");
+        failures.push({ title: failed.fullTitle(), message: error.message });
+      });
+    });
+  } catch (error) {
+    stats.failed += 1;
+    failures.push({ title: file, message: mapped(error instanceof Error ? (error.stack ?? "") : String(error)) });
+  }
+  for (const title of longTitles(mocha.suite)) {
+    stats.failed += 1;
+    failures.push({ title, message: `a title has at most ${String(TITLE_CHARACTERS_MAX)} characters` });
+  }
+  const after = processorTime();
+  return {
+    kind: "result",
+    file,
+    ...stats,
+    failures,
+    output: said.join("\n"),
+    ms: performance.now() - began,
+    ownCpuMs: after.ownMs - before.ownMs,
+    childCpuMs: after.childrenMs - before.childrenMs,
+  };
+}
+
+const longTitles = (suite: Mocha.Suite): string[] => [
+  ...[...suite.suites, ...suite.tests]
+    .map(({ title }) => title)
+    .filter((title) => title.length > TITLE_CHARACTERS_MAX),
+  ...suite.suites.flatMap(longTitles),
+];

@@ -1,0 +1,108 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { builtFile } from "../../src/lib/package-root.ts";
+import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
+import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { Plan } from "./plan.ts";
+
+export interface LanesOptions {
+  readonly files: readonly string[];
+  readonly grep: string | null;
+  readonly env: NodeJS.ProcessEnv;
+  /** How many processes run files side by side. */
+  readonly lanes: number;
+  /** Whether each has a local chain of its own: some tests have its mining in their own hands. */
+  readonly withChains: boolean;
+  readonly onResult: (result: FileResult) => void;
+}
+
+/** Runs test files in processes side by side, each taking the next file when it is done with one. */
+export async function runInLanes(options: LanesOptions): Promise<void> {
+  const plan = new Plan(options.files);
+  const lanes: Lane[] = [];
+  const feedAll = (): void => {
+    for (const lane of lanes) lane.feed();
+  };
+  const count = Math.min(options.lanes, options.files.length);
+  for (let index = 0; index < count; index += 1) lanes.push(new Lane(plan, options, feedAll));
+  await Promise.all(lanes.map((lane) => lane.run()));
+}
+
+class Lane {
+  readonly #plan: Plan;
+  readonly #options: LanesOptions;
+  /** A file is done: another lane may have waited for that. */
+  readonly #onDone: () => void;
+  #child: ChildProcess | null = null;
+  #file: string | null = null;
+  #isIdle = false;
+
+  constructor(plan: Plan, options: LanesOptions, onDone: () => void) {
+    this.#plan = plan;
+    this.#options = options;
+    this.#onDone = onDone;
+  }
+
+  /** Ends when no file is left. A process that ends before is a failure of the file at hand, and another goes on. */
+  async run(): Promise<void> {
+    const chain = this.#options.withChains ? await startOwnAnvil("--prune-history", "256") : null;
+    do await this.#process(chain);
+    while (this.#plan.left > 0);
+    await chain?.kill();
+  }
+
+  async #process(chain: OwnAnvil | null): Promise<void> {
+    const env = chain === null ? this.#options.env : { ...this.#options.env, TEST_EVM_RPC_URL: chain.url };
+    const child = fork(builtFile("test/support/lane.ts"), {
+      env,
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    });
+    this.#child = child;
+    const output: string[] = [];
+    child.stdout?.on("data", (chunk) => output.push(String(chunk)));
+    child.stderr?.on("data", (chunk) => output.push(String(chunk)));
+    const take = (told: unknown): void => {
+      const message = laneMessage.parse(told);
+      if (message.kind === "result") {
+        const printed = output.splice(0).join("");
+        this.#done({ ...message, output: `${printed}${message.output}` });
+      }
+      this.#isIdle = true;
+      this.feed();
+    };
+    child.on("message", take);
+    await new Promise((resolve) => child.once("close", resolve));
+    this.#child = null;
+    if (this.#file !== null) this.#done(lost(this.#file, output.join("")));
+  }
+
+  #done(result: FileResult): void {
+    this.#plan.done(result.file);
+    this.#file = null;
+    this.#options.onResult(result);
+    this.#onDone();
+  }
+
+  /** Gives the next file to a process that waits for one; ends it when there is none. */
+  feed(): void {
+    const child = this.#child;
+    if (child === null || !this.#isIdle) return;
+    const file = this.#plan.take();
+    if (file === null && this.#plan.left > 0) return;
+    this.#isIdle = false;
+    this.#file = file;
+    child.send({ file, grep: this.#options.grep } satisfies LaneOrder);
+  }
+}
+
+const lost = (file: string, output: string): FileResult => ({
+  kind: "result",
+  file,
+  passed: 0,
+  failed: 1,
+  pending: 0,
+  failures: [{ title: file, message: "The process of these tests ended without a result; its output says why." }],
+  output,
+  ms: 0,
+  ownCpuMs: 0,
+  childCpuMs: 0,
+});

@@ -1,0 +1,96 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Which test files run, beside what, and in which order. */
+
+/** Beginnings of paths below `test`. */
+type Beginnings = readonly string[];
+
+/** What needs no MongoDB, no Temporal and no chain: alone, it runs without waiting for them. */
+const WITHOUT_ENGINES: Beginnings = ["architecture/", "contract/", "domain/", "engines/", "replay/"];
+
+/** What starts and kills processes of the service runs one file after another, so that it does not meet itself. */
+const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
+
+/** What is promised to be answered within a time runs when everything else has ended. */
+const QUIET: Beginnings = [
+  "http/busy",
+  "http/machine-archive-chain",
+  "http/unfinished-budgets",
+  "outage/",
+  "restart/engines",
+  "restart/roles",
+];
+
+/** What takes longest begins first, so that nothing is left to wait for alone at the end. */
+const LONG: Beginnings = ["restart/", "chaos/", "http/wallet-silent-chain", "http/wallet-slow-chain", "contracts/"];
+
+export interface Selection {
+  readonly files: readonly string[];
+  /** A pattern that titles must fit; null: all tests of the files. */
+  readonly grep: string | null;
+}
+
+const fits = (file: string, beginnings: Beginnings): boolean =>
+  beginnings.some((beginning) => file.startsWith(`test/${beginning}`));
+
+export const needsEngines = (file: string): boolean => !fits(file, WITHOUT_ENGINES);
+
+export async function allFiles(): Promise<readonly string[]> {
+  const found = await readdir("test", { recursive: true });
+  return found
+    .filter((file) => file.endsWith(".test.ts"))
+    .map((file) => join("test", file))
+    .toSorted();
+}
+
+/**
+ * What the arguments name: files whose path holds one of them; where no path does, the tests whose titles, with those of
+ * the suites around them, hold all of them as words.
+ */
+export async function selected(words: readonly string[]): Promise<Selection> {
+  const files = await allFiles();
+  if (words.length === 0) return { files, grep: null };
+  const named = files.filter((file) => words.some((word) => file.includes(word.replace(/^\.\//, ""))));
+  if (named.length > 0) return { files: named, grep: null };
+  const texts = await Promise.all(files.map(async (file) => (await readFile(file, "utf8")).toLowerCase()));
+  const holding = files.filter((_file, index) =>
+    words.every((word) => texts[index]?.includes(word.toLowerCase()) === true),
+  );
+  const escaped = words.map((word) => `(?=.*${word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")})`);
+  return { files: holding, grep: `^${escaped.join("")}` };
+}
+
+/** Hands out files in an order that keeps those apart which must not meet. */
+export class Plan {
+  readonly #waiting: string[];
+  readonly #running = new Set<string>();
+
+  constructor(files: readonly string[]) {
+    const [long, rest] = [files.filter((file) => fits(file, LONG)), files.filter((file) => !fits(file, LONG))];
+    const rank = (file: string): number => LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
+    this.#waiting = [...long.toSorted((a, b) => rank(a) - rank(b)), ...rest];
+  }
+
+  /** The next file that may run now; null: none may, or none is left. */
+  take(): string | null {
+    const busy = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
+    const index = this.#waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
+    const [file = null] = index === -1 ? [] : this.#waiting.splice(index, 1);
+    if (file !== null) this.#running.add(file);
+    return file;
+  }
+
+  done(file: string): void {
+    this.#running.delete(file);
+  }
+
+  get left(): number {
+    return this.#waiting.length;
+  }
+}
+
+/** The two phases of a run. */
+export function phasesOf(files: readonly string[]): readonly (readonly string[])[] {
+  return [files.filter((file) => !fits(file, QUIET)), files.filter((file) => fits(file, QUIET))];
+}
