@@ -52,7 +52,7 @@ describe("a browser's session", () => {
     };
   }
 
-  it("asked for in cookies has no token in the body, and two HttpOnly cookies of its duration", async () => {
+  it("asked for in cookies: no token in the body, HttpOnly cookies that live as long as tokens", async () => {
     const answer = await signIn();
     const body = successOf("signIn", answer.body);
     expect(Object.keys(body).toSorted()).to.deep.equal(["expiresAt", "organization", "user"]);
@@ -180,7 +180,7 @@ describe("a browser's session", () => {
       });
     }
 
-    it("a cross-site sign-in, set-up or invite that asks for cookies is refused before any effect", async () => {
+    it("a cross-origin sign-in, set-up or invite that asks for cookies is refused without effect", async () => {
       const { token } = await invite(world, "member");
       const accept = { token, name: "New", password: PASSWORD };
       const elsewhere = { "svc-session": "cookie", "sec-fetch-site": "cross-site" };

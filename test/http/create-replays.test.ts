@@ -112,7 +112,7 @@ describe("replays of an agent's create", () => {
     expect(new Set(answers.map(({ apiKey }) => apiKey)).size).to.equal(10);
   });
 
-  it("an uncommitted one is CREATE_RETRYABLE, later REQUEST_IN_PROGRESS; its replay finishes it", async () => {
+  it("with its commit held up: CREATE_RETRYABLE, then REQUEST_IN_PROGRESS; a replay finishes it", async () => {
     const own = await newWorld();
     const { token } = await orchestrator(own);
     const body = createBody(own, { name: "Held up" });

@@ -45,7 +45,7 @@ describe("archiving while the chain does not answer", () => {
     return chain.client.readContract({ address, abi: walletAbi, functionName: "spender" });
   }
 
-  it("a deployed wallet is detached with the answer; the balance stays the organization's", async () => {
+  it("a deployed wallet is detached on chain with the answer; the organization keeps the balance", async () => {
     const agent = await deployed();
     const { walletsFailed } = await inTime("archive", archive(world, agent));
     expect(walletsFailed).to.deep.equal([]);

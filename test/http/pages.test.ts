@@ -25,7 +25,7 @@ describe("pages", () => {
     ({ baseUrl } = await sharedService());
   });
 
-  it("set-up, invite and docs pass the strict policy: nothing inline, nothing from elsewhere", async () => {
+  it("set-up, invite and docs work under the strict policy: nothing inline or from elsewhere", async () => {
     for (const path of PAGES) {
       const page = await send(baseUrl, path);
       expect([page.status, page.headers.get("content-type")], path).to.deep.equal([

@@ -132,7 +132,7 @@ describe("limits over MCP", () => {
       expect(await pause(stranger)).to.equal("NOT_FOUND");
     });
 
-    it("a key that runs wild does not stop the others: beyond its own cap it takes no place", async () => {
+    it("a runaway key does not stop the others: beyond its own cap it is not counted for them", async () => {
       const world = await newWorld();
       const [wild = "", other = "", third = ""] = await keysOf(world, 3);
       clock.nextMinute();

@@ -159,7 +159,7 @@ describe("caps of single routes", () => {
       expect((await mint(stranger)).status).to.equal(201);
     });
 
-    it("the cap comes after step-up and before the shape: a forbidden call takes no place", async () => {
+    it("the cap comes after step-up and before the shape: a forbidden call is not counted", async () => {
       const world = await newWorld();
       expect(statuses(await atOnce(31, () => mint(world)))).to.deep.equal({ 403: 31 });
       await elevate(world, clock.read());

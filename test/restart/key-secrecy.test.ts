@@ -119,7 +119,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", function
     return (value) => [...(found.get(value) ?? [])];
   }
 
-  it("in the window: no key lies anywhere in any form, though the search finds its neighbours", async () => {
+  it("in the window: no key in any form, though the search finds what was stored with it", async () => {
     const forms = keys().flatMap((key) => formsOf(randomPart(key)));
     const idempotencyKeys = delivered.map(({ idempotencyKey }) => idempotencyKey);
     const hashes = keys().map(({ hash }) => hash);

@@ -181,7 +181,7 @@ describe("A create whose process is killed with kill -9", function () {
       await expectOneAgent(stage, committed.creator, id);
     });
 
-    it("a replay of one given up makes one agent under another id, on the one place of the day", async () => {
+    it("a replay of one given up makes one agent under another id, counted once for the day", async () => {
       await Promise.all(
         begun.map(async (create) => {
           const made = await replay(create);
