@@ -66,7 +66,7 @@ describe("the workflow bundle", () => {
     expect(found).to.deep.equal([]);
   });
 
-  it("has no asynchronous update validator, which would wedge its workflow, and no asynchronous update handler", async () => {
+  it("has no asynchronous update validator or handler; such a validator would wedge its workflow", async () => {
     const files = (await readdir(join(PACKAGE_ROOT, "workflows"))).filter((file) => file.endsWith(".ts"));
     for (const file of files) {
       const text = await readFile(join(PACKAGE_ROOT, "workflows", file), "utf8");

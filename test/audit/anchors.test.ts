@@ -24,7 +24,7 @@ const silent = () => new Promise<never>(() => undefined);
 describe("anchors of the audit log", function () {
   this.timeout(120_000);
 
-  it("are written at intervals and at the end, for their owner alone, and their roots are on the chain", async () => {
+  it("are written at intervals and at the end, readable by their owner only, with roots on chain", async () => {
     const world = await withHistory(1);
     const { env } = world.service;
     const path = String(env["AUDIT_ANCHOR_FILE"]);
@@ -131,7 +131,7 @@ describe("anchors of the audit log", function () {
     expect([unbroken, onChain.wrong, onChain.confirmed]).to.deep.equal([false, [hash], 0]);
   });
 
-  it("a root that waited for the chain when its server ended is recorded by the next one; one that a later line names is not", async () => {
+  it("a root waiting at a stop is recorded by the next server, unless a later line names it", async () => {
     const database = await testDatabase();
     const seal = ownSeal();
     const path = join(await mkdtemp(join(tmpdir(), "anchors-")), "anchors.jsonl");

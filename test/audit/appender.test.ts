@@ -156,7 +156,7 @@ describe("appending to the audit log", function () {
     }
   });
 
-  it("an entry that can't be written is refused, and the chain goes on behind the last that could be", async () => {
+  it("an entry that can't be written is refused, and the chain goes on after the last good one", async () => {
     const log = appender();
     await log.append(nextRecord(organizationId));
     const closed = { collMod: AUDIT_LOG, validator: { action: "nothing" }, validationLevel: "strict" };
@@ -168,7 +168,7 @@ describe("appending to the audit log", function () {
     await expectUnbroken(2);
   });
 
-  it("a document that somebody has put under an entry's key keeps no entry out: it is refused until that is gone", async () => {
+  it("an entry is refused, not skipped, while a foreign document stands under its key", async () => {
     const log = appender();
     const first = nextRecord(organizationId);
     await log.append(first);

@@ -63,7 +63,7 @@ describe("the canonical form of an audit entry", () => {
     expect(new Set(texts).size).to.equal(texts.length);
   });
 
-  it(`has its names in their order at every depth, whatever order it came in (TEST_SEED=${seed})`, () => {
+  it(`has its names sorted at every depth, whatever order they came in (TEST_SEED=${seed})`, () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         const text = canonicalJson(value);
@@ -79,7 +79,7 @@ describe("the canonical form of an audit entry", () => {
     );
   });
 
-  it("has no text for what an entry can't hold, so that nothing of the database's own passes for content", () => {
+  it("has no text for what an entry can't hold, so that no database type passes for content", () => {
     for (const odd of [undefined, Number.NaN, 1n, new Date(0), new Map(), () => 1]) {
       for (const holder of [odd, [odd], { a: 1, b: odd }, { b: 1, a: { c: [odd] } }]) {
         expect(() => JSON.parse(canonicalJson(holder)) as unknown).to.throw();
@@ -113,7 +113,7 @@ function inOrder(value: unknown, direction: 1 | -1): unknown {
 }
 
 describe("the verifier of a chain", () => {
-  it("finds nothing wrong with a chain as it was written, of any length, with and without its anchors", () => {
+  it("finds nothing wrong with an unaltered chain of any length, with and without its anchors", () => {
     for (const length of [0, 1, 2, LENGTH]) {
       expect(verdictOn(chainOf(length)), `${length}`).to.equal(null);
       if (length > 0) expect(verdictOn(chainOf(length), anchorOf(chainOf(length)))).to.equal(null);
@@ -141,7 +141,7 @@ describe("the verifier of a chain", () => {
         });
       }
 
-      it("names it when a field was changed and its hash made anew, and when all behind were linked anew, without the key", () => {
+      it("names it when it was changed and rehashed, or all behind it relinked, without the key", () => {
         const chain = chainOf(LENGTH).map((fields, at) =>
           at === index ? withField(fields, ["after"], null) : fields,
         );
@@ -208,7 +208,7 @@ describe("the verifier of a chain", () => {
         expect(verdictOn(chain, anchors)).to.include({ sequence: place, problem: "cut_tail" });
       });
 
-      it("names it against its anchor when all from it on was written anew, even with the service's key", () => {
+      it("names it against its anchor when all from it on was rewritten, even with the key", () => {
         const anchored = anchorOf(chainOf(place));
         const chain = chainOf(LENGTH).map((fields, at) =>
           at === index ? withField(fields, ["after"], null) : fields,
@@ -220,7 +220,7 @@ describe("the verifier of a chain", () => {
     });
   }
 
-  it("does not find what nothing outside tells of: an end that was cut off and was never anchored", () => {
+  it("does not find that an end was cut off which was never anchored", () => {
     expect(verdictOn(chainOf(LENGTH).slice(0, 4), anchorOf(chainOf(3)))).to.equal(null);
   });
 
@@ -251,7 +251,7 @@ describe("the verifier of a chain", () => {
     expect(verdictOn(chain, many)).to.include({ sequence: LENGTH + 1, problem: "cut_tail" });
   });
 
-  it(`whatever one step is done to any chain by somebody without the key is found, and nothing before it is blamed (TEST_SEED=${seed})`, () => {
+  it(`any change without the key is found, and no earlier entry blamed (TEST_SEED=${seed})`, () => {
     const step = fc.record({
       length: fc.integer({ min: 2, max: 30 }),
       place: fc.nat(),

@@ -201,7 +201,7 @@ describe("decisions on payments in the audit log", function () {
     expect(decided).to.have.lengthOf(1);
   });
 
-  it("two hundred of them at once are in an unbroken chain, each once, with what people do meanwhile between them", async () => {
+  it("two hundred at once are in an unbroken chain once each, among what people do meanwhile", async () => {
     const agents = await Promise.all(times(4, () => world.agent({ budgetCents: 1_000_000 })));
     const paid = await Promise.all(agents.flatMap((agent) => times(50, () => agent.pay({ amountCents: 1 }))));
     await Promise.all(agents.map(({ id }) => world.api.ok("getAgent", 200, { token: world.token, id })));

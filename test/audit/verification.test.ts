@@ -110,7 +110,7 @@ describe("npm run admin -- verify-audit-log", function () {
 
   for (const [name, place] of [
     ["first", () => 1],
-    ["a middle", () => Math.ceil(whole.length / 2)],
+    ["middle", () => Math.ceil(whole.length / 2)],
     ["last", () => whole.length],
   ] as const) {
     const attacks: readonly (readonly [string, ChainProblem, (sequence: number) => Promise<unknown>])[] = [
@@ -188,7 +188,7 @@ describe("npm run admin -- verify-audit-log", function () {
     expect(await firstBroken()).to.deep.equal([1, "inserted"]);
   });
 
-  it("bears lines of the anchors' file that a crash tore, wherever it did, and goes on behind them", async () => {
+  it("bears lines of the anchors' file that a crash tore, and goes on behind them", async () => {
     const [line = ""] = anchors.split("\n");
     const torn = [1, 20, line.indexOf("}") + 1, line.length - 1].map((length) => line.slice(0, length));
     await appendFile(anchorsPath, `${torn.join("\n")}\n`);
@@ -204,7 +204,7 @@ describe("npm run admin -- verify-audit-log", function () {
     expect([unbroken, anchorFile.unreadableLines]).to.deep.equal([false, [2, 3, 4, 5, 6]]);
   });
 
-  it("an anchor that was taken out shows as soon as there is a later one, of the same server's run or of the next", async () => {
+  it("a removed anchor shows once there is a later one, of the same run or of the next", async () => {
     const first = start();
     await tell("one");
     first.start(1_000);
@@ -240,7 +240,7 @@ describe("npm run admin -- verify-audit-log", function () {
     expect([unbroken, anchorFile.forgedLines]).to.deep.equal([false, [1]]);
   });
 
-  it("without anchors fails, unless it is told that there are none: then it proves the links alone", async () => {
+  it("without anchors fails, unless told that there are none: then it proves the links alone", async () => {
     const elsewhere = { ...env, AUDIT_ANCHOR_FILE: `${anchorsPath}.not-there` };
     const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], elsewhere);
     expect((await child.exit(CLI_MS)).code, child.stderr).to.equal(1);
@@ -253,7 +253,7 @@ describe("npm run admin -- verify-audit-log", function () {
     expect((await verifyAuditLog(env)).unbroken).to.equal(false);
   });
 
-  it("finds that an organization's chain is gone as a whole, anchored or not, but blames none from before the log", async () => {
+  it("finds that a whole chain is gone, anchored or not, but blames none from before the log", async () => {
     await log().deleteMany({});
     await writeFile(anchorsPath, "");
     const { unbroken, vanished } = await verifyAuditLog(env, { withoutAnchors: true });

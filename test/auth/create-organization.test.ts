@@ -98,13 +98,13 @@ describe("Creating an organization with its owner", () => {
     expect(await counts()).to.deep.equal([1, 1]);
   });
 
-  it("lets one of ten different ones with the same e-mail through, and leaves nothing of the others", async () => {
+  it("lets one of ten requests with the same e-mail through, and leaves nothing of the others", async () => {
     const results = await atOnce(10, (index) => create({ name: `Number ${index}` }));
     expect(results.filter(({ ok }) => ok)).to.have.length(1);
     expect(await counts()).to.deep.equal([1, 1]);
   });
 
-  it("answers a repeated call with the same ids until the organization is ready, and then refuses", async () => {
+  it("repeats its answer with the same ids until the organization is ready, and then refuses", async () => {
     const first = valueOf(await create());
     expect(valueOf(await create())).to.deep.equal(first);
     await collections.organizations.updateOne({ _id: first.organizationId }, { $set: { status: "ready" } });

@@ -30,7 +30,7 @@ describe("Owners, among requests that were let in before either was carried out"
   }
   const owners = () => the.collections.users.countDocuments({ role: "owner" });
 
-  it("two demote each other: exactly one comes through, the other is LAST_OWNER, twenty times over", async () => {
+  it("two demote each other, twenty times: one succeeds each time, the other is LAST_OWNER", async () => {
     const one = await the.session();
     const other = await join(one, "owner");
     for (let round = 0; round < 20; round += 1) {

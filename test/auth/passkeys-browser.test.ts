@@ -128,7 +128,7 @@ describe("Passkeys in a browser", function () {
       ...args,
     );
 
-  it("enrols, steps up, signs out and in again without e-mail and password, all with the session in cookies", async () => {
+  it("enrols, steps up, signs out and in without e-mail and password, by session cookies", async () => {
     await signInByPassword();
     await enrol("This browser");
     const response = await respond("/v1/auth/step-up/options");
@@ -151,7 +151,7 @@ describe("Passkeys in a browser", function () {
     expect(JSON.stringify(list)).to.include('"name":"This browser"').and.include('"transports":["internal"]');
   });
 
-  it("has the authenticator keep who and where for itself: a discoverable credential for localhost, by the user's handle", async () => {
+  it("makes a discoverable credential for localhost that keeps the user's handle", async () => {
     await signInByPassword();
     await enrol("This browser");
     const { credentials } = await cdp.send("WebAuthn.getCredentials", { authenticatorId });
@@ -161,7 +161,7 @@ describe("Passkeys in a browser", function () {
     expect(userHandle).to.equal(world.organization.userId.replaceAll("-", ""));
   });
 
-  it("makes no second passkey on a device that has one, and none, nor a signature, for a user it can't verify", async () => {
+  it("makes no second passkey on a device, and neither passkey nor signature if unverified", async () => {
     await signInByPassword();
     await enrol("This browser");
     await ok("POST", "/v1/auth/step-up", 200, {

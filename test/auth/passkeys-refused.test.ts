@@ -308,7 +308,7 @@ describe("Passkeys, refused", () => {
   for (const rite of [signIn(fixtureOf), stepUp(fixtureOf)]) {
     describe(`signed wrong, at ${rite.name}`, () => {
       for (const [what, alter] of ALTERED) {
-        it(`${what} leaves no trace on the passkey, not even a suspicion`, async () => {
+        it(`${what} leaves no trace or suspicion on the passkey`, async () => {
           const good = await respond(rite);
           const bad = { ...good, response: { ...good.response, ...alter(good) } };
           await expectRefused(rite, owner.principal, bad);
@@ -366,7 +366,7 @@ describe("Passkeys, refused", () => {
       await expectRefused(enrol, bare.principal, { ...good, id, rawId: id });
     });
 
-    it("with a key that no signature could ever be verified by: it would count as a factor and be none", async () => {
+    it("with a key that could never verify a signature: it would count as a factor and be none", async () => {
       for (const publicKey of UNUSABLE_KEYS) {
         await expectRefused(enrol, bare.principal, await create({ publicKey }));
       }

@@ -75,7 +75,7 @@ describe("Passkeys", () => {
       expect(await factorsShown({ principal: elsewhere })).to.deep.equal(["passkey"]);
     });
 
-    it("of a further one needs step-up with one that is there, and then several can be had, named alike or not", async () => {
+    it("of a further passkey needs step-up with an existing one; names may be the same", async () => {
       const holder = await withPasskey(the);
       expect(outcomeOf(await the.auth.passkeyOptions(holder.principal))).to.equal("STEP_UP_REQUIRED");
       const principal = await stepUpBy(the, holder);
@@ -104,7 +104,7 @@ describe("Passkeys", () => {
       valueOf(await the.auth.enrollTotp(await stepUpBy(the, holder)));
     });
 
-    it("begun while stepped up may end just after; begun without, it is no way round a factor enrolled meanwhile", async () => {
+    it("may end just after the step-up it began with; begun without, it can't bypass a new factor", async () => {
       const slow = await the.session();
       const early = valueOf(await the.auth.passkeyOptions(slow));
       const holder = await withPasskey(the);
@@ -136,7 +136,7 @@ describe("Passkeys", () => {
       expect(countOutcomes(results)).to.deep.equal({ ok: 1, STEP_UP_REQUIRED: 7 });
     });
 
-    it("of a first passkey and a first TOTP at once, by two sessions, one comes in, twenty times over", async () => {
+    it("of a first passkey and a first TOTP at once, twenty times: exactly one succeeds", async () => {
       for (let round = 0; round < 20; round += 1) {
         const [one, other] = [await the.session(), await the.session()];
         const { secret } = valueOf(await the.auth.enrollTotp(one));
@@ -168,7 +168,7 @@ describe("Passkeys", () => {
       expect(outcomeOf(await the.auth.passkeyOptions(principal))).to.equal("TOO_MANY_PASSKEYS");
     });
 
-    it("takes the passkey's own signature as attestation, and refuses a maker's certificate, since none is trusted", async () => {
+    it("takes the passkey's own signature as attestation, and refuses a maker's certificate", async () => {
       const principal = await the.session();
       const options = valueOf(await the.auth.passkeyOptions(principal));
       const party = relyingPartyOf(BASE_URL);
@@ -207,7 +207,7 @@ describe("Passkeys", () => {
       expect(valueOf(await signInBy(holder)).user.secondFactors).to.deep.equal(["totp", "passkey"]);
     });
 
-    it("by password alone still works for who has passkeys and no TOTP, and cannot do what needs step-up", async () => {
+    it("by password alone still works with passkeys and no TOTP, but not for what needs step-up", async () => {
       await withPasskey(the);
       const principal = await the.session();
       expect(principal.amr).to.deep.equal(["pwd"]);
@@ -242,7 +242,7 @@ describe("Passkeys", () => {
   });
 
   describe("step-up", () => {
-    it("elevates this session alone, until exactly five minutes later, and names the person's own passkeys", async () => {
+    it("elevates this session alone, for exactly five minutes, and offers one's own passkeys only", async () => {
       const holder = await withPasskey(the);
       const stranger = await withPasskey(the, await join(the, holder.principal, "owner"));
       const options = valueOf(await the.auth.stepUpOptions(holder.principal));
@@ -258,7 +258,7 @@ describe("Passkeys", () => {
       }
     });
 
-    it("without a passkey has no options and is told what to do; a session that has ended is not elevated", async () => {
+    it("without a passkey gives advice and no options; a session that has ended is not elevated", async () => {
       const principal = await the.session();
       const none = await the.auth.stepUpOptions(principal);
       expect(outcomeOf(none)).to.equal("SECOND_FACTOR_INVALID");
@@ -289,7 +289,7 @@ describe("Passkeys", () => {
       expect(await passkeyOf(_id)).to.deep.include(used);
     });
 
-    it("a passkey that may be synced says so, is marked once it is, and whether it may never changes", async () => {
+    it("whether a passkey may be synced never changes; that it is synced is marked once it is", async () => {
       const holder = { principal: await the.session(), authenticator: newAuthenticator() };
       const { _id } = await enrol(the, holder, "Synced", { backupEligible: true });
       expect(await passkeyOf(_id)).to.deep.include({ backupEligible: true, backedUp: false });
@@ -316,7 +316,7 @@ describe("Passkeys", () => {
       ["the same", 5],
       ["back at 0", 0],
     ] as const) {
-      it(`a counter that is ${what} is refused and marked; the passkey stays, and goes on from where it was`, async () => {
+      it(`a counter that is ${what} is refused and marked; the passkey goes on from where it was`, async () => {
         const holder = await withPasskey(the);
         const by = async (shown: number) => {
           const options = await the.auth.passkeySignInOptions();

@@ -16,7 +16,7 @@ describe("Whom passkeys are made for", () => {
     ["http://[::1]:8080", "localhost", "http://localhost:8080"],
     ["http://localhost:3000", "localhost", "http://localhost:3000"],
   ] as const) {
-    it(`follows from BASE_URL ${baseUrl}: ${id}, for pages of ${origin}`, () => {
+    it(`from ${baseUrl}: ${id} and its origin`, () => {
       expect(read({ BASE_URL: baseUrl })).to.deep.equal({ id, origins: [origin] });
     });
   }
@@ -68,7 +68,7 @@ describe("Whom passkeys are made for", () => {
     ],
   ];
   for (const [what, env, named] of WRONG) {
-    it(`${what} keeps the service from starting, in one line that names ${named}`, () => {
+    it(`${what} prevents the start, naming ${named}`, () => {
       expect(() => readConfig({ BASE_URL, ...env }, "127.0.0.1"))
         .to.throw(ConfigError, named)
         .with.property("message")

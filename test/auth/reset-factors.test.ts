@@ -24,7 +24,7 @@ describe("npm run admin -- reset-second-factors", () => {
     resetSecondFactors(envWith(changes), email);
   const factors = (userId: string) => the.collections.factors.countDocuments({ userId });
 
-  it("takes every factor and ends every session of a person who has lost them; a password signs in, and a first factor is enrolled", async () => {
+  it("removes all factors and sessions; the password signs in, and a first factor is enrolled", async () => {
     const other = await join(the, await the.session(), "member");
     const { passkey: like } = await withPasskey(the, other);
     const before = await withTotp(the);

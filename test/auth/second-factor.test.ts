@@ -36,7 +36,7 @@ describe("TOTP", () => {
   const again = async (token: string) => valueOf(await the.auth.authenticateSession(token));
 
   describe("at sign-in", () => {
-    it("is asked for only after the right password, and then answers 401 without or with a wrong code", async () => {
+    it("is asked for only after the right password, and is 401 when missing or wrong", async () => {
       const { secret } = await withTotp(the);
       const wrongPassword = { email: EMAIL, password: "wrong horse battery", code: await code(secret, 1) };
       expect(outcomeOf(await the.auth.signIn(wrongPassword))).to.equal("UNAUTHORIZED");

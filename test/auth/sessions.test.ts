@@ -100,7 +100,7 @@ describe("A session token", () => {
     expect(outcomeOf(await at(15 * MINUTE))).to.equal("UNAUTHORIZED");
   });
 
-  it("is accepted when forged with the real key and nothing changed, so the refusals below are for their reasons", async () => {
+  it("is accepted when forged unchanged with the real key: every refusal below has its cause", async () => {
     expect(await outcome(await forge({}))).to.equal(null);
   });
 
@@ -158,7 +158,7 @@ describe("A session token", () => {
     expect(await outcome(carried)).to.equal("UNAUTHORIZED");
   });
 
-  it("is refused with another algorithm under a key of its own, also when the header brings that key along", async () => {
+  it("is refused with another algorithm and key, even when its header brings that key along", async () => {
     const claims = decodeJwt((await the.signIn()).token);
     const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });

@@ -195,7 +195,7 @@ describe("a key acts only inside its binding", function () {
   });
 
   for (const { id, request, success, acts } of cases) {
-    it(`${id}: inside it is done, outside it is OUTSIDE_BINDING, another organization's is NOT_FOUND`, async () => {
+    it(`${id}: done inside, OUTSIDE_BINDING outside, a stranger's is NOT_FOUND`, async () => {
       for (const key of keys) {
         for (const [where, place] of Object.entries({ here, beside, elsewhere })) {
           const inside = acts === "in a team" ? key.covers(place) : key.coversProject(place.projectId);
@@ -212,7 +212,7 @@ describe("a key acts only inside its binding", function () {
     });
   }
 
-  it("only a key of the organization creates projects; a project's creates teams in its own by default, a team's none", async () => {
+  it("only a key of the organization creates projects; a project's key its teams; a team's none", async () => {
     const [ofOrganization, ofProject, ofTeam] = keys.map(({ token }) => token);
     await world.api.ok("createProject", 201, { token: ofOrganization, ...create() });
     for (const token of [ofProject, ofTeam]) {

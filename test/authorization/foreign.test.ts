@@ -66,7 +66,7 @@ describe("what belongs to another organization is not found", function () {
   );
 
   for (const { id, http } of naming) {
-    it(`${id} of another organization's is 404 NOT_FOUND to an owner who has stepped up, and changes nothing`, async () => {
+    it(`${id}: a foreign one is 404 NOT_FOUND to a stepped-up owner, and unchanged`, async () => {
       const before = await counts(mine);
       const noun = http.path.split("/")[2] ?? "";
       const body = BODIES[id];

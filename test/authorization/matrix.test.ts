@@ -136,7 +136,7 @@ describe("who may do what: the whole matrix, made of the registry", function () 
     expectScopeNamed(id, expected, result?.structuredContent.requiredScope, what);
   }
 
-  it("MCP: every tool is answered as the table says, whichever key asks; the other band is WRONG_CREDENTIAL", async () => {
+  it("MCP: every tool answers each key as the table says; the other band is WRONG_CREDENTIAL", async () => {
     let writes = 0;
     for (const [id, { tool }] of operationList) {
       if (tool === null) continue;
@@ -152,7 +152,7 @@ describe("who may do what: the whole matrix, made of the registry", function () 
     }
   });
 
-  it("MCP: a key is shown exactly the tools that it may call; people and strangers have no band: 401", async () => {
+  it("MCP: a key is shown exactly the tools it may call; people and strangers are 401", async () => {
     for (const bearer of bearers) {
       passAMinute();
       const answer = await new Api(service.baseUrl).call("POST", "/mcp", {

@@ -20,7 +20,7 @@ const PRODUCTION = {
 } as const;
 
 describe("a chain's configuration", () => {
-  it("of a chain that is no sandbox names its id, token and key; the rest has defaults that are safe", () => {
+  it("of a real chain must name its id, token and key; all else has safe defaults", () => {
     const { place, sandbox, signer } = readChain(RPC_URL, PRODUCTION, masterKey, db);
     expect(sandbox).to.equal(false);
     expect(place).to.include({ chainId: 8453, token: TOKEN, tokenDecimals: 6, confirmations: 12 });
@@ -40,7 +40,7 @@ describe("a chain's configuration", () => {
     ["EVM_CONFIRMATIONS", "0"],
     ["EVM_WALLET_FACTORY_ADDRESS", "the factory"],
   ] as const) {
-    it(`${name}=${String(value).slice(0, 12)} is refused by its name, and its value is not repeated`, () => {
+    it(`${name}=${String(value).slice(0, 12)} is refused by name, its value not repeated`, () => {
       const env = { ...PRODUCTION, [name]: value };
       const read = () => readChain(RPC_URL, env, masterKey, db);
       expect(read).to.throw(ConfigError, name);
@@ -50,7 +50,7 @@ describe("a chain's configuration", () => {
     });
   }
 
-  it("without a token it is a sandbox: chain 31337 only, with a key for each database that never shows itself", () => {
+  it("without a token is a sandbox: chain 31337 only, with a hidden key for each database", () => {
     const [one, again, other] = [db, db, databaseNamed("other")].map((each) =>
       readChain(RPC_URL, { EVM_SPENDER_KEY: KEY }, masterKey, each),
     );

@@ -54,7 +54,7 @@ describe("a record of which nobody heard whether it was written", () => {
 
   // The driver repeats a write once by itself; four breaks reach us.
   for (const times of [1, 2, 4]) {
-    it(`${String(times)} lost answers of the database: the payment is made once, and no nonce is missing`, async () => {
+    it(`${String(times)} lost answers of the database: the payment is made once, no nonce is missing`, async () => {
       const agent = await scene.funded(1_000);
       const payment = newPayment(400);
       const before = proxy.broken();
@@ -103,7 +103,7 @@ describe("a record of which nobody heard whether it was written", () => {
 const question = z.object({ id: z.number(), method: z.string() });
 
 describe("a provider that answers a batch with less than was asked", () => {
-  it("no answer is taken for another question's: payments end only by their own receipts and balances", async () => {
+  it("no answer is taken for another's: payments end by their own receipts and balances only", async () => {
     const scene = await openScene();
     let drops = false;
     const server = createServer((request, response) => {

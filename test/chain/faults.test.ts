@@ -35,7 +35,7 @@ describe("a chain that answers badly or not at all", () => {
   });
 
   for (const mishap of UNREADABLE) {
-    it(`${mishap}: the balance is unreadable and not zero, nothing is decided, and afterwards the payment is made once`, async () => {
+    it(`${mishap}: the balance is unknown, not zero; nothing is decided, and later it is paid once`, async () => {
       const agent = await scene.funded(500);
       const payment = newPayment(200);
       const { rail } = instance.wallets;
@@ -64,7 +64,7 @@ describe("a chain that answers badly or not at all", () => {
     });
   }
 
-  it("the chain falls silent after the decision: the payment is pending, never failed, and is made once it is back", async () => {
+  it("silence after the decision: the payment is pending, never failed, and made once it is back", async () => {
     const agent = await scene.funded(500);
     const payment = newPayment(200);
     const { rail } = instance.wallets;
@@ -104,7 +104,7 @@ describe("a chain that answers badly or not at all", () => {
   });
 
   const seed = Number(process.env["TEST_SEED"] ?? randomInt(2 ** 31));
-  it(`sixty payments on a line that cuts, doubles and delays at random all settle, each once (TEST_SEED=${String(seed)})`, async () => {
+  it(`60 payments on a line that cuts, doubles and delays settle once (TEST_SEED=${String(seed)})`, async () => {
     const random = randomFrom(seed);
     const [keeper, other] = [scene.open({ rpcUrl: proxy.url }), scene.open({ rpcUrl: proxy.url })];
     await keeper.wallets.start();

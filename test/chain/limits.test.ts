@@ -67,7 +67,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await limitOf(agent)).to.deep.equal({ capCents: 4_000, periodSeconds: 0 });
   });
 
-  it("a policy that changes before the wallet's first use costs no transaction, and is the one it is deployed with", async () => {
+  it("a policy change before the first use costs no transaction; the wallet is deployed with it", async () => {
     const agent = await scene.funded(1_000);
     const before = await scene.nonces();
     await mirror(one, agent, 3_000, 2);
@@ -102,7 +102,7 @@ describe("the limit that a wallet has on the chain", () => {
     }
   });
 
-  it("a payment that the policy allowed before its limit was lowered is made, and the limit is set back", async () => {
+  it("a payment that was allowed before its limit was lowered is made, and the limit is set back", async () => {
     const agent = await scene.funded(1_000);
     await pay(agent, 100);
     await mirror(one, agent, 150, 2);
@@ -112,7 +112,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await limitOf(agent)).to.include({ capCents: 150 });
   });
 
-  it("a crowd of payments that was allowed before its limit was lowered is made, by two processes at once", async () => {
+  it("many payments allowed before the limit was lowered are made, by two processes at once", async () => {
     const agent = await scene.funded(5_000);
     await pay(agent, 100);
     await mirror(one, agent, 100, 2);
@@ -143,7 +143,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(850);
   });
 
-  it("a payment from a wallet whose owner has removed the service fails, and is not made when it is added again", async () => {
+  it("a payment fails when the owner removed the service, and stays so when it is added again", async () => {
     const agent = await scene.funded(1_000);
     await pay(agent, 100);
     await owner.setSpender(agent.wallet, "0x0000000000000000000000000000000000000000");
@@ -157,7 +157,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(900);
   });
 
-  it("a limit that changed while the service was no spender is on the chain after it is one again", async () => {
+  it("a limit changed while the service was no spender is on the chain once it is one again", async () => {
     const agent = await scene.funded(1_000);
     await pay(agent, 100);
     await owner.setSpender(agent.wallet, randomAddress());
@@ -187,7 +187,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(850);
   });
 
-  it("money that the owner withdraws between decision and mining: the payment fails, and is not made when money comes", async () => {
+  it("a payment fails if the owner withdraws before it is mined, and is not made with new money", async () => {
     const agent = await scene.funded(1_000);
     await pay(agent, 100);
     await anvil.call("evm_setAutomine", [false]);
@@ -222,7 +222,7 @@ describe("the limit that a wallet has on the chain", () => {
       expect(await scene.balanceCents(agent.wallet)).to.equal(900);
     });
 
-    it("of one that was never used costs no transaction, and it can never be deployed by the service", async () => {
+    it("of a never-used wallet costs no transaction, and the service can never deploy it", async () => {
       const agent = await scene.funded(1_000);
       const before = await scene.nonces();
       expect(await one.wallets.rail.detach(agent.profile)).to.equal("detached");
@@ -246,7 +246,7 @@ describe("the limit that a wallet has on the chain", () => {
       expect((await pay(agent, 100)).status).to.equal("failed");
     });
 
-    it("while payments are under way from three processes, each is paid or failed, as the chain shows", async () => {
+    it("while payments are under way from three processes, each is paid or failed, as on chain", async () => {
       const agent = await scene.funded(2_000);
       await pay(agent, 100);
       const third = scene.open();

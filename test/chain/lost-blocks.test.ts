@@ -76,7 +76,7 @@ describe("a chain that loses blocks", () => {
     return { payment, hash };
   };
 
-  it("a payment that a reorganization takes back is sent again as it was signed, and is in the chain once", async () => {
+  it("a payment undone by a reorganization is sent again as signed, and is in the chain once", async () => {
     const agent = await scene.funded(1_000);
     const { hash, payment } = await settledHash(agent);
     await anvil.call("anvil_reorg", [1, []]);
@@ -91,7 +91,7 @@ describe("a chain that loses blocks", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(900);
   });
 
-  it("with three confirmations asked for, a payment is pending until two more blocks, and a reorganization only delays it", async () => {
+  it("with three confirmations a payment waits for two more blocks, longer if reorganized", async () => {
     const deep = scene.open({ confirmations: 3 });
     const keeperOfAll = scene.open({ ...AHEAD, confirmations: 3 });
     const agent = await scene.funded(1_000);
@@ -153,7 +153,7 @@ describe("a chain that loses blocks", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(0);
   });
 
-  it("a chain that is killed with all its blocks becomes what it was, and a payment during that is not refused", async () => {
+  it("a chain killed with all its blocks is restored, and a payment meanwhile is not refused", async () => {
     const agents = await Promise.all([scene.funded(1_000), scene.funded(2_000)]);
     const payments = newPayments(10, 100);
     await Promise.all(
@@ -187,7 +187,7 @@ describe("a chain that loses blocks", () => {
     expect(await scene.balanceCents(agents[0].wallet)).to.equal(0);
   });
 
-  it("a service that found the contracts deployed by another one has all it needs after the chain was killed", async () => {
+  it("a service that found contracts deployed by another can restore them after a kill", async () => {
     const second = await openScene(anvil.url);
     const alone = second.open();
     const agent = await second.funded(300);

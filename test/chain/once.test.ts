@@ -31,7 +31,7 @@ describe("a wallet payment is made once", () => {
   const send = (at: number, agent: TestAgent, payment: Payment): Promise<RailOutcome> =>
     instanceAt(at).wallets.rail.send(agent.profile, payment);
 
-  it("sent ten times at once by three processes, it is one transfer, and all hear the same outcome and hash", async () => {
+  it("sent ten times at once by three processes, is one transfer with one outcome and hash", async () => {
     const agent = await scene.funded(1_000);
     const payment = newPayment(300);
     await Promise.all(Array.from({ length: 10 }, (_nothing, at) => send(at, agent, payment)));
@@ -73,7 +73,7 @@ describe("a wallet payment is made once", () => {
     expect(nonces).to.deep.equal(nonces.map((_nonce, at) => (nonces[0] ?? 0) + at));
   });
 
-  it("of sixteen payments of 1.00 from a wallet with 10.00, ten settle, six have insufficient funds, none is undone on chain", async () => {
+  it("of 16 payments of 1.00 from 10.00, ten settle, six lack funds and are never sent", async () => {
     const agent = await scene.funded(1_000);
     const payments = newPayments(16, 100);
     const outcomes = await Promise.all(payments.map((payment) => send(0, agent, payment)));
@@ -115,7 +115,7 @@ describe("a wallet payment is made once", () => {
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["settled", "settled", "settled"]);
   });
 
-  it("one that meets the wallet being given up before its first use is paid or failed, as the chain shows", async () => {
+  it("one that meets its unused wallet being given up is paid or failed, as the chain shows", async () => {
     const instance = instanceAt(0);
     for (let round = 0; round < 6; round += 1) {
       const agent = await scene.funded(100);
@@ -136,7 +136,7 @@ describe("a wallet payment is made once", () => {
     }
   });
 
-  it("one that its wallet has made by a transaction that is recorded nowhere is never called failed", async () => {
+  it("one that its wallet made by an unrecorded transaction is never called failed", async () => {
     const agent = await scene.funded(300);
     expect((await send(0, agent, newPayment(100))).status).to.equal("settled");
     const payment = newPayment(100, randomAddress());

@@ -54,7 +54,7 @@ describe("the record of the service's transactions", () => {
     }
   });
 
-  it("where records are of an earlier time, as of a restored backup, no nonce is signed that the chain has used up", async () => {
+  it("with older records, as of a restored backup, no nonce is signed that the chain has used", async () => {
     const own = await openScene();
     try {
       const agent = await own.funded(100);
@@ -114,7 +114,7 @@ describe("the record of the service's transactions", () => {
     expect(new Set(found.map(({ raw }) => raw)).size).to.equal(found.length);
   });
 
-  it("a call whose nonce was lost to another process is signed anew, and its first signature is recorded nowhere", async () => {
+  it("a call that lost its nonce to another process is signed anew; the first is not recorded", async () => {
     const { close, db } = await testDatabase();
     await ChainOutbox.ensureIndexes(db);
     const signed: UnsignedTransaction[] = [];
@@ -140,7 +140,7 @@ describe("the record of the service's transactions", () => {
     await close();
   });
 
-  it("a process that dies between its record and its sending loses nothing: another one's keeper sends it", async () => {
+  it("what a process recorded and died before sending is sent by another's keeper", async () => {
     // The clock is ahead, so that the keeper does not wait for the one who recorded it.
     const keeper = scene.open({ clock: () => new Date(Date.now() + 60_000) });
     const [recorded] = (await scene.open().outbox.record([callOf("died")])).values();
@@ -154,7 +154,7 @@ describe("the record of the service's transactions", () => {
     expect(keeper.troubles.join()).to.include("were sent again");
   });
 
-  it("a purpose that was refused is never a transaction later, and one that is a transaction is never refused", async () => {
+  it("a refused purpose is never a transaction later, and a sent one is never refused", async () => {
     const [one, other] = [scene.open().outbox, scene.open().outbox];
     await one.record([refusalOf("never")]);
     await other.record([callOf("always")]);

@@ -112,7 +112,7 @@ describe("what must not be shown, and whom not to believe", () => {
     await close();
   });
 
-  it("a wallet on another chain than the service's is neither paid from, nor read as empty, nor called detached", async () => {
+  it("a wallet on another chain is not paid from, not read as empty and not called detached", async () => {
     const agent = await scene.agent();
     const agents = scene.agents;
     await agents.updateOne({ _id: agent.profile.agentId }, { $set: { "wallet.chainCaip2": "eip155:1" } });
@@ -123,7 +123,7 @@ describe("what must not be shown, and whom not to believe", () => {
     expect(await rail.detach(agent.profile)).to.equal("pending");
   });
 
-  it("a payment that was sent before the service was given another chain is not called failed there", async () => {
+  it("a payment sent before the service got another chain is not called failed there", async () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
@@ -134,7 +134,7 @@ describe("what must not be shown, and whom not to believe", () => {
     expect(outcome, "only its own chain can tell").to.equal(null);
   });
 
-  it("a payment that failed for another chain is never sent once the service is given its chain back", async () => {
+  it("a payment that failed for a wrong chain is never sent once the right one is back", async () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     const place = { ...scene.place, chainId: 1 };

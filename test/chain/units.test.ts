@@ -13,7 +13,7 @@ describe("money on the chain, in the token's units", () => {
     [6, 10_000n],
     [18, 10_000_000_000_000_000n],
   ] as const) {
-    it(`cents of a token with ${String(decimals)} decimals go there and back without loss, up to ten billion dollars`, () => {
+    it(`cents in ${String(decimals)} decimals convert and back without loss, up to ten billion dollars`, () => {
       for (const cents of [0, 1, 99, 100, 101, 123_456_789, CENTS_MAX - 1, CENTS_MAX]) {
         expect(unitsOf(cents, decimals)).to.equal(BigInt(cents) * factor);
         expect(centsOf(unitsOf(cents, decimals), decimals)).to.equal(cents);

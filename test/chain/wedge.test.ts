@@ -13,7 +13,7 @@ const BATCH = 20;
 const BATCHES_MAX = 150;
 
 describe("anvil's base fee, which falls only as blocks are mined", () => {
-  it("is lowered by the keeper when it is above what the service pays, and everything recorded is mined", async () => {
+  it("is lowered by the keeper when above what the service pays, and all records are mined", async () => {
     const anvil = await startOwnAnvil();
     const scene = await openScene(anvil.url);
     const agent = await scene.funded(1_000);

@@ -141,7 +141,7 @@ describe("caps on both levels, on real engines", function () {
     };
   }
 
-  it("payments, decisions, changes of caps and a server that is killed: no cap is ever passed, and actors, budget, records and ledger agree to the cent", async () => {
+  it("under payments, cap changes and a kill no cap is passed, and all books agree to the cent", async () => {
     const seed = freshSeed();
     process.stdout.write(`    seed ${String(seed)}\n`);
     const [first, other] = await Promise.all([roles.startServer(), roles.startServer(), roles.startWorker()]);

@@ -128,14 +128,14 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
 const accepts = (schema: z.ZodType, value: unknown) => schema.safeParse(value).success;
 
 describe("the contract", () => {
-  it("has every operation of the specification so far, each at its method and path, once", () => {
+  it("has every operation once, at its method and path", () => {
     const routes = operationList.flatMap(([, { http }]) =>
       http === null ? [] : [`${http.method} ${http.path}`],
     );
     expect(routes.toSorted()).to.deep.equal(ROUTES.toSorted());
   });
 
-  it("errors have the statuses of the specification", () => {
+  it("every error has its one status, and there are no others", () => {
     for (const [status, codes] of Object.entries(STATUSES)) {
       for (const code of codes) {
         const entry = Object.entries(ERRORS).find(([each]) => each === code)?.[1];
@@ -145,7 +145,7 @@ describe("the contract", () => {
     expect(Object.values(STATUSES).flat().toSorted()).to.deep.equal(Object.keys(ERRORS).toSorted());
   });
 
-  it("a tool's name is unique; an agent's is its scope, which the access of its operation asks for", () => {
+  it("a tool's name is unique; an agent tool's name is the scope that its operation asks for", () => {
     const tools = operationList.flatMap(([id, { access, tool }]) =>
       tool === null ? [] : [{ id, access, tool }],
     );
@@ -164,7 +164,7 @@ describe("the contract", () => {
     }
   });
 
-  it("operations have the caps per minute of the specification, all others none of their own", () => {
+  it("guessable and key operations have caps per minute, all others none of their own", () => {
     const guesses = [
       { perMinute: 10, per: "address" },
       { perMinute: 10, per: "account" },

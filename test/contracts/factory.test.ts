@@ -17,7 +17,7 @@ const ID = saltOf("txn_1");
 describe("the factory of agents' wallets", () => {
   const scene = useScene();
 
-  it("the address is CREATE2's of owner, spender and salt: anyone can compute it without the chain", async () => {
+  it("the address is CREATE2's of owner, spender and salt, computable without the chain", async () => {
     const { owner, spender, factory } = scene();
     const [salt, args] = [saltOf("agent-1"), [owner, spender] as const];
     const bytecode = encodeDeployData({ ...agentWalletArtifact, args });
@@ -59,7 +59,7 @@ describe("the factory of agents' wallets", () => {
     expect(await viewsOf(scene(), wallet).spender()).to.equal(heir);
   });
 
-  it("another owner, another spender and another salt each lie elsewhere: nobody can be there first", async () => {
+  it("another owner, spender or salt gives another address, so that nobody is there first", async () => {
     const { chain, owner, spender, stranger, factory } = scene();
     const salt = saltOf("agent-5");
     const variants = [

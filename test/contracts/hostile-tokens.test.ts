@@ -33,7 +33,7 @@ describe("an agent's wallet and a token that means no good", () => {
   const viewsFor = (token: Address, wallet: Address) =>
     viewsOf({ ...scene(), token } satisfies Scene, wallet);
 
-  it("a token that answers false has not been paid with: the id stays unused and nothing is charged", async () => {
+  it("a token that answers false has not paid: the id stays unused and nothing is charged", async () => {
     const { chain, owner, spender, shop } = scene();
     const token = await deploy("FalseToken");
     const wallet = await walletFor(token);

@@ -18,7 +18,7 @@ describe("an agent's wallet against a book of its payments", () => {
   });
   after(() => chain?.stop());
 
-  it(`whoever calls what, in whatever order and at whatever time: no period passes a cap, no id is spent twice, each key does what is its own, the balances add up (TEST_SEED=${seed})`, async function () {
+  it(`caps, unique ids, rights, balances hold for any calls at any time (TEST_SEED=${seed})`, async function () {
     this.timeout(2 * RUNS_MS_MAX);
     await fc.assert(
       fc.asyncProperty(actions, (steps) => Simulation.run(world, steps)),

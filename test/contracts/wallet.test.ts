@@ -181,7 +181,7 @@ describe("an agent's wallet", () => {
       await bySpender(calls.spend("txn_1", 1_000n));
     });
 
-    it("a spender's key in other hands gets no more than the ceiling, however it sets its own limit", async () => {
+    it("a spender's key in other hands gets no more than the ceiling, whatever limit it sets", async () => {
       const { token } = scene();
       const { calls, views } = await open(50n, DAY);
       const edge = await nextEdge(scene(), DAY);
@@ -219,7 +219,7 @@ describe("an agent's wallet", () => {
   });
 
   describe("who may do what", () => {
-    it("what is the spender's neither the owner nor a stranger may, and what is the owner's neither spender nor stranger", async () => {
+    it("owner and strangers can't call what is the spender's, nor others what is the owner's", async () => {
       const { chain, owner, spender, stranger } = scene();
       const { calls, wallet } = await open(100n);
       const spenders = [calls.spend("txn_1", 1n), calls.setLimit(1n), calls.detach()];
@@ -259,7 +259,7 @@ describe("an agent's wallet", () => {
       ]);
     });
 
-    it("the owner withdraws any amount at any time, above every limit and without a spender, and not into the void", async () => {
+    it("the owner withdraws any amount at any time, above limits, but to no invalid recipient", async () => {
       const { token, shop } = scene();
       const { calls, wallet, views } = await open(1n);
       await byOwner(calls.setCeiling(0n));
@@ -274,7 +274,7 @@ describe("an agent's wallet", () => {
         });
     });
 
-    it("a detached spender can do nothing more; limits, ids and counts stay for the one that the owner sets", async () => {
+    it("a detached spender can do nothing more; limits, ids and counts stay for the next one", async () => {
       const { chain, spender, heir } = scene();
       const { calls, views } = await open(100n);
       await bySpender(calls.spend("txn_1", 30n));

@@ -65,7 +65,7 @@ describe("on hold: each way out releases exactly once", () => {
     },
   ] as const;
   for (const { way, at, status, code, resolution, by } of rows) {
-    it(`${way} ends it as ${status} with ${code}; a second ${way}, approval or confirmation changes nothing`, () => {
+    it(`${way}: ${status} with ${code}; a repeat, approval or confirmation changes nothing`, () => {
       const { actor, id } = holding();
       actor.now += at;
       const { payment } = actor.resolve(way, id);
@@ -112,7 +112,7 @@ describe("on hold: each way out releases exactly once", () => {
 });
 
 describe("approve: the hard limits are checked again, without the payment's own reservation", () => {
-  it("an approved payment is executing, keeps its reservation, and is spent when its rail settles", () => {
+  it("an approved payment is executing, keeps its reservation, and is spent when it settles", () => {
     const { actor, id } = holding();
     actor.now += HOUR;
     const { payment } = actor.resolve("approve", id);
@@ -184,7 +184,7 @@ describe("approve: the hard limits are checked again, without the payment's own 
     expect(actor.resolve("approve", id).payment.phase).to.equal("sending");
   });
 
-  it("of several broken limits the first in the specified order names the failure", () => {
+  it("of several broken limits the first in the order of checks names the failure", () => {
     const { actor, id } = holding();
     actor.change({ dailyVelocityLimit: 0, hourlyVelocityLimit: 0, dailySpendLimitCents: 0, budgetCents: 0 });
     expect(actor.resolve("approve", id).payment.denial?.code).to.equal("BUDGET_EXCEEDED");

@@ -11,6 +11,14 @@ const DECIDED = "approval.completed";
 const COMPLETED = "transaction.completed";
 const DENIED = "transaction.denied";
 
+/** Each in a word, for titles. */
+const IN_A_WORD: Readonly<Record<string, string>> = {
+  [REQUESTED]: "requested",
+  [DECIDED]: "decided",
+  [COMPLETED]: "completed",
+  [DENIED]: "denied",
+};
+
 /** Something done to an actor with one payment; the payment afterwards. */
 type Step = (actor: TestActor, payment: Payment) => Payment;
 
@@ -217,17 +225,17 @@ function walk({ begin, first, steps }: Path): { payment: Payment; types: readonl
 
 const typesOf = (payment: Payment): readonly string[] => paymentEvents(payment).map(({ type }) => type);
 
-describe("the events of a payment", () => {
+describe("the events of a payment, each at its time", () => {
   for (const path of PATHS) {
     const last = path.steps.at(-1)?.[1] ?? path.first;
-    it(`${path.what}: ${last.join(", ") || "nothing"}, each at its time`, () => {
+    it(`${path.what}, fires: ${last.map((type) => IN_A_WORD[type]).join(", ") || "nothing"}`, () => {
       for (const { payment, types } of walk(path)) {
         expect(typesOf(payment), payment.status).to.deep.equal(types);
       }
     });
   }
 
-  it("an event keeps its id over all later revisions, and no two events of any payments share one", () => {
+  it("an event keeps its id over all revisions, and no two events of any payments share one", () => {
     const seen = new Map<string, string>();
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
@@ -246,7 +254,7 @@ describe("the events of a payment", () => {
     expect(ids).to.deep.equal(["evt_txn_2_approval.requested", "evt_txn_4_approval.requested"]);
   });
 
-  it("what is told only at the end is what would have been told on the way: nothing is lost with a revision", () => {
+  it("the events told only at the end are those told on the way: none is lost with a revision", () => {
     for (const path of PATHS) {
       const points = walk(path);
       const onTheWay = new Set(points.flatMap(({ payment }) => paymentEvents(payment).map(({ id }) => id)));
@@ -256,7 +264,7 @@ describe("the events of a payment", () => {
     }
   });
 
-  it("approval.requested shows the payment as it was put on hold, whatever has become of it and however late", () => {
+  it("approval.requested shows the payment as it was put on hold, whatever became of it", () => {
     for (const path of PATHS.filter(({ begin }) => begin === held)) {
       const points = walk(path);
       for (const { payment } of points) {
@@ -266,7 +274,7 @@ describe("the events of a payment", () => {
     }
   });
 
-  it("every other event shows the payment as it is told; one that was given back has been approved when it settled", () => {
+  it("other events show the payment as it is told; a reversed one as approved when it settled", () => {
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
         const others = paymentEvents(payment).filter(({ type }) => type !== REQUESTED);
@@ -290,7 +298,7 @@ describe("the events of a payment", () => {
 });
 
 describe("the events of an agent's life", () => {
-  it("one for each change that happened, in order, and none for what was so already or was refused", () => {
+  it("one for each change, in order, and none for what was so already or was refused", () => {
     const actor = newActor();
     const told = (): readonly string[] => (actor.state.outbox ?? []).map(({ type }) => type);
     actor.do({ kind: "resume" });
@@ -308,7 +316,7 @@ describe("the events of an agent's life", () => {
     expect(new Set([...ids, createdEventId(profile.agentId)]).size).to.equal(5);
   });
 
-  it("an event is kept until the record of its own revision is confirmed, also where a later one came between", () => {
+  it("an event is kept until its own revision is confirmed, even when a later one came between", () => {
     const actor = newActor();
     actor.do({ kind: "pause" });
     const paused = actor.state.revision;
@@ -321,7 +329,7 @@ describe("the events of an agent's life", () => {
     expect(actor.state.outbox).to.deep.equal([]);
   });
 
-  it("the ten types are those of the specification", () => {
+  it("there are these ten types and no others", () => {
     const section6 = [
       "transaction.completed",
       "transaction.denied",

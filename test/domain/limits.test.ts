@@ -58,7 +58,7 @@ const all = {
   dailyVelocityLimit: 2,
 } as const;
 
-describe("limits: when several fail, the first in the specified order names the denial", () => {
+describe("limits: when several fail, the first in the order of checks names the denial", () => {
   const before = [600, 600];
   const amount = 600;
   const row = (guarantee: string, policy: BudgetPolicyPatch, denied: string, paused = false): Row => ({

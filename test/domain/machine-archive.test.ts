@@ -23,9 +23,9 @@ type Balance = MachineArchiver["balance"];
 const CONDITIONS = {
   lineage: ["own", "other"],
   window: ["closed", "open"],
-  proof: ["replayed", "not replayed"],
-  key: ["never used", "used"],
-  touch: ["by nobody", "by a person"],
+  proof: ["proven", "unproven"],
+  key: ["unused", "used"],
+  touch: ["untouched", "touched"],
   balance: ["zero", "not_zero", "unreadable"],
 } as const;
 
@@ -34,9 +34,9 @@ type Row = { readonly [C in keyof typeof CONDITIONS]: (typeof CONDITIONS)[C][num
 const QUALIFIES: Row = {
   lineage: "own",
   window: "closed",
-  proof: "replayed",
-  key: "never used",
-  touch: "by nobody",
+  proof: "proven",
+  key: "unused",
+  touch: "untouched",
   balance: "zero",
 };
 
@@ -55,10 +55,10 @@ const ROWS: readonly Row[] = CONDITIONS.lineage.flatMap((lineage) =>
 /** decisions.md section 3, "Machine archive, checks in this order", a line each; none: it is archived. */
 const ORDER: readonly (readonly [fails: (row: Row) => boolean, code: string])[] = [
   [(row) => row.lineage === "other", DENIED],
-  [(row) => row.touch === "by a person", DENIED],
+  [(row) => row.touch === "touched", DENIED],
   [(row) => row.key === "used", DENIED],
   [(row) => row.window === "open", STILL_DELIVERABLE],
-  [(row) => row.proof === "not replayed", UNPROVEN],
+  [(row) => row.proof === "unproven", UNPROVEN],
   [(row) => row.balance === "unreadable", UNVERIFIABLE],
   [(row) => row.balance === "not_zero", DENIED],
 ];
@@ -85,12 +85,12 @@ function agentOf(row: Row): TestActor {
   const actor = created();
   actor.now += MINUTE;
   if (row.key === "used") use(actor);
-  if (row.touch === "by a person") revoke(actor);
+  if (row.touch === "touched") revoke(actor);
   if (row.window === "closed") {
     actor.now = NOON + WINDOW + 1;
     actor.do({ kind: "confirm_erased" });
   }
-  if (row.proof === "replayed") replayCreate(actor);
+  if (row.proof === "proven") replayCreate(actor);
   return actor;
 }
 
@@ -111,7 +111,7 @@ function answered(actor: TestActor, archive: (actor: TestActor) => AgentReply): 
 
 const lineageOf = ({ lineage }: Row): string => (lineage === "own" ? CREATOR : STRANGER);
 
-describe("machine archive: a row for each combination of the six conditions", () => {
+describe("machine archive: each lineage, window, proof, key, touch and balance together", () => {
   it("every combination is there once, and one alone of them is archived", () => {
     expect(ROWS).to.have.length(96);
     expect(new Set(ROWS.map((row) => JSON.stringify(row))).size).to.equal(96);
@@ -120,7 +120,7 @@ describe("machine archive: a row for each combination of the six conditions", ()
 
   for (const row of ROWS) {
     const { balance, key, lineage, proof, touch, window } = row;
-    const title = `${lineage} lineage, window ${window}, ${proof}, ${key}, touched ${touch}, balance ${balance}`;
+    const title = `${lineage}, ${window}, ${proof}, ${key}, ${touch}, ${balance}`;
     it(`${title}: ${expectedOf(row)}`, () => {
       const answer = answered(agentOf(row), (actor) => archiveBy(actor, lineageOf(row), row.balance));
       expect(answer).to.equal(expectedOf(row));
@@ -186,7 +186,7 @@ const ALONE: readonly {
   },
   {
     what: "no replay was answered after the window",
-    agent: () => agentOf({ ...QUALIFIES, proof: "not replayed" }),
+    agent: () => agentOf({ ...QUALIFIES, proof: "unproven" }),
     code: UNPROVEN,
   },
   {
@@ -248,20 +248,20 @@ describe("machine archive: each condition alone decides", () => {
   it("the first refusal in the fixed order answers, whatever fails after it", () => {
     const worst: Row = {
       lineage: "other",
-      touch: "by a person",
+      touch: "touched",
       key: "used",
       window: "open",
-      proof: "not replayed",
+      proof: "unproven",
       balance: "unreadable",
     };
     // Mended one after another in this order; each time the next one answers.
     const steps: readonly (readonly [Partial<Row>, string])[] = [
       [{}, DENIED],
       [{ lineage: "own" }, DENIED],
-      [{ touch: "by nobody" }, DENIED],
-      [{ key: "never used" }, STILL_DELIVERABLE],
+      [{ touch: "untouched" }, DENIED],
+      [{ key: "unused" }, STILL_DELIVERABLE],
       [{ window: "closed" }, UNPROVEN],
-      [{ proof: "replayed" }, UNVERIFIABLE],
+      [{ proof: "proven" }, UNVERIFIABLE],
       [{ balance: "not_zero" }, DENIED],
       [{ balance: "zero" }, "archived"],
     ];
@@ -307,7 +307,7 @@ describe("machine archive: the edges of the window, by the actor's own time", ()
     expect(actor.state.access?.bundled?.provenAt).to.equal(NOON + WINDOW);
   });
 
-  it("a first key that is erased early proves nothing: the time alone says that the window is over", () => {
+  it("a first key that is erased early proves nothing: only time ends its window", () => {
     const actor = created();
     actor.do({ kind: "confirm_erased" });
     expect(replayCreate(actor)).to.include({ proven: false });
@@ -317,7 +317,7 @@ describe("machine archive: the edges of the window, by the actor's own time", ()
 
 describe("machine archive: of an agent that is archived already", () => {
   for (const archiver of ["a person", "its own lineage"] as const) {
-    it(`by ${archiver}: its own lineage is answered 200 and changes nothing, whatever the balance is now`, () => {
+    it(`by ${archiver}: its own lineage gets 200 and changes nothing, whatever the balance`, () => {
       const actor = archivedBy(archiver);
       const before = JSON.stringify(actor.state);
       for (const balance of CONDITIONS.balance) {

@@ -120,7 +120,7 @@ describe("rules: each at, below and above its edge", () => {
 });
 
 describe("rules: what is told of them", () => {
-  it("types stand in the order of the rules that flag, each once, and one that does not flag counts for none", () => {
+  it("types are in the order of the rules that flag, each once, and no others", () => {
     const rules = [
       rule("velocity", { count: 9, windowSeconds: 60 }),
       rule("rail", { anyOf: ["card"] }),
@@ -133,7 +133,7 @@ describe("rules: what is told of them", () => {
     expect(flagged(rules, { ages: [1] })).to.deep.equal(["rail", "velocity", "recipient", "amount_above"]);
   });
 
-  it("nothing travels where no rule has anything to say, and no more than the actor needs where one has", () => {
+  it("nothing travels when no rule can flag, and no more than the actor needs when one can", () => {
     const zone = { segments: [], untilMs: 0 };
     const findings = { isNewRecipient: false, offsetsOf: () => zone };
     const silent = [
@@ -296,7 +296,7 @@ describe("rules: any set of them", () => {
     assert(every, { seed, numRuns: 3_000 });
   }).timeout(30_000);
 
-  it(`the order in which they are judged changes nothing but the order of what is told (seed ${seed})`, () => {
+  it(`the order of judging changes only the order of what is told (seed ${seed})`, () => {
     const every = property(anyRules, circumstances, (rules, of) => {
       const forwards = flagged(rules, of);
       expect(flagged(rules.toReversed(), of).toSorted()).to.deep.equal(forwards.toSorted());

@@ -76,7 +76,7 @@ describe("The embedded local chain", () => {
   });
   after(() => removeFolder(scratch));
 
-  it("is a chain of its known id, and goes on after a stop where it was: blocks, balances, receipts, nonces", async () => {
+  it("is a chain of a known id and resumes after a stop: blocks, balances, receipts, nonces", async () => {
     const first = await start();
     expect(first.chain).to.include({ chainId: 31_337, embedded: true });
     const client = clientOf(first);
@@ -96,7 +96,7 @@ describe("The embedded local chain", () => {
     }
   });
 
-  it("comes back after kill -9 on the same port with its last snapshot or more, and nobody sees less meanwhile", async () => {
+  it("is back after kill -9 on the same port with its last snapshot, and nobody sees less", async () => {
     const engines = await start({ chainSnapshotMs: OFTEN_MS });
     const client = clientOf(engines);
     const hash = await client.paid();
@@ -114,7 +114,7 @@ describe("The embedded local chain", () => {
     expect(await client.receipt(hash)).not.to.equal(null);
   });
 
-  it("is of one moment after kill -9 under load: each transaction has its effect and its receipt, or neither", async () => {
+  it("is consistent after kill -9 under load: a transaction has effect and receipt, or neither", async () => {
     const engines = await start({ chainSnapshotMs: OFTEN_MS });
     const client = clientOf(engines);
     for (let round = 1; round <= 4; round += 1) {
@@ -146,10 +146,10 @@ describe("The embedded local chain", () => {
     ["half a file", (whole: string) => whole.slice(0, whole.length / 2)],
     ["garbage", () => "\u0000 no state at all"],
     ["an empty file", () => ""],
-    ["another program's JSON", () => '{"block": 1}'],
-    ["a state without its newest block", (whole: string) => whole.replace(/"best_block_number":/, "$&1")],
+    ["foreign JSON", () => '{"block": 1}'],
+    ["short of a block", (whole: string) => whole.replace(/"best_block_number":/, "$&1")],
   ] as const) {
-    it(`starts on the snapshot before when the newest is ${what}, and sets it aside with a line that says so`, async () => {
+    it(`newest snapshot is ${what}: sets it aside, says so, uses the one before`, async () => {
       const first = await start();
       const hash = await clientOf(first).paid();
       await first.stop();
@@ -185,7 +185,7 @@ describe("The embedded local chain", () => {
     ]);
   });
 
-  it("does not use what anvil wrote at its end when an effect has no transaction there, but its last snapshot", async () => {
+  it("uses its last snapshot, not anvil's final state when that lacks an effect's transaction", async () => {
     const first = await start();
     const hash = await clientOf(first).paid();
     await first.stop();
@@ -203,7 +203,7 @@ describe("The embedded local chain", () => {
     expect(said.join("\n")).to.include("a transaction is missing in it");
   });
 
-  it("drops old blocks between two runs, and keeps its number, its balances and the newest receipts", async () => {
+  it("drops old blocks between two runs, and keeps its number, balances and newest receipts", async () => {
     const first = await start();
     const client = clientOf(first);
     const old = await client.paid();

@@ -208,7 +208,7 @@ describe("The embedded engines", () => {
     expect(portOf(mongodb.uri)).to.be.above(0);
   });
 
-  it("say in one line which port is taken and which variable to change, and leave nothing running", async () => {
+  it("name in one line the taken port and the variable to change, and leave nothing running", async () => {
     const { port, server } = await occupy();
     try {
       for (const [ports, variable] of [

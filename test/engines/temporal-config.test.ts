@@ -19,7 +19,7 @@ describe("temporal-dev.yaml", () => {
   });
   after(() => removeFolder(folder));
 
-  it("registers every search attribute that the workflows set: an unregistered one wedges a workflow", async () => {
+  it("registers every search attribute that workflows set: one that is missing wedges them", async () => {
     const { searchAttributes } = await loadTemporalDevConfig();
     const registered = Object.entries(searchAttributes);
     expect(registered.map(([name]) => name)).to.include.members(Object.values(SEARCH_ATTRIBUTES));

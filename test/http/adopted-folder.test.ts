@@ -38,7 +38,7 @@ describe("the folder for key deliveries", () => {
     expect(String(refused)).to.include("adopt-key-delivery-folder");
   });
 
-  it("is whichever it is given where the database is the service's own: it starts after the folder was lost", async () => {
+  it("is any that is given where the database is the service's own, even after a loss", async () => {
     const { db } = database;
     await openDeliveryKeys(db, folder("lost"), now, { isAlone: true });
     const { folderId } = await openDeliveryKeys(db, folder("new"), now, { isAlone: true });

@@ -125,7 +125,7 @@ describe("changes of an agent over HTTP", () => {
       expect((await readAgent(world, agent)).name).to.equal("Agent");
     });
 
-    it("while it pays, 20 names at once: the last one told stands everywhere, and no payment is lost", async () => {
+    it("20 names at once while it pays: the last one stands everywhere, and no payment is lost", async () => {
       const agent = await world.agent();
       const names = times(20, (index) => `Name ${index}`);
       await Promise.all([
@@ -140,7 +140,7 @@ describe("changes of an agent over HTTP", () => {
   });
 
   describe("pausing", () => {
-    it("403 AGENT_PAUSED for all of the agent's requests, at once, over REST and MCP; nothing becomes a transaction", async () => {
+    it("403 AGENT_PAUSED at once for all the agent's requests, over REST and MCP; nothing is paid", async () => {
       const agent = await world.agent();
       const { id } = agent;
       const { transaction } = await agent.pay();
@@ -170,7 +170,7 @@ describe("changes of an agent over HTTP", () => {
       await mcp.close();
     });
 
-    it("the emergency stop, as a sequence: pause and revoke end all; mint and resume bring it back, with all it had", async () => {
+    it("the emergency stop: pause and revoke end all; mint and resume bring all of it back", async () => {
       const agent = await world.agent({ autoApprovalThresholdCents: 500 });
       const { id } = agent;
       const held = await agent.hold({ amountCents: 600 });

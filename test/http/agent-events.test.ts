@@ -85,7 +85,7 @@ describe("the journal of events", () => {
     expect(at).to.deep.equal(at.toSorted((one, other) => one - other));
   });
 
-  it("of payments: completed and denied by policy, once each; a decline and a cancellation tell neither", async () => {
+  it("of payments: completed and denied by policy, once each; declines and cancellations none", async () => {
     const agent = await world.agent({ budgetCents: 1_000 });
     const body = cardPayment();
     const { transaction } = await world.api.ok("createPayment", 201, { token: agent.key, body });
@@ -119,7 +119,7 @@ describe("the journal of events", () => {
     await expectEvents(world, agent, { "agent.created": 1, "transaction.completed": 1 });
   });
 
-  it("of approvals: requested as it was held, completed as a person decided, and what came of it; each once", async () => {
+  it("of approvals: requested as held, completed as decided, and what came of it; each once", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const [yes, no, gone] = [await agent.hold(), await agent.hold(), await agent.hold()];
     const token = world.token;
@@ -145,7 +145,7 @@ describe("the journal of events", () => {
     expect(completed?.approval?.["resolvedBy"]).to.have.property("userId", world.organization.userId);
   });
 
-  it("a failed approval was decided by a person, and tells so; the payment is not completed and not denied", async () => {
+  it("a failed approval tells a person's decision; its payment is neither completed nor denied", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId } = await agent.hold();
     await pause(agent);

@@ -51,7 +51,7 @@ describe("agents' keys over HTTP", () => {
     }
   });
 
-  it("minting answers 201 with value, block and record, shown once; the record has it, and it works at once", async () => {
+  it("minting is 201 with value, block and record; the key is shown once and works at once", async () => {
     const agent = await keyless();
     const { apiKey, key, mcpConfigBlock } = await mintKey(world, agent);
     expect(apiKey).to.match(/^sk_svc_live_[0-9A-Za-z]{46}$/);
@@ -96,7 +96,7 @@ describe("agents' keys over HTTP", () => {
     await world.api.ok("listPayments", 200, { token: stranger.key });
   });
 
-  it("20 mints at once, also by two servers: exactly one 201, whose key works; the record has that one", async () => {
+  it("20 mints at once, by two servers too: exactly one 201, whose key works and is on record", async () => {
     const second = await secondService(world.service);
     try {
       const there = worldOf(second, world.organization);
@@ -132,7 +132,7 @@ describe("agents' keys over HTTP", () => {
     await expectDead(world, agent.key);
   });
 
-  it("mints and revokes in a tumble: never two keys that work, and the record's is the one that does", async () => {
+  it("mints and revokes at once: never two keys that work, and the record's is the one that does", async () => {
     const agent = await world.agent();
     const keys = [agent.key];
     await Promise.all(
@@ -155,7 +155,7 @@ describe("agents' keys over HTTP", () => {
     if (alive.length === 1) expect(alive[0]).to.equal(record.key?.last4);
   });
 
-  it("a revoked key is dead on the very next request: over REST, and of an MCP client that is connected", async () => {
+  it("a revoked key is dead on the very next request, over REST and for a connected MCP client", async () => {
     const agent = await world.agent();
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
     await mcp.ok(operations.getBudget.output, "get_budget");
@@ -229,7 +229,7 @@ describe("agents' keys over HTTP", () => {
     expect(await revision(), "the actor is not asked for it").to.equal(before);
   });
 
-  it("a key of a mint that died before the actor was asked is good for nothing, and in nobody's way", async () => {
+  it("a key of a mint that died before the actor was asked is useless and blocks nobody", async () => {
     const agent = await keyless();
     const { apiKey } = await mintKey(world, agent);
     const key = (await agents().findOne({ _id: agent.id }))?.key ?? null;

@@ -62,7 +62,7 @@ describe("agents' records", () => {
 
   const projections = () => new MongoProjections(database.db, new EventJournal(database.db));
 
-  it("a write that an earlier version has scheduled is carried out, and makes no agent archived or used", async () => {
+  it("a write that an earlier version scheduled is done, and marks no agent archived or used", async () => {
     await newAgent("before");
     await projections().writeAgentSummary("before", summary());
     const { archivedAt, authenticatedAt, lifecycle } = (await agents().findOne({ _id: "before" })) ?? {};
@@ -73,7 +73,7 @@ describe("agents' records", () => {
     });
   });
 
-  it("an event shows the agent as it was then, also where it is told after the agent was archived", async () => {
+  it("an event shows the agent as it was then, even when told after the agent was archived", async () => {
     await newAgent("late", { lifecycle: "archived", archivedAt: AT, revision: 3 });
     const told = [
       { id: "evt_late_2", type: "agent.paused", at: AT.getTime(), revision: 2 },

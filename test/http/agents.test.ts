@@ -85,7 +85,7 @@ describe("agents over HTTP", () => {
     ["cursor", { cursor: "x" }],
   ];
   for (const [path, fields] of refusedFields) {
-    it(`400 names the field that is wrong: ${JSON.stringify(fields).slice(0, 60)}`, async () => {
+    it(`400 names the field that is wrong: ${JSON.stringify(fields).slice(0, 50)}`, async () => {
       const error = await world.api.refused("createAgent", 400, "VALIDATION_FAILED", create(fields));
       expect(error.issues?.map((issue) => issue.path)).to.deep.equal([path]);
     });
@@ -111,7 +111,7 @@ describe("agents over HTTP", () => {
     expect(await world.service.db.collection("agents").countDocuments()).to.equal(before);
   });
 
-  it("creating in an archived team is 409 CONTAINER_ARCHIVED, in an organization not ready 409 ORG_NOT_READY", async () => {
+  it("creating is 409: CONTAINER_ARCHIVED in an archived team, ORG_NOT_READY when not ready", async () => {
     const [other, early] = [await newWorld(), await newWorld()];
     const { teamId } = other.organization;
     const request = { token: other.token, body: { name: "Buyer", teamId, budgetCents: 1 } };
@@ -139,7 +139,7 @@ describe("agents over HTTP", () => {
     }
   });
 
-  it("a paused agent is 403 AGENT_PAUSED on every route, no transaction is made, and it pays again once resumed", async () => {
+  it("a paused agent is 403 AGENT_PAUSED on every route, makes nothing, and pays once resumed", async () => {
     const agent = await world.agent();
     await world.api.ok("pauseAgent", 200, { token: world.token, id: agent.id });
     await world.api.refused("createPayment", 403, "AGENT_PAUSED", { token: agent.key, body: cardPayment() });
@@ -168,7 +168,7 @@ describe("agents over HTTP", () => {
     });
   });
 
-  it("a policy change replaces what it names, clears by null, raises the version; a stale one is 409 and changes nothing", async () => {
+  it("a policy change sets what it names, clears by null, raises the version; a stale one is 409", async () => {
     const own = await newWorld();
     const { id } = await own.agent({ autoApprovalThresholdCents: 300 });
     await elevate(own);
@@ -207,7 +207,7 @@ describe("agents over HTTP", () => {
     expect([agent.version, agent.budgetCents]).to.deep.equal([3, 0]);
   });
 
-  it("an invented agent and another organization's are 404 on every route, before a stale version is 409", async () => {
+  it("unknown and foreign agents are 404 on every route, before a stale version is 409", async () => {
     const other = await newWorld();
     await elevate(world);
     const { id } = await other.agent();

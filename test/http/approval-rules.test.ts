@@ -52,7 +52,7 @@ for (const { get, noun, set } of KINDS) {
       world.api.ok(set, 200, { token: world.token, id, body: { rules, version } });
     const read = (id: string) => world.api.ok(get, 200, { token: world.token, id });
 
-    it("there are none at version 1; one of each type is answered as it was set, with ids, enabled, at version 2", async () => {
+    it("none at version 1; one of each type is answered as set, with ids, enabled, at version 2", async () => {
       const id = await container();
       expect(await read(id)).to.deep.equal({ rules: [], version: 1 });
       const answered = await put(id, EVERY_TYPE);
@@ -66,7 +66,7 @@ for (const { get, noun, set } of KINDS) {
       expect(await read(id)).to.deep.equal(answered);
     });
 
-    it("a replacement keeps the ids that come back, in its own order, deletes what is left out, merges nothing", async () => {
+    it("a replacement keeps the ids that come back, in its order, deletes the rest, merges nothing", async () => {
       const id = await container();
       const { rules: first } = await put(id, [above(1), above(2, { enabled: false }), above(3)]);
       const [one, two, three] = first;

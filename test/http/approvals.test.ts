@@ -19,7 +19,7 @@ describe("approvals over HTTP", () => {
   const deny = (id: string, feedback = "too dear") => ({ token: world.token, id, body: { feedback } });
   const payment = (agent: TestAgent, id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
 
-  it("a held payment is in the queue with all that a person needs to decide, and nothing was charged", async () => {
+  it("a held payment is queued with all that a person needs to decide, and nothing is charged", async () => {
     const agent = await asksAlways({ name: "Asker" });
     const { approval, transaction } = await agent.pay({ amountCents: 250, purpose: "a chair" });
     expect([transaction.status, transaction.denialCode]).to.deep.equal(["pending", null]);
@@ -70,7 +70,7 @@ describe("approvals over HTTP", () => {
     expect((await expectBooksAgree(world, agent)).spentCents).to.equal(100);
   });
 
-  it("deny releases the amount and keeps the feedback; feedback is required, 1 to 1,000 characters", async () => {
+  it("deny releases the amount and keeps the feedback, which is required: 1 to 1,000 characters", async () => {
     const agent = await asksAlways();
     const { approvalId, transactionId } = await agent.hold();
     for (const body of [
@@ -105,7 +105,7 @@ describe("approvals over HTTP", () => {
     await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
   });
 
-  it("the agent cancels what is on hold: denied by nobody, the amount released, and no person can approve it", async () => {
+  it("the agent cancels a hold: denied by nobody, released, and no person can approve it", async () => {
     const agent = await asksAlways();
     const { approvalId, transactionId } = await agent.hold();
     const cancel = { token: agent.key, id: transactionId };
@@ -184,7 +184,7 @@ describe("approvals over HTTP", () => {
     expect([books.spentCents, books.ledgerCents]).to.deep.equal([500, 500]);
   });
 
-  it("approving while the agent is paused is 200, the payment failed with AGENT_PAUSED, nothing charged", async () => {
+  it("approving while the agent is paused is 200, the payment fails AGENT_PAUSED, no charge", async () => {
     const agent = await asksAlways();
     const { approvalId, transactionId } = await agent.hold();
     await world.api.ok("pauseAgent", 200, { token: world.token, id: agent.id });

@@ -96,7 +96,7 @@ describe(`archives that race (TEST_SEED=${seed})`, () => {
   });
 
   describe("payments in flight against a person's archive", () => {
-    it(`${ROUNDS} rounds: what is accepted was accepted before; after the 200 nothing is, and the books agree`, async () => {
+    it(`${ROUNDS} rounds: nothing is accepted after the archive's 200, and the books agree`, async () => {
       const world = await newWorld();
       for (const round of times(ROUNDS, (index) => index)) {
         // The route has a cap per minute and user.

@@ -53,7 +53,7 @@ describe("a person archives an agent", () => {
   });
 
   for (const state of ["active", "paused", "without a key", "paused and without a key"]) {
-    it(`whose agent is ${state}: 200, and again 200 with the same record and no second event`, async () => {
+    it(`whose agent is ${state}: 200, again the same record, no second event`, async () => {
       const agent = await world.agent();
       if (state.includes("paused")) await world.api.ok("pauseAgent", 200, owner(agent));
       if (state.includes("without")) await revokeKey(world, agent);
@@ -75,7 +75,7 @@ describe("a person archives an agent", () => {
     await expectEvents(world, agent, { "agent.created": 1, "agent.archived": 1 });
   });
 
-  it("what is on hold is denied by nobody, at once: approvals are completed, reservations released, nobody is told", async () => {
+  it("holds are denied by nobody, at once: approvals completed, reservations released, no event", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const held = await Promise.all(times(5, () => agent.hold()));
     expect((await readAgent(world, agent)).reservedCents).to.equal(500);
@@ -142,7 +142,7 @@ describe("a person archives an agent", () => {
     await expectEvents(world, agent, events);
   });
 
-  it("it is the end: pausing, resuming, changing, renaming and minting are 409 AGENT_ARCHIVED, and change nothing", async () => {
+  it("it is final: pause, resume, change, rename and mint are 409 AGENT_ARCHIVED", async () => {
     const agent = await world.agent();
     const { agent: archived } = await archive(world, agent);
     const refused = [
@@ -189,7 +189,7 @@ describe("a person archives an agent", () => {
     expect(await listed({ state: "paused" })).to.deep.equal([paused.id]);
   });
 
-  it("a team is not empty while an agent of it lives, and can be archived once all of them are archived", async () => {
+  it("a team is not empty while an agent of it lives, and can be archived once all are", async () => {
     const own = await newWorld();
     const { team } = await own.api.ok("createTeam", 201, { token: own.token, body: { name: "Team" } });
     const agents = [await own.agent({ teamId: team.id }), await own.agent({ teamId: team.id })];

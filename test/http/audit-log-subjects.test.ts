@@ -93,7 +93,7 @@ describe("on what and by whom, in the audit log", () => {
     ]);
   });
 
-  it("what can't be an id is not kept as one: a code in the wrong place, nor is the caller named instead", async () => {
+  it("a code in the wrong place is not kept as an id, nor is the caller named instead", async () => {
     const { token } = world;
     await elevate(world);
     for (const operation of ["archiveAgent", "removeMember"] as const) {
@@ -104,7 +104,7 @@ describe("on what and by whom, in the audit log", () => {
     }
   });
 
-  it("a create that is repeated names the policy as long as it is the created one: its first entry may be lost", async () => {
+  it("a repeated create names the policy while it is still the created one", async () => {
     const { token } = await organizationKey(world);
     const { teamId } = world.organization;
     const body = { name: "Buyer", teamId, budgetCents: 500, idempotencyKey: "k" };

@@ -117,7 +117,7 @@ describe("the audit log", () => {
       ]);
     });
 
-    it("a member's role and removal, an invite, a key's scopes, the owner of wallets: as they were and as they are", async () => {
+    it("role, removal, invite, scopes and owner of wallets, each as it was and as it is", async () => {
       const person = await join(world, "member");
       await elevate(world);
       const { token } = world;
@@ -225,7 +225,7 @@ describe("the audit log", () => {
       expect(entries[2]?.resource.id).to.match(/^[0-9a-f-]{36}$/);
     });
 
-    it("a sign-in, good or refused, once the account is known; what a thief does with a used refresh token", async () => {
+    it("a sign-in, good or refused, of a known account, and what a thief does with a used token", async () => {
       const { email, password } = world.organization;
       const session = await world.api.ok("signIn", 200, { body: { email, password }, ...fromAddress });
       expect(await newest({ action: "signIn" })).to.deep.include({
@@ -268,7 +268,7 @@ describe("the audit log", () => {
   });
 
   describe("what is answered is in it", () => {
-    it("a write whose entry can't be written is answered 503, never as done; later ones go on behind", async () => {
+    it("a write whose entry can't be written is answered 503, never as done; later ones go on", async () => {
       const { db } = world.service;
       const closed = { collMod: AUDIT_LOG, validationLevel: "strict" };
       await db.command({ ...closed, validator: { action: "nothing" } });
@@ -286,7 +286,7 @@ describe("the audit log", () => {
       expect(breakIn(entries, testSeal(String(world.service.env["MASTER_KEY"])))).to.equal(null);
     });
 
-    it("many writes at once by people and machines make one unbroken chain, with each that was answered", async () => {
+    it("many writes by people and machines make one unbroken chain with every answered one", async () => {
       const key = await organizationKey(world);
       const tokens = [world.token, key.token];
       /** What a busy machine does not answer in time is asked again, under the same key. */
@@ -323,7 +323,7 @@ describe("the audit log", () => {
       );
     });
 
-    it("is narrowed by actor, resource, action and time, alone and together; a cursor is good for its filters alone", async () => {
+    it("is narrowed by actor, resource, action and time; a cursor is good for its filters alone", async () => {
       const { agentId, keyId } = await someHistory();
       const whole = (await list({ limit: "200" })).entries;
       const middle = whole[4]?.at ?? "";
@@ -392,7 +392,7 @@ describe("the audit log", () => {
     });
   });
 
-  it("no secret is ever in it: keys, passwords, codes, tokens, and what somebody put where it does not belong", async () => {
+  it("no secret is ever in it: keys, passwords, codes, tokens, or what is in a wrong field", async () => {
     const service = await startTestService();
     try {
       const own = await newWorld(service);

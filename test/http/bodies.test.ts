@@ -167,7 +167,7 @@ describe("request bodies", () => {
     await world.api.ok("resumeAgent", 200, { token: world.token, id: agent.id });
   });
 
-  it("that take their caller longer to send than an answer may take are answered as ever, over REST and MCP", async () => {
+  it("that take longer to send than an answer may take are answered as ever, over REST and MCP", async () => {
     const { rail: _rail, ...args } = cardPayment();
     const params = { name: "create_card_payment", arguments: args };
     const message = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });

@@ -52,7 +52,7 @@ describe("a browser's session", () => {
     };
   }
 
-  it("asked for in cookies has no token in the body, and two that no script can read, as long as what is in them", async () => {
+  it("asked for in cookies: no token in the body, HttpOnly cookies that live as long as tokens", async () => {
     const answer = await signIn();
     const body = successOf("signIn", answer.body);
     expect(Object.keys(body).toSorted()).to.deep.equal(["expiresAt", "organization", "user"]);
@@ -77,7 +77,7 @@ describe("a browser's session", () => {
     }
   });
 
-  it("signs, refreshes and ends by cookies alone: rotation and reuse as ever, and sign-out clears both", async () => {
+  it("refreshes and ends by cookies alone: rotation and reuse as ever, sign-out clears both", async () => {
     const first = await signedIn();
     const me = (cookie: string) => world.api.call("getMe", { headers: { cookie } });
     expect((await me(first.session)).status).to.equal(200);
@@ -180,7 +180,7 @@ describe("a browser's session", () => {
       });
     }
 
-    it("a sign-in, set-up or invite that asks for cookies from elsewhere is refused before anything is done", async () => {
+    it("a cross-origin sign-in, set-up or invite that asks for cookies is refused without effect", async () => {
       const { token } = await invite(world, "member");
       const accept = { token, name: "New", password: PASSWORD };
       const elsewhere = { "svc-session": "cookie", "sec-fetch-site": "cross-site" };
@@ -230,7 +230,7 @@ describe("a browser's session", () => {
     }
   });
 
-  it("odd cookies are no credential: two of a name, quoted, cut, encoded, oversized, of other names", async () => {
+  it("odd cookies are no credential: duplicate, quoted, cut, encoded, oversized, misnamed", async () => {
     const { session, tokens } = await signedIn();
     const [token = ""] = tokens;
     for (const cookie of [
@@ -275,7 +275,7 @@ describe("a browser's session behind https", () => {
   });
   after(() => service.stop());
 
-  it("has the prefixes and Secure, counts under no other name, and knows our origin by its public address", async () => {
+  it("has the prefixes and Secure, counts under no other name, and knows its public origin", async () => {
     const { email, password } = world.organization;
     const headers = { "svc-session": "cookie", origin: PUBLIC_URL };
     const answer = await world.api.call("signIn", { body: { email, password }, headers });

@@ -45,7 +45,7 @@ describe("budgets of projects and teams over HTTP", () => {
     });
   });
 
-  it("refusals come in order: shape 400, stranger's 404, archived 409, stale 409, children 422; none changes anything", async () => {
+  it("refusals come in order: shape 400, stranger 404, archived and stale 409, children 422", async () => {
     const agent = await world.agent();
     const archived = await budgets.newTeam();
     const emptyProject = await budgets.newProject();
@@ -93,7 +93,7 @@ describe("budgets of projects and teams over HTTP", () => {
     expect([await budgets.team(), await budgets.project()]).to.deep.equal([team, project]);
   });
 
-  it("422 says which children are missing, and which do not belong: unknown, another team's, archived, named twice", async () => {
+  it("422 says which children are missing, unknown, another team's, archived or named twice", async () => {
     const [one, two, gone] = [await world.agent(), await world.agent(), await world.agent()];
     const other = await world.agent({ teamId: await budgets.newTeam() });
     const stranger = await (await newWorld()).agent();
@@ -125,7 +125,7 @@ describe("budgets of projects and teams over HTTP", () => {
     expect((await policyOf(one.id)).version).to.equal(1);
   });
 
-  it("a project's PUT raises its version and that of the teams whose cap it changes; its answer is what GET shows then", async () => {
+  it("a project's PUT raises its version and that of teams whose cap changes, as GET shows", async () => {
     const { teamId } = world.organization;
     const other = await budgets.newTeam();
     const teams = [
@@ -147,7 +147,7 @@ describe("budgets of projects and teams over HTTP", () => {
     expect((await budgets.setProject({ capCents: null })).usage.remainingCents).to.equal(null);
   });
 
-  it("a team's PUT sets its agents' budgets, and raises the policy version of those that change, and of no other", async () => {
+  it("a team's PUT sets its agents' budgets, and raises only the changed policies' versions", async () => {
     const [one, two] = [await world.agent({ budgetCents: 1_000 }), await world.agent({ budgetCents: 2_000 })];
     const agents = [
       { agentId: one.id, budgetCents: 1_000 },
@@ -226,7 +226,7 @@ describe("budgets of projects and teams over HTTP", () => {
     expect(project.teams[0]?.capCents).to.equal(project.capCents);
   });
 
-  it("racing creates and a PATCH: each is refused or whole, and afterwards versions and budgets add up", async () => {
+  it("racing creates and a PATCH are each refused or whole; versions and budgets add up", async () => {
     const agent = await world.agent({ budgetCents: 1 });
     await elevate(world);
     const patch = world.api.call("updateAgentBudgetPolicy", {
@@ -255,7 +255,7 @@ describe("budgets of projects and teams over HTTP", () => {
     expect(team.version).to.equal(replaced.status === 200 ? 2 : 1);
   });
 
-  it("an organization's key reads and replaces with the write scope, inside its binding, over REST and as tools", async () => {
+  it("an organization's key with write scope reads and replaces in its binding, REST and MCP", async () => {
     const { projectId, teamId } = world.organization;
     const agent = await world.agent();
     const readers = await mintKey(world, ["teams:read", "projects:read"]);

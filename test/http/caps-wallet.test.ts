@@ -32,7 +32,7 @@ describe("caps over wallet payments", () => {
     return final.denialCode ?? final.status;
   }
 
-  it("both rails draw on the same cap: at it, one cent above, and what is refused never comes to the chain", async () => {
+  it("both rails draw on the same cap, to the cent, and what it refuses never reaches the chain", async () => {
     const wallet = await fundedAgent(world, 1_000);
     const card = await world.agent();
     await budgets.setProject({ capCents: CAP });
@@ -58,7 +58,7 @@ describe("caps over wallet payments", () => {
     expect(await outcomeOf(card, CAP)).to.equal("approved");
   });
 
-  it("12 wallet payments of 3 agents at once under a cap for three of them: exactly three are on chain", async () => {
+  it("12 wallet payments of 3 agents at once under a cap for three: exactly three are on chain", async () => {
     const agents = await Promise.all(times(3, () => fundedAgent(world, 1_000)));
     await budgets.setTeam({ capCents: CAP });
     const outcomes = await Promise.all(agents.flatMap((agent) => times(4, () => payWallet(agent, 100))));

@@ -37,12 +37,12 @@ describe("caps of projects and teams over HTTP", () => {
     ["1", 1, 0],
     ["1,000 with 600 used", 1_000, 600],
     ["all of 1,000 used", 1_000, 1_000],
-    ["the largest amount", MAX_CENTS, 0],
-    ["the largest amount with 1 used", MAX_CENTS, 1],
+    ["the maximum", MAX_CENTS, 0],
+    ["the maximum with 1 used", MAX_CENTS, 1],
   ];
   for (const level of ["team", "project"] as const) {
     for (const [name, capCents, usedCents] of limits) {
-      it(`a ${level}'s cap of ${name}: one cent above what is left is denied and says what is left, what is left is approved`, async () => {
+      it(`${level} cap of ${name}: what is left passes, one cent more is denied`, async () => {
         const [one, other] = [await rich(), await rich()];
         if (level === "team") await budgets.setTeam({ capCents });
         else await budgets.setProject({ capCents });
@@ -68,7 +68,7 @@ describe("caps of projects and teams over HTTP", () => {
     }
   }
 
-  it("without a cap, what all agents together have spent may be more than any one amount, and is told", async () => {
+  it("without a cap the agents' total may exceed any one amount's maximum, and is told", async () => {
     for (const agent of [await rich(), await rich()]) {
       expect(await outcomeOf(agent, MAX_CENTS)).to.equal("approved");
     }
@@ -143,7 +143,7 @@ describe("caps of projects and teams over HTTP", () => {
     expect((await budgets.project()).usage.remainingCents).to.equal(0);
   });
 
-  it("a cap that is set later counts what was spent, reversed and is held before it, also by agents that are paused or archived", async () => {
+  it("a cap set later counts earlier spending, reversals and holds, also of stopped agents", async () => {
     const [one, paused, gone, other] = await Promise.all([
       world.agent({ autoApprovalThresholdCents: 500 }),
       world.agent(),
@@ -184,7 +184,7 @@ describe("caps of projects and teams over HTTP", () => {
     expect(await outcomeOf(late, 10)).to.equal("approved");
   });
 
-  it("lowered below what is used, a cap breaks nothing and stops the next payment; nothing is left, and never less than that", async () => {
+  it("a cap lowered below what is used undoes nothing, stops the next payment and shows 0 left", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 200 });
     await budgets.setTeam({ capCents: 1_000 });
     expect(await outcomeOf(agent, 100)).to.equal("approved");
@@ -239,7 +239,7 @@ describe("caps of projects and teams over HTTP", () => {
     expect(tally(await Promise.all(paying))).to.deep.equal({ approved: 50, TEAM_CAP_EXCEEDED: 150 });
   });
 
-  it("a cap set while payments are under way: whatever was approved before, together they are never above it unless they were already", async () => {
+  it("a cap set during payments is never passed, unless the payments already were above it", async () => {
     const agents = await Promise.all(times(8, () => world.agent()));
     const paying = agents.flatMap((agent) => times(5, () => outcomeOf(agent, 100)));
     const capping = budgets.setTeam({ capCents: 1_000 });
@@ -254,7 +254,7 @@ describe("caps of projects and teams over HTTP", () => {
     expect(await outcomeOf(agents[0] ?? (await world.agent()), 1_000)).to.equal("TEAM_CAP_EXCEEDED");
   });
 
-  it("16 replacements race 60 payments: what is approved is never above the highest cap that was set", async () => {
+  it("16 replacements race 60 payments: approvals never pass the highest cap that was set", async () => {
     const agents = await Promise.all(times(6, () => world.agent()));
     await budgets.setTeam({ capCents: 1_000 });
     const { agents: named } = await budgets.team();
@@ -332,7 +332,7 @@ describe("what is given back under caps is there for others at once", () => {
     ],
   ];
   for (const [name, release] of holding) {
-    it(`${name}: what was on hold is free at every level, for another agent on another server`, async () => {
+    it(`${name}: its hold is free at every level for an agent on another server`, async () => {
       const { one, other } = await scene();
       const held = await one.hold({ amountCents: CAP });
       expect(await outcomeOf(other, 1)).to.equal("TEAM_CAP_EXCEEDED");

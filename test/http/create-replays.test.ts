@@ -112,7 +112,7 @@ describe("replays of an agent's create", () => {
     expect(new Set(answers.map(({ apiKey }) => apiKey)).size).to.equal(10);
   });
 
-  it("while its commit is held up: CREATE_RETRYABLE, then REQUEST_IN_PROGRESS after 10 s; the replay finishes that agent", async () => {
+  it("with its commit held up: CREATE_RETRYABLE, then REQUEST_IN_PROGRESS; a replay finishes it", async () => {
     const own = await newWorld();
     const { token } = await orchestrator(own);
     const body = createBody(own, { name: "Held up" });
@@ -176,7 +176,7 @@ describe("replays of an agent's create", () => {
     expect(replayed.apiKey).to.be.a("string");
   });
 
-  it("a person's without an idempotency key that was answered 503 makes nothing afterwards: nobody would have its key", async () => {
+  it("a person's without an idempotency key makes nothing after a 503: nobody would have its key", async () => {
     const own = await newWorld();
     const { idempotencyKey: _none, ...body } = createBody(own, { name: "Nobody's" });
     const held = await holdCommits(own);
@@ -226,7 +226,7 @@ describe("a create that outlives its window before it is committed", () => {
   });
   after(() => service.stop());
 
-  it("is given up for good, and its replay creates another, with a key that works and nothing left of the first", async () => {
+  it("is given up for good; its replay creates another with a working key, nothing left of it", async () => {
     const { token } = await orchestrator(world);
     const body = createBody(world, { name: "Given up" });
     const held = await holdCommits(world);

@@ -74,7 +74,7 @@ describe("creates over HTTP", () => {
     const { noun, operation } = kind;
     for (const creator of ["a person", "an organization's key"] as const) {
       describe(`of ${noun} by ${creator}`, () => {
-        it("a replay is 200 with the same record, also in another order of fields with defaults spelt out", async () => {
+        it("a replay is 200 with the same record, in any order of fields, with defaults spelt out", async () => {
           const token = await tokenOf(creator);
           const body = kind.body(world);
           const record = await create(kind, 201, token, body);
@@ -140,7 +140,7 @@ describe("creates over HTTP", () => {
       });
     }
 
-    it(`${noun}: a person may do without a key, and then each call creates another; a machine must send one`, async () => {
+    it(`${noun}: without an idempotency key a person creates another; a machine must send one`, async () => {
       const { idempotencyKey, ...body } = kind.body(world);
       expect(idempotencyKey).to.be.a("string");
       const [one, two] = [
@@ -152,7 +152,7 @@ describe("creates over HTTP", () => {
       await world.api.refused(operation, 400, "IDEMPOTENCY_KEY_REQUIRED", { token, body });
     });
 
-    it(`${noun}: the key belongs to the lineage: a rotated key replays, another lineage and a person create their own`, async () => {
+    it(`${noun}: idempotency keys go by lineage: a rotated key replays, others create their own`, async () => {
       const first = await organizationKey(world);
       const body = kind.body(world);
       const record = await create(kind, 201, first.token, body);
@@ -198,7 +198,7 @@ describe("creates over HTTP", () => {
     });
   }
 
-  it("an agent by a key: 201 with its own key, which a replay delivers again; createdBy names the key, the record its lineage", async () => {
+  it("an agent by a key: 201 with its own key, also on replay; creator and lineage are recorded", async () => {
     const first = await organizationKey(world);
     const key = await rotated(world, first);
     const { teamId } = world.organization;

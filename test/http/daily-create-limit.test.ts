@@ -109,7 +109,7 @@ describe("the daily create limit of organization keys", () => {
     expect(await createdToday(key)).to.equal(8);
   });
 
-  it("of the first 12 of a day at once with a limit of 5, asked of two servers, exactly 5 succeed", async () => {
+  it("of 12 creates at once on a day with a limit of 5, by two servers, exactly 5 succeed", async () => {
     // The second server's clock is the real one, so both of these are on the real day.
     const shared = await newWorld();
     const second = await secondService(shared.service);
@@ -253,7 +253,7 @@ describe("the daily create limit of organization keys", () => {
     expect(await createdToday(key)).to.equal(3);
   });
 
-  it("a create that is under way when its place is taken from it takes another, or none is left: never beyond the limit", async () => {
+  it("a create that loses its place takes another or fails: never beyond the limit", async () => {
     const key = await withLimit(1);
     const bodies = times(6, () => project());
     const robbing = (async () => {

@@ -41,7 +41,7 @@ describe("while the folder for key deliveries is away", () => {
     expect((await world.api.ok("createAgent", 201, once)).apiKey).to.match(/^sk_svc_live_/);
   });
 
-  it("a replay is 503 CREATE_RETRYABLE, and no key is said to be delivered no more; after that it is delivered", async () => {
+  it("a replay is 503 CREATE_RETRYABLE and never says expired; later the key is delivered", async () => {
     const once = await request();
     const created = await world.api.ok("createAgent", 201, once);
     await withoutFolder(() => world.api.refused("createAgent", 503, "CREATE_RETRYABLE", once));

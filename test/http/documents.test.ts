@@ -128,7 +128,7 @@ describe("what the service says of itself", () => {
     }
   });
 
-  it("each error status lists codes of the closed table that carry it, with the flat body as schema", () => {
+  it("each error status lists the known codes that carry it, with the flat body as schema", () => {
     const statusOfCode = new Map(Object.entries(ERRORS).map(([code, { status }]) => [code, status]));
     for (const { entry } of entries()) {
       for (const [status, { content: body, description }] of Object.entries(entry.responses)) {

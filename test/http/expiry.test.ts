@@ -14,7 +14,7 @@ describe("approvals nobody decides", () => {
   });
   after(() => service.stop());
 
-  it("expire at the end of the window: released, resolved by nobody, and refused as APPROVAL_EXPIRED afterwards", async () => {
+  it("expire at the window's end: released, resolved by nobody, then refused as APPROVAL_EXPIRED", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId, transactionId } = await agent.hold();
     const read = () => world.api.ok("getPayment", 200, { token: agent.key, id: transactionId });

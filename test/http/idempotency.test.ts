@@ -61,7 +61,7 @@ describe("idempotency over HTTP", () => {
     expect(first.transaction.id).not.to.equal(second.transaction.id);
   });
 
-  it("a replay answers the transaction as it is now: held, then approved; a denial stays a denial", async () => {
+  it("a replay answers the transaction as it is now: held, then approved; a denial stays one", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0, budgetCents: 150 });
     const body = cardPayment();
     const request = { token: agent.key, body };
@@ -77,7 +77,7 @@ describe("idempotency over HTTP", () => {
     expect(await world.api.ok("createPayment", 200, tooMuch)).to.deep.equal(denied);
   });
 
-  it("a second server on the same engines replays what the first one did, and the other way round", async () => {
+  it("a second server on the same engines replays what the first one did, and vice versa", async () => {
     const agent = await world.agent();
     const second = await secondService(world.service);
     try {
@@ -107,7 +107,7 @@ describe("idempotency over HTTP", () => {
   };
 
   describe("of creating an agent", () => {
-    it("a replay is 200 with the same agent and, for a session, never the key again; another payload is 422", async () => {
+    it("a replay is 200 with the same agent, no key for a session; another payload is 422", async () => {
       const request = create();
       const created = await world.api.ok("createAgent", 201, request);
       const replayed = await world.api.ok("createAgent", 200, request);

@@ -18,7 +18,7 @@ describe("invites", () => {
 
   const open = async () => (await world.api.ok("listInvites", 200, { token: world.token })).invites;
 
-  it("an accepted invite makes a member with its e-mail, role and organization, signed in, and is used up", async () => {
+  it("an accepted invite makes a signed-in member with its e-mail and role, and is used up", async () => {
     const { invite: made, token } = await invite(world, "admin", "  New.Person@Example.com ");
     expect(made).to.deep.include({ email: "New.Person@Example.com", role: "admin" });
     expect(made.createdBy).to.deep.equal({ type: "user", id: world.organization.userId });
@@ -37,7 +37,7 @@ describe("invites", () => {
     await world.service.db.collection("users").deleteOne({ emailNormalized: body.email });
   });
 
-  it("an invite is worth what its maker could still give: removed or demoted, nobody comes back by one that they kept", async () => {
+  it("an invite is worth what its maker may still give: nobody comes back by one they kept", async () => {
     const [removed, demoted] = [await join(world, "admin"), await join(world, "owner")];
     const kept = async (maker: Person, role: Role) =>
       await world.api.ok("createInvite", 201, { token: maker.token, body: { email: newEmail(), role } });
@@ -69,7 +69,7 @@ describe("invites", () => {
     await world.api.ok("acceptInvite", 201, accepting(token));
   });
 
-  it("a new invite to the same e-mail, whatever its case, takes the open one's place; of ten at once one is left", async () => {
+  it("a new invite to an e-mail, in any case, replaces the open one; of ten at once one is left", async () => {
     const email = newEmail();
     const first = await invite(world, "admin", email);
     const second = await invite(world, "member", email.toUpperCase());
@@ -103,7 +103,7 @@ describe("invites", () => {
     await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(token));
   });
 
-  it("who may invite whom: an admin members, and with step-up admins; an owner owners too; a member nobody", async () => {
+  it("an admin invites members, and admins with step-up; an owner owners too; a member nobody", async () => {
     const [admin, member] = [await join(world, "admin"), await join(world, "member")];
     const ask = async (token: string, role: string) =>
       codeOf(await world.api.call("createInvite", { token, body: { email: newEmail(), role } })) ?? "made";
@@ -141,7 +141,7 @@ describe("invites", () => {
     expect(await open()).to.deep.equal([made]);
   });
 
-  it("a password that is easy to guess, from the e-mail too, is refused by its field, and the invite stays open", async () => {
+  it("an easily guessed password is refused by its field, and the invite stays open", async () => {
     const { invite: made, token } = await invite(
       world,
       "member",

@@ -40,7 +40,7 @@ describe("the delivery of an agent's first key", () => {
       by = await orchestrator(world);
     });
 
-    it("every replay by the lineage delivers the same working key and its block, also by the rotated key", async () => {
+    it("every replay by the lineage, a rotated key's too, delivers the same working key and block", async () => {
       const own = await orchestrator(world);
       const agent = await made(world, own);
       const answers = await Promise.all(times(5, () => replay(world, agent, own.token)));
@@ -117,7 +117,7 @@ describe("the delivery of an agent's first key", () => {
       expect([apiKey, record.state]).to.deep.equal([agent.key, "paused"]);
     });
 
-    it("the sealed key opens for nobody with the database alone: neither key nor idempotency key is in it", async () => {
+    it("the sealed key opens for nobody by the database, which has neither it nor idempotency key", async () => {
       const agent = await made(world, by);
       const sealed = (await deliveries(world).findOne({ _id: agent.id }))?.sealed ?? "";
       expect(sealed).not.to.equal("");
@@ -143,7 +143,7 @@ describe("the delivery of an agent's first key", () => {
     });
     after(() => service.stop());
 
-    it("nulls and `expired`, for good; what was sealed is gone from the database, and its key from the disk", async () => {
+    it("nulls and expired, for good; the sealed form and its delivery key are erased", async () => {
       const agent = await made(world, by);
       const closed = await windowClosed(world, agent.id);
       expect([closed.sealed, hasDeliveryKey(world, agent.id)]).to.deep.equal([null, false]);
@@ -164,7 +164,7 @@ describe("the delivery of an agent's first key", () => {
       expect((await readAgent(world, agent)).key?.status).to.equal("active");
     });
 
-    it("rule 7: what was not delivered a person recovers: mint is KEY_ALREADY_EXISTS, revoke and mint is a key", async () => {
+    it("a person recovers an undelivered key: mint is KEY_ALREADY_EXISTS, revoke and mint works", async () => {
       const agent = await made(world, by);
       await windowClosed(world, agent.id);
       expectNoKey(await replay(world, agent, by.token), "expired");
@@ -199,7 +199,7 @@ describe("the delivery of an agent's first key", () => {
     afterEach(() => (aheadMs = 0));
     after(() => service.stop());
 
-    it("a key whose window is over is not delivered though its sealed form is there; the actor has not proven it yet", async () => {
+    it("a key is not delivered after its window, even while sealed and not yet proven by its actor", async () => {
       const agent = await made(world, by);
       aheadMs = 1_800_000;
       expect(hasDeliveryKey(world, agent.id)).to.equal(true);
@@ -210,7 +210,7 @@ describe("the delivery of an agent's first key", () => {
       expect((await replay(world, agent, by.token)).apiKey).to.equal(agent.key);
     });
 
-    it("rule 6: a first answer that comes after the window is 201, expired, without the key", async () => {
+    it("a first answer that comes after the window is 201, expired, without the key", async () => {
       // Half an hour passes between the first look at the clock and the answer.
       const late = await lateCreate();
       expectNoKey(late, "expired");

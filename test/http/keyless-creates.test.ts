@@ -73,7 +73,7 @@ describe("a create without an idempotency key", () => {
     return { created, leftMs: deadline.leftMs, isMade: (await notes.findOne(record)) !== null };
   }
 
-  it("that is let to commit is waited for, almost to the 5 s: nothing else would tell its caller what was made", async () => {
+  it("that may commit is waited for almost 5 s: nothing else tells its caller what was made", async () => {
     const { created, isMade, leftMs } = await committedAfter(2_700);
     expect([created.ok, isMade]).to.deep.equal([true, true]);
     expect(2_700 + leftMs).to.be.within(4_800, 5_000);

@@ -27,7 +27,7 @@ describe("the caps' word comes late", function () {
   });
   after(() => service.stop());
 
-  it("a payment that may turn out never to have been on hold can't be cancelled: the caps' refusal is its one end", async () => {
+  it("a payment that may never have been on hold can't be cancelled: the caps' refusal ends it", async () => {
     const budgets = new TestBudgets(world);
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     await budgets.setTeam({ capCents: CAP });

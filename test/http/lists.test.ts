@@ -89,7 +89,7 @@ describe("lists over HTTP", () => {
 
   for (const [operationId, read, arrive] of lists) {
     describe(operationId, () => {
-      it("a walk by cursor meets everything that was there, newest first, once, though new ones arrive meanwhile", async () => {
+      it("a walk by cursor meets all that was there once, newest first, though new ones arrive", async () => {
         const there = (await read({ limit: "200" })).items;
         const met = await walk(read, { limit: "4" }, arrive);
         expect(met.map(({ id }) => id)).to.deep.equal(there.map(({ id }) => id));
@@ -104,7 +104,7 @@ describe("lists over HTTP", () => {
         expect((await read({})).items.length).to.equal(Math.min(50, all));
       });
 
-      it("a limit out of 1 to 200, or no number, is 400, not clamped; so is any parameter twice or unknown", async () => {
+      it("a limit outside 1 to 200 is 400, not clamped; so is a parameter twice or unknown", async () => {
         const token = operationId === "listPayments" ? agent.key : world.token;
         const wrong = ["limit=0", "limit=-1", "limit=201", "limit=1.5", "limit=", "limit=ten", "limit=1e1"];
         const odd = ["limit=5&limit=5", "Limit=5", "limit[]=5", "limit[$gt]=5", "offset=1", "%00=1"];
@@ -134,7 +134,7 @@ describe("lists over HTTP", () => {
     });
   }
 
-  it("a cursor is bound to its list, its filters and its organization, and not to the page's size", async () => {
+  it("a cursor is bound to its list, its filters and its organization, not to the page's size", async () => {
     const { nextCursor } = await world.api.ok("listTransactions", 200, { ...own(), query: { limit: "2" } });
     const cursor = nextCursor ?? "";
     await world.api.ok("listTransactions", 200, { ...own(), query: { cursor, limit: "7" } });
@@ -153,7 +153,7 @@ describe("lists over HTTP", () => {
     await world.api.refused("listCompletedApprovals", 400, "BAD_CURSOR", { ...own(), query });
   });
 
-  it("filters narrow; an id that is unknown or another organization's gives an empty list, a malformed one 400", async () => {
+  it("filters narrow; an unknown or foreign id gives an empty list, a malformed one 400", async () => {
     const other = await newWorld();
     const foreign = await other.agent();
     await foreign.pay();
@@ -184,7 +184,7 @@ describe("lists over HTTP", () => {
     }
   });
 
-  it("agents narrow by team, project and state, and an agent's record is in the list as it is read alone", async () => {
+  it("agents narrow by team, project and state, and are listed as they are read alone", async () => {
     const small = await newWorld();
     const [one, two] = [await small.agent(), await small.agent()];
     await elevate(small);

@@ -102,7 +102,7 @@ describe("logos over HTTP", () => {
     await world.api.refused("createTeam", 400, "VALIDATION_FAILED", { token: world.token, body });
   });
 
-  it("exactly 64 KiB and 4096 pixels are fine; what hides behind the image's end is never served as anything else", async () => {
+  it("exactly 64 KiB and 4096 pixels are fine; trailing data is never served as anything else", async () => {
     const hidden = Buffer.alloc(KIB_64 - png(4_096, 4_096).length, "<script>alert(1)</script>");
     const bytes = Buffer.concat([png(4_096, 4_096), hidden]);
     const { logo } = await create(dataUrl("png", bytes));

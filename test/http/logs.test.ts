@@ -17,7 +17,7 @@ describe("the log", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("a defect is one line with its cause, the caller learns nothing of it, and no secret is in any line", async () => {
+  it("a defect is one line with its cause, unknown to the caller, and no line has a secret", async () => {
     const shared = await newWorld(await sharedService());
     const { env } = shared.service;
     const file = join(folder, "service.log");

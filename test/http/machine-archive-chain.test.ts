@@ -45,7 +45,7 @@ describe("archiving while the chain does not answer", () => {
     return chain.client.readContract({ address, abi: walletAbi, functionName: "spender" });
   }
 
-  it("a deployed wallet is detached on the chain with the answer; the balance stays the organization's", async () => {
+  it("a deployed wallet is detached on chain with the answer; the organization keeps the balance", async () => {
     const agent = await deployed();
     const { walletsFailed } = await inTime("archive", archive(world, agent));
     expect(walletsFailed).to.deep.equal([]);
@@ -54,7 +54,7 @@ describe("archiving while the chain does not answer", () => {
     expect(await chain.cents(agent, await chain.walletAddress(agent))).to.equal(900);
   });
 
-  it("200 names the wallet in walletsFailed, again and again; empty once it answers, and detached", async () => {
+  it("200 names the wallet in walletsFailed, repeatedly; empty and detached once it answers", async () => {
     const agent = await deployed();
     const { wallet } = await readAgent(world, agent);
     for (const mishap of MISHAPS) {
@@ -88,7 +88,7 @@ describe("archiving while the chain does not answer", () => {
     );
   });
 
-  it("a machine's archive is 409 BALANCE_UNVERIFIABLE, and 200 once the balance is known to be zero", async () => {
+  it("a machine's archive is 409 BALANCE_UNVERIFIABLE, and 200 once the balance is known as zero", async () => {
     const [agent, funded] = await expiredAgents(world, by, 2);
     if (agent === undefined || funded === undefined) throw new Error("two were made");
     const body = { amountCents: 100 };

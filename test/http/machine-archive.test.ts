@@ -56,7 +56,7 @@ describe("an organization's key archives an agent", () => {
       expect((await readAgent(world, agent)).state).to.equal("active");
     });
 
-    it("what can never change comes first: 403 for what was used, touched by a person, or another lineage's", async () => {
+    it("what can't change comes first: 403 if used, touched by a person, or another lineage's", async () => {
       const [used, revoked, foreign] = [await made(world, by), await made(world, by), await made(world, by)];
       await world.api.ok("listPayments", 200, { token: keyOf(used) });
       await refused(used, "MACHINE_ARCHIVE_DENIED");
@@ -74,7 +74,7 @@ describe("an organization's key archives an agent", () => {
       await refused(agent, "KEY_STILL_DELIVERABLE");
     });
 
-    it("an agent that a person created is denied, whatever its key's scopes; so is one that a person archived", async () => {
+    it("an agent that a person created or archived is denied, whatever the key's scopes", async () => {
       const { id } = await world.agent();
       const request = { token: by.token, id };
       await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", request);
@@ -143,7 +143,7 @@ describe("an organization's key archives an agent", () => {
     const fund = ({ id }: MadeAgent, amountCents: number) =>
       world.api.ok("fundAgentInSandbox", 200, { token: world.token, id, body: { amountCents } });
 
-    it("rule 8: 409 KEY_DELIVERY_UNPROVEN, however often; the replay stamps the proof, and then it is 200, and 200 again", async () => {
+    it("409 KEY_DELIVERY_UNPROVEN until the replay stamps the proof; then 200, and 200 again", async () => {
       const agent = nextUnproven();
       for (const _ of times(3, () => null)) await refuse(agent, 409, "KEY_DELIVERY_UNPROVEN");
       expectNoKey(await replay(world, agent, agent.by.token), "expired");
@@ -177,7 +177,7 @@ describe("an organization's key archives an agent", () => {
       await archive(world, agent, agent.by.token);
     });
 
-    it("only the same lineage's replay stamps: another's same idempotency key is a create of its own", async () => {
+    it("only the same lineage's replay stamps; another's same idempotency key is its own create", async () => {
       const agent = nextUnproven();
       const other = await orchestrator(world);
       const { agent: own } = await world.api.ok("createAgent", 201, { token: other.token, body: agent.body });
@@ -188,7 +188,7 @@ describe("an organization's key archives an agent", () => {
       await refuse(agent, 409, "KEY_DELIVERY_UNPROVEN");
     });
 
-    it("a rotated key proves and archives what its predecessor created; the old value does nothing more", async () => {
+    it("a rotated key proves and archives what its predecessor created; the old value is dead", async () => {
       const own = await orchestrator(world);
       const agent = await made(world, own);
       const successor = await rotated(world, own);
@@ -272,7 +272,7 @@ describe("an organization's key archives an agent", () => {
       await caller.close();
       return 200;
     };
-    it("a request of its key counts whatever it was answered: 403, 404, 400, over MCP, of a paused agent", async () => {
+    it("any request of its key counts: 403, 404, 400, over MCP, or of a paused agent", async () => {
       const statuses: number[] = [];
       const { by: other } = nextUnproven();
       for (const [what, ask] of refusals) {

@@ -24,7 +24,7 @@ describe("members", () => {
     return tally(users.map(({ role }) => String(role)));
   };
 
-  it("are listed to every one of them, newest first, in pages, with their roles and second factors", async () => {
+  it("are listed to all of them, newest first, in pages, with roles and second factors", async () => {
     const [member, admin] = [await join(world, "member"), await join(world, "admin")];
     const { secret } = await world.api.ok("enrollTotp", 201, { token: admin.token });
     expect(secret).to.match(/^[A-Z2-7]+$/);
@@ -62,7 +62,7 @@ describe("members", () => {
     expect((await change(owner, owner, "owner")).status).to.equal(200);
   });
 
-  it("only an owner makes, demotes or removes owners; an admin does everything else; a member nothing", async () => {
+  it("only an owner makes, demotes or removes owners; an admin does all else, a member nothing", async () => {
     const [second, admin, other, member] = [
       await join(world, "owner"),
       await join(world, "admin"),

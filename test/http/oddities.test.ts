@@ -87,7 +87,7 @@ describe("odd requests", () => {
     return answer.status;
   };
 
-  it("a credential is one Bearer token in any case of the word; anything else is 401 with WWW-Authenticate", async () => {
+  it("a credential is one Bearer token in any case of the word; else 401 with WWW-Authenticate", async () => {
     for (const [token, path] of [
       [world.token, "/v1/agents"],
       [agent.key, "/v1/payments"],
@@ -170,7 +170,7 @@ describe("odd requests", () => {
     }
   });
 
-  it("what is no HTTP is answered with a flat 400 too: broken request lines, headers too large, odd lengths", async () => {
+  it("what is not HTTP is a flat 400 too: broken request lines, large headers, odd lengths", async () => {
     const host = `Host: ${new URL(baseUrl).host}\r\n`;
     for (const bytes of [
       "GET\r\n\r\n",

@@ -55,7 +55,7 @@ describe("the order of checks over REST", () => {
     ["a member where an admin is needed", () => world.token, needsAdmin, 403, "ROLE_REQUIRED"],
   ];
   for (const [what, token, operationsOf, status, code] of rows) {
-    it(`${what} comes before anything of the request: ${status} ${code}`, async () => {
+    it(`${what} is refused before any input: ${status} ${code}`, async () => {
       expect(operationsOf).not.to.have.lengthOf(0);
       for (const { id } of operationsOf) expect(await send(id, token()), id).to.deep.equal([status, code]);
     });

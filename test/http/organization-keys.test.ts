@@ -77,7 +77,7 @@ describe("organization keys", () => {
     });
   }
 
-  it("rotating gives a new value under the same lineage, scopes, binding and limit; the old one is dead at once", async () => {
+  it("rotating keeps lineage, scopes, binding and limit; the old value is dead at once", async () => {
     const binding = { type: "team", id: world.organization.teamId };
     const first = await mint({ binding, dailyCreateLimit: 7, scopes: ["agents:read", "agents:write"] });
     const second = await rotate(first.organizationKey.id);
@@ -118,7 +118,7 @@ describe("organization keys", () => {
     expect(alive).to.have.lengthOf(1);
   });
 
-  it("a revoked key is dead on its next request; revoking it again changes nothing, rotating it is 404", async () => {
+  it("a revoked key is dead on its next request; revoking again is a no-op, rotating is 404", async () => {
     const { key, organizationKey } = await mint();
     expect(await works(key)).to.equal(true);
     const revoked = await revoke(organizationKey.id);
@@ -130,7 +130,7 @@ describe("organization keys", () => {
     });
   });
 
-  it("revoking a rotated key is 404 and stops nothing: whoever means the lineage must name the key that lives", async () => {
+  it("revoking a rotated key is 404 and stops nothing: only the lineage's live key is revoked", async () => {
     const first = await mint();
     const second = await rotate(first.organizationKey.id);
     const { id } = first.organizationKey;
@@ -166,7 +166,7 @@ describe("organization keys", () => {
     });
   });
 
-  it("a key acts for its own organization only, and a key for a container that is gone is not minted", async () => {
+  it("a key acts for its own organization only, and none is minted for a container that is gone", async () => {
     const other = await newWorld();
     const key = await mintKey(other, ORGANIZATION_SCOPES);
     const { id } = await world.agent();

@@ -19,7 +19,7 @@ describe("an organization's settings", () => {
     return agent?.["wallet"]?.["owner"];
   };
 
-  it("whose wallets are: whoever is named owns those of agents made from then on, at once, and no earlier ones", async () => {
+  it("whoever is named owner owns wallets of agents made from then on, and no earlier ones", async () => {
     const { organization } = await world.api.ok("getOrganization", 200, { token: world.token });
     expect(organization).to.include({ id: world.organization.organizationId, walletOwner: null });
     const before = await world.agent();

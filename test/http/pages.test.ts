@@ -25,7 +25,7 @@ describe("pages", () => {
     ({ baseUrl } = await sharedService());
   });
 
-  it("set-up, invite and docs are HTML that the strict policy leaves whole: nothing inline, nothing from elsewhere", async () => {
+  it("set-up, invite and docs work under the strict policy: nothing inline or from elsewhere", async () => {
     for (const path of PAGES) {
       const page = await send(baseUrl, path);
       expect([page.status, page.headers.get("content-type")], path).to.deep.equal([
@@ -52,7 +52,7 @@ describe("pages", () => {
     expect((await send(baseUrl, "/assets/../server/http/pages.ts")).status).to.equal(404);
   });
 
-  it("every field has its label and a place for what is wrong with it, and no password ever goes into an address", async () => {
+  it("every field has a label and a place for its error, and no password goes into an address", async () => {
     for (const [path, fields] of [
       ["/setup", ["organizationName", "name", "email", "password"]],
       ["/invite", ["name", "password"]],

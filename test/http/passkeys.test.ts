@@ -107,7 +107,7 @@ describe("passkeys over HTTP", () => {
     expect(tally(steppedUp.map(({ status }) => status))).to.deep.equal({ 200: 1, 403: 7 });
   });
 
-  it("is one's own: a colleague sees the kind of factor, and neither lists, renames nor removes the passkey", async () => {
+  it("is one's own: a colleague sees the kind of factor, and can't list, rename or remove it", async () => {
     const { id } = await enrolPasskey(world, authenticator);
     const colleague = await join(world, "owner");
     const { token } = colleague;

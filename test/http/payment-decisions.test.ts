@@ -55,7 +55,7 @@ describe("what a payment is answered", () => {
     expect(await expectBooksAgree(world, agent)).to.deep.include({ spentCents: 100, reservedCents: 0 });
   });
 
-  it("each limit denies under its own code, the first in the order of the specification", async () => {
+  it("each limit denies under its own code, the first in the order of checks", async () => {
     const agent = await world.agent({ budgetCents: 1_000 });
     await agent.pay();
     const limits: Fields = {
@@ -81,7 +81,7 @@ describe("what a payment is answered", () => {
     await expectBooksAgree(world, agent);
   });
 
-  it("a limit lowered while a payment is on hold fails it on approval, with the limit's code and details", async () => {
+  it("a limit lowered during a hold fails it on approval, with the limit's code and details", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId, transactionId } = await agent.hold({ amountCents: 300 });
     await policy(agent.id, { perTransactionLimitCents: 200 });
@@ -100,7 +100,7 @@ describe("what a payment is answered", () => {
     [null, 10_000, "approved"],
   ];
   for (const [threshold, amountCents, status] of thresholds) {
-    it(`a threshold of ${String(threshold)} makes ${amountCents} cents ${status}: 0 asks always, n above n, null never`, async () => {
+    it(`a threshold of ${String(threshold)} makes ${amountCents} cents ${status}`, async () => {
       const agent = await world.agent({ autoApprovalThresholdCents: threshold });
       expect((await agent.pay({ amountCents })).transaction.status).to.equal(status);
     });
@@ -122,7 +122,7 @@ describe("what a payment is answered", () => {
     ["agentId", { agentId: "01890a5d-ac96-774b-bcce-b302099a8057" }],
     ["rail", { rail: "cash" }],
   ];
-  it("amounts that are negative, zero, fractional, huge or no number, and other wrong fields: 400, nothing written", async () => {
+  it("amounts that are negative, zero, fractional, huge or no number are 400, nothing written", async () => {
     const agent = await world.agent();
     const before = await counts(world);
     for (const [path, fields] of refusedFields) {
@@ -148,7 +148,7 @@ describe("what a payment is answered", () => {
     });
   });
 
-  it("an agent reads and cancels its own payments only: another's are 404, and its list does not show them", async () => {
+  it("an agent reads, lists and cancels its own payments only: another's are 404", async () => {
     const [mine, theirs] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
     const { transactionId } = await theirs.hold();
     for (const id of [transactionId, PAYMENT_OF_NOBODY, "txn_1", "%20"]) {
@@ -161,7 +161,7 @@ describe("what a payment is answered", () => {
     expect(transaction.status).to.equal("pending");
   });
 
-  it("sandbox merchants: a decline fails without an effect, a reversal gives the amount back, a slow one settles later", async () => {
+  it("sandbox merchants: a decline has no effect, a reversal is given back, a slow one settles", async () => {
     const agent = await world.agent();
     const declined = (await agent.pay({ merchant: "sandbox-decline" })).transaction;
     expect([declined.status, declined.denialCode]).to.deep.equal(["failed", "CARD_DECLINED"]);

@@ -52,7 +52,7 @@ describe("what rules look up among an agent's records", () => {
     });
   }
 
-  it("the newest one is found, whatever its case; another amount, rail, recipient or agent is not alike", async () => {
+  it("the newest one is found in any case; another amount, rail, recipient or agent is not alike", async () => {
     const agentId = randomUUID();
     for (const change of [
       { amountCents: 8 },

@@ -10,7 +10,7 @@ describe("payments over HTTP", () => {
     organization = await service.organization();
   });
 
-  it("100 payments of 1.00 at once on a budget of 50.00: exactly 50 are approved, and the processor agrees", async () => {
+  it("100 payments of 1.00 at once on a budget of 50.00: exactly 50 approved and processed", async () => {
     const { apiKey, agent } = await service.api.createAgent(organization.token, organization.teamId, {
       budgetCents: 5_000,
     });

@@ -131,7 +131,7 @@ describe("projects and teams over HTTP", () => {
         ["colour", { colour: "#123456" }],
       ];
       for (const [path, fields] of wrong) {
-        it(`400 names the field that is wrong, on create and change: ${JSON.stringify(fields).slice(0, 40)}`, async () => {
+        it(`400 names the wrong field, on create and change: ${JSON.stringify(fields).slice(0, 40)}`, async () => {
           const { token } = world;
           const { id } = await kind.create(world);
           const body = { name: "x", ...fields };
@@ -145,7 +145,7 @@ describe("projects and teams over HTTP", () => {
         });
       }
 
-      it("a change leaves what it does not name, null clears, and an empty one is 200 and changes nothing", async () => {
+      it("a change keeps what it does not name, null clears, an empty one is 200 without effect", async () => {
         const made = await kind.create(world, { description: "d", color: "#000000" });
         const renamed = await kind.update(world, made.id, { name: "New" });
         expect(renamed).to.deep.equal({ ...made, name: "New" });
@@ -155,7 +155,7 @@ describe("projects and teams over HTTP", () => {
         expect(await kind.read(world, made.id)).to.deep.equal(cleared);
       });
 
-      it("archived when empty, again 200 with the same record; then a change is 409, an empty one too", async () => {
+      it("archived when empty, again 200 with the same record; then even an empty change is 409", async () => {
         const made = await kind.create(world);
         const archived = await kind.archive(world, made.id);
         expect(archived.archivedAt).to.be.a("string");
@@ -257,7 +257,7 @@ describe("projects and teams over HTTP", () => {
   });
 
   describe("what is not empty", () => {
-    it("a team with an active or paused agent is 409 CONTAINER_NOT_EMPTY; with archived ones only it is archived", async () => {
+    it("a team with an active or paused agent is 409 CONTAINER_NOT_EMPTY, else it is archived", async () => {
       const { token } = world;
       const team = await teams.create(world);
       const agent = await world.agent({ teamId: team.id });
@@ -273,7 +273,7 @@ describe("projects and teams over HTTP", () => {
       expect((await teams.archive(world, team.id)).archivedAt).to.be.a("string");
     });
 
-    it("a project with a live team is 409 CONTAINER_NOT_EMPTY; with archived ones only it is archived", async () => {
+    it("a project with a live team is 409 CONTAINER_NOT_EMPTY, else it is archived", async () => {
       const { token } = world;
       const { id: projectId } = await projects.create(world);
       const team = await teams.create(world, { projectId });
@@ -282,7 +282,7 @@ describe("projects and teams over HTTP", () => {
       expect((await projects.archive(world, projectId)).archivedAt).to.be.a("string");
     });
 
-    it("the default ones may be archived too; creates that rely on the default project are then 409", async () => {
+    it("defaults may be archived too; creates that rely on the default project are then 409", async () => {
       const own = await newWorld();
       await elevate(own);
       const { api, organization, token } = own;

@@ -267,7 +267,7 @@ describe("npm run admin -- reconcile", function () {
       differences.filter(({ agentId, id }) => agentId?.startsWith(agent.id) === true || id === paid);
 
     for (const { alter: _alter, found: wanted, repairs, what } of CASES) {
-      it(`finds and names ${what}; ${repairs ? "repairs it, and finds nothing then" : "and invents nothing for it"}`, () => {
+      it(`finds ${what}; ${repairs ? "repairs it for good" : "and invents nothing for it"}`, () => {
         const scene = sceneOf(what);
         expect(kindsOf(of(scene, first.differences)), reconciledText(first)).to.deep.equal(wanted);
         expect(of(scene, first.left).length === 0, reconciledText(first)).to.equal(repairs);
@@ -281,7 +281,7 @@ describe("npm run admin -- reconcile", function () {
     }
   });
 
-  it("names a budget that has other figures of an agent than its actor, and repairs nothing of it", async () => {
+  it("names a budget whose figures of an agent differ from its actor's, and repairs nothing", async () => {
     const world = await newWorld();
     await capTeam(world);
     const { agent } = await newScene(world);

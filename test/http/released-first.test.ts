@@ -8,7 +8,7 @@ const CAP = 1_000;
 /** An actor does itself what nobody has done 10 s after it was decided. */
 const SWEPT_MS = 25_000;
 
-describe("what is given back under caps is there for others before anybody can read that it has ended", function () {
+describe("what is given back under caps is there for others before anyone can read that it ended", function () {
   this.timeout(60_000);
   let service: TestService;
   let world: World;

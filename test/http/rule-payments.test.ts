@@ -49,7 +49,7 @@ for (const noun of ["project", "team"] as const) {
       ({ version } = await world.api.ok(operation, 200, { token: world.token, id, body }));
     }
 
-    it("amount_above, recipient, merchant_category and rail hold what they name, from the PUT's answer on", async () => {
+    it("amount_above, recipient, merchant_category and rail hold what they name, as soon as set", async () => {
       const agent = await world.agent();
       expect(await flagged(agent, { amountCents: 501 })).to.deep.equal([]);
       await rules(
@@ -100,7 +100,7 @@ for (const noun of ["project", "team"] as const) {
       expect([transaction.denialCode, approval]).to.deep.equal(["BUDGET_EXCEEDED", null]);
     });
 
-    it("velocity holds number count + 1, and those on hold count; many at once are counted one by one", async () => {
+    it("velocity holds number count + 1, counting holds; many at once are counted one by one", async () => {
       await rules({ type: "velocity", params: { count: 3, windowSeconds: 3_600 } });
       const agent = await world.agent();
       const paid = await Promise.all(Array.from({ length: 10 }, () => agent.pay({ amountCents: 1 })));
@@ -109,7 +109,7 @@ for (const noun of ["project", "team"] as const) {
       for (const { approval } of held) expect(approval?.flaggedByRuleTypes).to.deep.equal(["velocity"]);
     });
 
-    it("duplicate holds the same amount to the same recipient, of several at once all but one, and no others", async () => {
+    it("duplicate holds all but one of the same amount to the same recipient, and no others", async () => {
       await rules({ type: "duplicate", params: { windowSeconds: 3_600 } });
       const agent = await world.agent();
       const same = { amountCents: 7, merchant: "Shop" };
@@ -148,7 +148,7 @@ for (const noun of ["project", "team"] as const) {
       expect(await flagged(agent, { amountCents: 9 })).to.deep.equal(["duplicate"]);
     });
 
-    it("new_recipient holds until a payment has settled, whatever the case; declines and other agents teach nothing", async () => {
+    it("new_recipient holds until a payment settled, in any case; declines don't count, nor others", async () => {
       await rules();
       const agent = await world.agent();
       await agent.pay({ merchant: "Known before" });
@@ -165,7 +165,7 @@ for (const noun of ["project", "team"] as const) {
       expect(await flagged(await world.agent(), { merchant: "Stranger" })).to.deep.equal(["new_recipient"]);
     });
 
-    it("new_recipient does not unlearn by a reversal, and learns of a settlement that took its time", async () => {
+    it("new_recipient does not unlearn by a reversal, and learns from a late settlement", async () => {
       await rules({ type: "new_recipient", params: {} });
       const agent = await world.agent();
       const { token } = world;

@@ -27,7 +27,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     }
   });
 
-  it("a wallet may hold more than one payment can be: every answer about it is as the contract says", async () => {
+  it("a wallet may hold more than the largest payment: all answers about it keep the contract", async () => {
     const agent = await world.agent();
     const most = 1_000_000_000_000;
     await fund(world, agent, most);
@@ -64,7 +64,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     }
   });
 
-  it("only an owner or admin of the agent's own organization funds it: no member, no key, no stranger", async () => {
+  it("only an owner or admin of the agent's organization funds it: no member, key or stranger", async () => {
     const own = await newWorld();
     const agent = await own.agent();
     const body = { amountCents: 100 };
@@ -85,7 +85,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     expect((await fund(own, agent, 100)).balanceCents).to.equal(100);
   });
 
-  it("the ledger has one entry for each effect: a capture, a reversal of its own, none for a decline or a wallet", async () => {
+  it("the ledger has one entry for each effect: capture, reversal; none for decline or wallet", async () => {
     const own = await newWorld();
     const agent = await own.agent();
     const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-flaky"];
@@ -159,7 +159,7 @@ describe("a service without a chain", () => {
   });
   after(() => service.stop());
 
-  it("has agents without wallets that pay by card; wallet payments fail, funding is 404, and it is ready", async () => {
+  it("has agents that pay by card; wallet payments fail, funding is 404, and it is ready", async () => {
     const agent = await world.agent();
     const { id } = agent;
     const record = (await world.api.ok("getAgent", 200, { token: world.token, id })).agent;

@@ -39,7 +39,7 @@ describe("the second factor over HTTP", () => {
   const stepUp = (code: string) => ({ token: world.token, body: { method: "totp", code } });
   const patch = (id: string, version = 1) => ({ token: world.token, id, body: { version, budgetCents: 1 } });
 
-  it("a policy change needs step-up: STEP_UP_REQUIRED before, allowed for 5 minutes after, required again then", async () => {
+  it("a policy change is STEP_UP_REQUIRED until step-up, and again 5 minutes after it", async () => {
     const { id } = await world.agent();
     await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", patch(id));
     const secret = await enrolled();
@@ -67,7 +67,7 @@ describe("the second factor over HTTP", () => {
     await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", request);
   });
 
-  it("a code is good once, a wrong one is 403, and the sixth try is locked out with a time to wait", async () => {
+  it("a code is good once, a wrong one is 403, and the sixth try is locked out with a wait", async () => {
     const secret = await enrolled();
     const code = await freshCode(secret);
     await world.api.ok("stepUp", 200, stepUp(code));
@@ -92,7 +92,7 @@ describe("the second factor over HTTP", () => {
     expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(1);
   });
 
-  it("sign-in asks for the code with 401 SECOND_FACTOR_REQUIRED, only after the right password, and takes no wrong one", async () => {
+  it("sign-in asks for the code with 401 only after the right password, and takes no wrong one", async () => {
     const secret = await enrolled();
     const { email, password } = world.organization;
     const signIn = (fields: object) => ({ body: { email, password, ...fields } });
@@ -104,7 +104,7 @@ describe("the second factor over HTTP", () => {
     expect(user.email).to.equal(email);
   });
 
-  it("enrolling again needs a step-up, also to confirm what was begun before; without a factor there is none to step up by", async () => {
+  it("enrolling again needs step-up, also to confirm an earlier start; none without a factor", async () => {
     const confirm = { token: world.token, body: { code: "123456" } };
     const toldToEnrol = [
       await world.api.refused("stepUp", 403, "SECOND_FACTOR_INVALID", stepUp("123456")),
@@ -118,7 +118,7 @@ describe("the second factor over HTTP", () => {
     expect(toldToStepUp.message).to.include("POST /v1/auth/step-up");
   });
 
-  it("codes are six digits, and a method that is neither totp nor passkey is 400 as anything else is", async () => {
+  it("a code is six digits and a method totp or passkey; anything else is 400", async () => {
     for (const body of [
       {},
       { method: "totp" },

@@ -12,7 +12,7 @@ describe("sessions over HTTP", () => {
     return { body: { email, password, ...fields } };
   };
 
-  it("sign-in answers token, refresh token, user and organization; the e-mail's case does not matter", async () => {
+  it("sign-in answers token, refresh token, user and organization; the e-mail may be in any case", async () => {
     const { email, organizationId, userId } = world.organization;
     const session = await world.api.ok("signIn", 200, credentials({ email: email.toUpperCase() }));
     expect(session.user).to.deep.include({ id: userId, email, role: "owner", secondFactors: [] });
@@ -30,7 +30,7 @@ describe("sessions over HTTP", () => {
     expect(first).to.deep.equal(second);
   });
 
-  it("sign-out is 204 without a body and ends the token at once, and its refresh token, and no other session", async () => {
+  it("sign-out is 204 without a body and ends this session's tokens at once, and no others", async () => {
     const { refreshToken, token } = await world.api.ok("signIn", 200, credentials());
     const answer = await world.api.call("signOut", { token });
     expect([answer.status, answer.body]).to.deep.equal([204, undefined]);

@@ -29,7 +29,7 @@ describe("the set-up link", () => {
   };
   const count = (name: string) => service.db.collection(name).countDocuments();
 
-  it("makes the first organization, on the free plan and ready, and signs its owner in; then it is 404 and gone", async () => {
+  it("makes the first organization, free and ready, signs its owner in, and then is 404", async () => {
     const token = await tokenOf();
     const session = await api.ok("setUp", 201, request(token));
     expect(session.organization).to.deep.include({
@@ -81,7 +81,7 @@ describe("the set-up link", () => {
     expect(await service.setUpLink()).to.equal(null);
   });
 
-  it("a wrong token is 404 and writes nothing: cut, of another key, the nonce that is in the database", async () => {
+  it("a wrong token is 404 and writes nothing: cut, of another key, or the database's nonce", async () => {
     const token = await tokenOf();
     const nonce = await service.db
       .collection<{ _id: string; value: string }>("settings")
@@ -125,7 +125,7 @@ describe("the set-up link", () => {
     }
   });
 
-  it("an organization whose provisioning was never started is provisioned when its owner signs in or refreshes", async () => {
+  it("an organization never provisioned is provisioned when its owner signs in or refreshes", async () => {
     for (const how of ["signIn", "refreshSession"] as const) {
       const { email, organizationId, password } = await service.organization();
       const { refreshToken } = await api.ok("signIn", 200, { body: { email, password } });

@@ -96,7 +96,7 @@ describe("a budget that was decided and not carried through", function () {
   }
 
   for (const died of ["replaced", "enrolled"] as const) {
-    it(`the server gone once it is ${died}: the team's cap that GET shows holds for the very next payment, and so do the agents' budgets`, async () => {
+    it(`server gone once ${died}: the team's cap and budgets in GET hold for the next payment`, async () => {
       const [one, other] = await exempted();
       dieAfter(died);
       const put = await putTeam(CAP, 1, [
@@ -112,7 +112,7 @@ describe("a budget that was decided and not carried through", function () {
       expect(await outcomeOf(other, CAP - 200)).to.equal("approved");
     });
 
-    it(`the server gone once it is ${died}: the project's cap that GET shows holds for the very next payment`, async () => {
+    it(`server gone once ${died}: the project's cap in GET holds for the next payment`, async () => {
       const [one, other] = await exempted();
       const there = await world.agent({ teamId: await budgets.newTeam() });
       expect(await outcomeOf(there, 300)).to.equal("approved");
@@ -129,7 +129,7 @@ describe("a budget that was decided and not carried through", function () {
     });
   }
 
-  it("is answered 503 by PUT and GET alike within 5 s while agents can't be told, and is in force when GET answers", async () => {
+  it("PUT and GET are 503 within 5 s while agents can't be told; once GET answers, it holds", async () => {
     const [one, other] = await exempted();
     const { open, opened } = gate();
     disturb = (step, { kind }) => (step === "before" && kind === "delivered" ? opened : undefined);
@@ -146,7 +146,7 @@ describe("a budget that was decided and not carried through", function () {
     expect(await outcomeOf(one, CAP)).to.equal("TEAM_CAP_EXCEEDED");
   });
 
-  it("an agent whose actor an operator has ended keeps nobody from reading and setting budgets, and the cap holds for the others", async () => {
+  it("an agent whose actor was terminated blocks no budget, and the cap holds for the others", async () => {
     const [here, gone] = await exempted();
     await service.connections.temporal.workflow
       .getHandle(agentWorkflowId(gone.id))
@@ -165,7 +165,7 @@ describe("a budget that was decided and not carried through", function () {
     expect(await outcomeOf(here, CAP)).to.equal("TEAM_CAP_EXCEEDED");
   });
 
-  it("a replacement that names the version to come is stale, or all of it is in force, however long it is under way: no change is dropped as if it were none", async () => {
+  it("a replacement of the next version is stale or wholly in force: no change is dropped", async () => {
     const agent = await world.agent({ budgetCents: 1_000 });
     const { open, opened } = gate();
     disturb = (step, command) =>

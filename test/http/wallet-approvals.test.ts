@@ -70,7 +70,7 @@ describe("wallet payments that wait for a person", () => {
     expect(await expectChainAgrees(world, agent, 1_000)).to.deep.equal([]);
   });
 
-  it("what is approved and can't be paid is failed, with INSUFFICIENT_FUNDS, and gives the amount back", async () => {
+  it("what is approved and can't be paid fails with INSUFFICIENT_FUNDS and is given back", async () => {
     const agent = await asking(50);
     const { approvalId, transactionId } = await hold(agent);
     await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
@@ -84,7 +84,7 @@ describe("wallet payments that wait for a person", () => {
     expect(await expectChainAgrees(world, agent, 50)).to.deep.equal([]);
   });
 
-  it("approving while the agent is paused, or over a budget lowered since, fails it and sends nothing", async () => {
+  it("approving while the agent is paused or over a lowered budget fails it and sends nothing", async () => {
     for (const [code, stop] of [
       [
         "AGENT_PAUSED",

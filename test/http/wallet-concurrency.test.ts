@@ -30,13 +30,13 @@ describe("wallet payments at the same time", () => {
     );
   }
 
-  it("of 100 payments of 1.00 exactly 50 go through a budget of 50.00, and the chain has those and no other", async () => {
+  it("100 payments of 1.00 on a budget of 50.00: exactly 50 go through, and only those on chain", async () => {
     const agent = await fundedAgent(world, 100_000, { budgetCents: 5_000 });
     expect(await outcomes(agent, 100)).to.deep.equal({ approved: 50, "denied BUDGET_EXCEEDED": 50 });
     expect(await expectChainAgrees(world, agent, 100_000)).to.have.lengthOf(50);
   });
 
-  it("of 16 payments of 1.00 exactly 10 come out of a wallet that holds 10.00; the others are INSUFFICIENT_FUNDS", async () => {
+  it("of 16 payments of 1.00 from a wallet of 10.00, 10 are paid, the rest INSUFFICIENT_FUNDS", async () => {
     const agent = await fundedAgent(world, 1_000);
     expect(await outcomes(agent, 16)).to.deep.equal({ approved: 10, "failed INSUFFICIENT_FUNDS": 6 });
     expect(await expectChainAgrees(world, agent, 1_000)).to.have.lengthOf(10);

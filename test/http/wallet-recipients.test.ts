@@ -37,7 +37,7 @@ describe("who a wallet payment may go to", () => {
   });
   after(() => mcp.close());
 
-  it("no wrong one becomes a payment: 400 VALIDATION_FAILED names recipient, over REST, MCP and for check_payment", async () => {
+  it("a wrong recipient is 400 VALIDATION_FAILED by name, over REST, MCP and for check_payment", async () => {
     const before = await counts(world);
     for (const [what, recipient] of Object.entries(wrong)) {
       const body = walletPayment(recipient);
@@ -72,7 +72,7 @@ describe("who a wallet payment may go to", () => {
     expect(await said(wrong["the agent's own wallet"])).to.deep.equal(["must not be the agent's own wallet"]);
   });
 
-  it("a wrong body is refused by its shape: rail and recipient go together, amounts and currency are checked", async () => {
+  it("a body's shape is checked: rail and recipient go together, amounts and currency are valid", async () => {
     const to = freshRecipient();
     const { recipient: _recipient, ...nobody } = walletPayment(to);
     for (const [body, path] of [

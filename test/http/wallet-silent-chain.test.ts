@@ -73,7 +73,7 @@ describe("a chain that does not answer", () => {
     });
 
     for (const mishap of MISHAPS) {
-      it(`${mishap}: a payment is pending in time, its balance unknown, and all else works as ever`, async () => {
+      it(`${mishap}: a payment is pending in time, its balance unknown, and all else works`, async () => {
         const mcp = await McpCaller.connect(service.baseUrl, agent.key);
         proxy.behave(() => mishap);
         const body = walletPayment(freshRecipient());
@@ -104,7 +104,7 @@ describe("a chain that does not answer", () => {
       });
     }
 
-    it("each of those payments settles by itself, once, when it answers again, and the balance is known", async () => {
+    it("each such payment settles by itself, once, when it answers again, and the balance is known", async () => {
       expect(ids).to.have.lengthOf(MISHAPS.length);
       await expectSettledOnce(agent, ids);
       await until("the service is ready", async () => ((await ready()).status === 200 ? true : null));
@@ -139,7 +139,7 @@ describe("a chain that does not answer", () => {
     }
   }
 
-  it("a payment that was accepted settles though its budget was lowered before it could be sent; the wallet ends at the new one", async () => {
+  it("an accepted payment settles though its budget was lowered; the wallet ends at the new one", async () => {
     await elevate(world);
     const agent = await fundedAgent(world, MONEY);
     await payFromWallet(world, agent, walletPayment(freshRecipient()));
@@ -186,7 +186,7 @@ describe("a service that is started while its chain is silent", () => {
     await proxy.close();
   });
 
-  it("has agents with wallets that pay by card; neither money nor payments are lost before the token is there", async () => {
+  it("has agents with wallets that pay by card; no money or payment is lost before the token", async () => {
     const world = await newWorld(service);
     const agent = await world.agent();
     const chain = new ChainView(world, rpcUrl);

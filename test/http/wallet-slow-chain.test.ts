@@ -69,7 +69,7 @@ describe("a chain that mines slowly", () => {
     expect(await expectChainAgrees(world, agent, 200)).to.have.lengthOf(2);
   });
 
-  it("else it is answered pending within 5 s, with its hash, is not cancellable, and is approved once mined", async () => {
+  it("else it is pending within 5 s, with its hash, not cancellable, and approved once mined", async () => {
     const agent = await onSlowChain(100);
     const body = walletPayment(freshRecipient());
     const { ms, ownMs, value } = await timed(payFromWallet(world, agent, body));

@@ -36,7 +36,7 @@ describe("wallet payments", () => {
       body: { version: 1, budgetCents },
     });
 
-  it("a new agent has a wallet that can be funded before anything is deployed; the first payment deploys it", async () => {
+  it("a new agent's wallet can be funded undeployed; the first payment deploys it", async () => {
     const agent = await world.agent();
     const { wallet } = (await world.api.ok("getAgent", 200, { token: world.token, id: agent.id })).agent;
     expect(wallet?.chainCaip2).to.equal("eip155:31337");
@@ -48,7 +48,7 @@ describe("wallet payments", () => {
     await expectChainAgrees(world, agent, 5_000);
   });
 
-  it("an approved payment is one transfer on chain: in its transaction, under its id, to its recipient", async () => {
+  it("an approved payment is one transfer on chain, under its id, to its recipient", async () => {
     const agent = await fundedAgent(world, 5_000);
     const to = freshRecipient();
     const { approval, transaction } = await payFromWallet(
@@ -93,7 +93,7 @@ describe("wallet payments", () => {
     expect(await expectChainAgrees(world, agent, 500)).to.have.lengthOf(2);
   });
 
-  it("a wallet that does not hold enough fails the payment, gives its amount back, and says so to the agent", async () => {
+  it("a wallet that holds too little fails the payment, gives it back, and tells the agent", async () => {
     const agent = await fundedAgent(world, 99);
     const to = freshRecipient();
     const body = walletPayment(to);
@@ -125,14 +125,14 @@ describe("wallet payments", () => {
     expect(await expectChainAgrees(world, agent, 100)).to.have.lengthOf(1);
   });
 
-  it("policy is asked before the wallet: over budget is BUDGET_EXCEEDED whatever the wallet holds", async () => {
+  it("policy is asked before the wallet: over budget is BUDGET_EXCEEDED, whatever it holds", async () => {
     const agent = await world.agent({ budgetCents: 99 });
     const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
     expect(transaction).to.deep.include({ status: "denied", denialCode: "BUDGET_EXCEEDED" });
     expect(await chain.isDeployed(agent)).to.equal(false);
   });
 
-  it("check_payment says what policy says of a wallet payment; what the wallet holds it does not ask", async () => {
+  it("check_payment answers a wallet payment by policy, whatever the wallet holds", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 500, budgetCents: 1_000 });
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
     const recipient = freshRecipient();
@@ -147,7 +147,7 @@ describe("wallet payments", () => {
     await mcp.close();
   });
 
-  it("a wallet of another chain is never read or funded on this one: its balance is unknown, its payments fail", async () => {
+  it("a wallet of another chain is never read or funded: balance unknown, payments fail", async () => {
     const agent = await world.agent();
     await world.service.db
       .collection<AgentDocument>(COLLECTIONS.agents)

@@ -82,7 +82,7 @@ describe("limits of who is nobody, by address", () => {
     expect((await rpc(service, agent.key, message("tools/list"))).status).to.equal(200);
   });
 
-  it("public operations count by address too, whatever credential comes along, and never count for it", async () => {
+  it("public operations count by address, whatever credential comes along, and never for it", async () => {
     const { token } = await limitedWorld(service);
     const address = freshAddress();
     clock.nextMinute();
@@ -96,7 +96,7 @@ describe("limits of who is nobody, by address", () => {
     expect(shown(await api.call("GET", "/v1/auth/me", { token })).remaining).to.equal(99);
   });
 
-  it("unknown paths, the OpenAPI document and MCP without a credential count together with the rest", async () => {
+  it("unknown paths, the OpenAPI document and MCP without a credential count with the rest", async () => {
     const address = freshAddress();
     const asked = [
       ["GET", "/v1/nothing", 404],
@@ -129,7 +129,7 @@ describe("limits of who is nobody, by address", () => {
     expect((await nobody(address, 4, "/mcp")).status).to.equal(401);
   });
 
-  it("behind a trusted proxy the address is the one that the proxy saw, whatever the client claims before it", async () => {
+  it("behind a trusted proxy the address is the one it saw, whatever the client claims", async () => {
     const address = freshAddress();
     const answers = await atOnce(120, () =>
       api.call("GET", "/v1/agents", from(`${freshAddress()}, ${address}`)),
@@ -215,7 +215,7 @@ describe("addresses and proxies", () => {
     });
   }
 
-  it("TRUSTED_PROXIES names addresses, networks or hops; nobody by default; `true` and nonsense do not start", () => {
+  it("TRUSTED_PROXIES takes addresses, networks or hops, nobody by default; nonsense is fatal", () => {
     expect([proxies(undefined), proxies(""), proxies("false")]).to.deep.equal([false, false, false]);
     expect(proxies("2")).to.equal(2);
     const several = ["loopback", "10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];

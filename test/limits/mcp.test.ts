@@ -39,7 +39,7 @@ describe("limits over MCP", () => {
   const list = (key: string) => rpc(service, key, message("tools/list"));
 
   describe("per minute", () => {
-    it("of 90 requests at once on the free plan exactly 60 pass, the others are HTTP 429, whatever they ask", async () => {
+    it("of 90 requests at once on the free plan exactly 60 pass, the others are 429 of any kind", async () => {
       const agent = await (await newWorld(FREE)).agent();
       clock.nextMinute();
       const bodies = [message("tools/list"), message("tools/call", { name: "get_budget" }), message("ping")];
@@ -86,7 +86,7 @@ describe("limits over MCP", () => {
   });
 
   describe("writes by organization keys", () => {
-    it("20 a minute and key, as tool errors with a time to wait; reads and the key's REST are free of it", async () => {
+    it("20 a minute and key, as tool errors with a wait; reads and the key's REST are free of it", async () => {
       const world = await newWorld();
       const [key = ""] = await keysOf(world, 1);
       const { id } = await world.agent();
@@ -101,7 +101,7 @@ describe("limits over MCP", () => {
       expect(await pause(key, id)).to.equal(null);
     });
 
-    it("refused writes count: for their shape, their scope, what does not exist, a missing idempotency key", async () => {
+    it("refused writes count: wrong shape, wrong scope, unknown id, missing idempotency key", async () => {
       const world = await newWorld();
       const key = await mintKey(world, clock, ["agents:write"]);
       clock.nextMinute();
@@ -132,7 +132,7 @@ describe("limits over MCP", () => {
       expect(await pause(stranger)).to.equal("NOT_FOUND");
     });
 
-    it("a key that runs wild does not stop the others: beyond its own cap it takes no place of theirs", async () => {
+    it("a runaway key does not stop the others: beyond its own cap it is not counted for them", async () => {
       const world = await newWorld();
       const [wild = "", other = "", third = ""] = await keysOf(world, 3);
       clock.nextMinute();

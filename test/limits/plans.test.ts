@@ -54,7 +54,7 @@ describe("limits per minute of a plan", () => {
   const list = (key: string) => rpc(service, key, message("tools/list"));
 
   for (const { mcp, plan, rest, ...custom } of ROWS) {
-    it(`${plan} ${JSON.stringify(custom)}: ${rest} over REST and ${mcp} over MCP, counted apart, for each kind of credential`, async () => {
+    it(`${plan} ${JSON.stringify(custom)}: ${rest} by REST and ${mcp} by MCP, counted apart`, async () => {
       const world = await limitedWorld(service, { plan, ...custom });
       const [agent, key] = [await world.agent(), await mintKey(world, clock)];
       clock.nextMinute();
@@ -138,7 +138,7 @@ describe("limits per minute of a plan", () => {
     expect(statuses(answers)).to.deep.equal({ 200: 100, 429: 20 });
   });
 
-  it("what is refused counts too: wrong kinds, shapes and ids, unknown paths and methods, large bodies", async () => {
+  it("refused requests count: wrong kind, shape or id, unknown path or method, large body", async () => {
     const world = await limitedWorld(service);
     const { token } = world;
     clock.nextMinute();
@@ -162,7 +162,7 @@ describe("limits per minute of a plan", () => {
     expect(codes).to.deep.equal([403, 400, 404, 404, 404, 404, 404, 413, 415]);
   });
 
-  it("a paused agent's requests count for its key, which stays refused for being paused once it is over", async () => {
+  it("a paused agent's requests count for its key, which stays 403, not 429, beyond its limit", async () => {
     const world = await limitedWorld(service);
     const agent = await world.agent();
     await world.api.ok("pauseAgent", 200, { token: world.token, id: agent.id });

@@ -55,7 +55,7 @@ describe("caps of single routes", () => {
     });
 
     for (const known of [true, false]) {
-      it(`10 a minute for ${known ? "a known" : "an unknown"} e-mail, from however many addresses, in any spelling`, async () => {
+      it(`10 a minute for ${known ? "a known" : "an unknown"} e-mail, from any addresses, in any spelling`, async () => {
         const { email } = known
           ? (await newWorld()).organization
           : { email: `no-${freshAddress()}@example.com` };
@@ -112,7 +112,7 @@ describe("caps of single routes", () => {
   });
 
   describe("sign-in and step-up by passkey", () => {
-    it("10 a minute and address for options, and again for responses, apart from sign-ins by password", async () => {
+    it("10 a minute and address for options, and again for responses, apart from passwords", async () => {
       const address = from();
       const begin = () => api.call("POST", "/v1/auth/sign-in/passkey/options", address);
       expect(statuses(await atOnce(12, begin))).to.deep.equal({ 200: 10, 429: 2 });
@@ -159,7 +159,7 @@ describe("caps of single routes", () => {
       expect((await mint(stranger)).status).to.equal(201);
     });
 
-    it("the cap comes after step-up and before the shape: what the caller may not do takes no place", async () => {
+    it("the cap comes after step-up and before the shape: a forbidden call is not counted", async () => {
       const world = await newWorld();
       expect(statuses(await atOnce(31, () => mint(world)))).to.deep.equal({ 403: 31 });
       await elevate(world, clock.read());

@@ -81,7 +81,7 @@ describe("archive_agent", () => {
     await reading.close();
   });
 
-  it("the whole way over MCP: still deliverable, expired, unproven, proven, archived, archived again", async () => {
+  it("all of it over MCP: deliverable, expired, unproven, proven, archived, archived again", async () => {
     const body = createBody(world);
     const created = await create(mcp, body);
     const args = { agentId: created.agent.id };
@@ -99,7 +99,7 @@ describe("archive_agent", () => {
     await expectDead(world, created.apiKey ?? "");
   });
 
-  it("a proof that was stamped over REST counts here, and the archive there; a rotated key's, too", async () => {
+  it("a proof stamped over REST counts here, and the archive there; a rotated key's too", async () => {
     const own = await orchestrator(world);
     const [agent] = await expiredAgents(world, own, 1);
     if (agent === undefined) throw new Error("one was made");
@@ -137,7 +137,7 @@ describe("archive_agent", () => {
     await bound.close();
   });
 
-  it("a request of the agent's key that was over its limit, and so never read, is a use of the key, too", async () => {
+  it("a request of the agent's key over its limit, and so never read, is a use of the key too", async () => {
     const own = await limitedWorld(service, FREE);
     const key = await orchestrator(own);
     const [agent] = await expiredAgents(own, key, 1);

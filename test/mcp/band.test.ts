@@ -33,7 +33,7 @@ describe("the agent band", () => {
   const pay = (fields: object = {}) => mcp.ok(createCardPayment.output, "create_card_payment", card(fields));
   const rest = (id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
 
-  it("create_card_payment answers what REST does; the same key is the same payment, over REST too", async () => {
+  it("create_card_payment answers as REST does; the same key is the same payment in both", async () => {
     const args = card({ amountCents: 1_234 / 2 - 217 });
     const paid = await mcp.ok(createCardPayment.output, "create_card_payment", args);
     expect(paid.transaction).to.deep.include({ status: "approved", rail: "card", amountCents: 400 });
@@ -140,7 +140,7 @@ describe("the agent band", () => {
       expect(denials[0]?.deniedAt).to.equal(approval?.resolvedAt);
     });
 
-    it("without an id: denied, failed and cancelled ones, newest first; approved and held ones are none", async () => {
+    it("without an id: denied, failed and cancelled ones, newest first, not approved or held ones", async () => {
       await pay();
       await pay({ amountCents: 501 });
       const byPolicy = (await pay({ amountCents: 1_999 })).transaction.id;

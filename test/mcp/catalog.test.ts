@@ -59,7 +59,7 @@ describe("the catalogue of MCP tools", () => {
     expect(mcp.client.getInstructions()).to.include("idempotencyKey");
   });
 
-  it("tools/list names exactly the agent band's tools, in its order, each one an agent can be scoped to", async () => {
+  it("tools/list names exactly the agent band's tools, each one an agent can be scoped to", async () => {
     const names = (await tools()).map(({ name }) => name);
     expect(names.toSorted()).to.deep.equal(BAND.toSorted());
     expect([...AGENT_TOOLS]).to.include.members(names);
@@ -89,7 +89,7 @@ describe("the catalogue of MCP tools", () => {
     }
   });
 
-  it("path ids have the names of the specification, and required is what a call cannot do without", async () => {
+  it("ids of paths have their agreed names, and only what a call needs is required", async () => {
     const shapes = Object.fromEntries(
       (await tools()).map(({ inputSchema, name }) => {
         const { properties, required } = input.parse(inputSchema);
@@ -111,7 +111,7 @@ describe("the catalogue of MCP tools", () => {
     });
   });
 
-  it("output schemas are objects with anyOf of the success and the flat error, with references that resolve", async () => {
+  it("output schemas are objects with anyOf of success and flat error, and references resolve", async () => {
     for (const tool of await tools()) {
       const { $defs = {}, anyOf } = output.parse(tool.outputSchema);
       expect(anyOf[1]["properties"]).to.have.all.keys(
@@ -135,7 +135,7 @@ describe("the catalogue of MCP tools", () => {
     expect((await tools()).map(({ name }) => name)).to.deep.equal(bound);
   });
 
-  it("a scoped agent is shown the tools it is scoped to, and may call no other: TOOL_NOT_ALLOWED before the arguments", async () => {
+  it("a scoped agent is shown its tools and may call no other: TOOL_NOT_ALLOWED comes first", async () => {
     const scoped = await world.agent({ scopes: ["get_budget", "get_payment", "get_wallet"] });
     const caller = await McpCaller.connect(world.service.baseUrl, scoped.key);
     try {

@@ -62,7 +62,7 @@ describe("check_payment", () => {
     await assert(property, { seed, numRuns: RUNS, endOnFailure: true });
   });
 
-  it("under caps, too: what it says, and what get_budget says is left at each level, is what the payment then gets", async function () {
+  it("under caps, what it says and get_budget shows at each level is what the payment gets", async function () {
     this.timeout(90_000);
     const seed = Date.now() % 2_147_483_647;
     const caps = record({ team: limit(1_500), project: limit(1_500), teams: boolean() });

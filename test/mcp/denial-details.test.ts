@@ -154,7 +154,7 @@ describe("a denial says which limit it was, what is left of it, and when it rese
   }
 
   for (const row of rows) {
-    it(`${row.code}: the same to check_payment, to the tool that pays, to POST and to GET`, async () => {
+    it(`${row.code}: the same from check_payment, the paying tool, POST and GET`, async () => {
       const { approvedAt, told } = await deniedOnOneDay(row);
       const resetsAt = row.resets(approvedAt);
       const { limit, remaining } = row;

@@ -85,7 +85,7 @@ describe("the management band", () => {
       })
     ).agent;
 
-  it("lists its tools to an organization's key, reads told from writes, with flat inputs that refuse the unknown", async () => {
+  it("lists its tools to an organization's key, reads marked, with flat inputs and no extras", async () => {
     const { tools } = await mcp.client.listTools();
     expect(tools.map(({ name }) => name).toSorted()).to.deep.equal(BAND.toSorted());
     for (const { annotations, inputSchema, name } of tools) {
@@ -160,7 +160,7 @@ describe("the management band", () => {
     await mcp.refused("update_agent_budget_policy", "VERSION_CONFLICT", change);
   });
 
-  it("spends nothing: a tool of the agent band is WRONG_CREDENTIAL, and an agent's key manages nothing", async () => {
+  it("spends nothing: an agent's tool is WRONG_CREDENTIAL, and an agent's key manages nothing", async () => {
     await mcp.refused("create_card_payment", "WRONG_CREDENTIAL", {});
     const agent = await world.agent();
     const agents = await McpCaller.connect(world.service.baseUrl, agent.key);

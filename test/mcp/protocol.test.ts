@@ -55,7 +55,7 @@ describe("MCP as a protocol", () => {
     }
   });
 
-  it("bad arguments are a tool error VALIDATION_FAILED with the argument's name, and nothing is written", async () => {
+  it("bad arguments are VALIDATION_FAILED with the argument's name, and nothing is written", async () => {
     const card = { amountCents: 100, merchant: "shop", purpose: "x", idempotencyKey: "k" };
     const before = await counts(world);
     const bad: readonly (readonly [object, string])[] = [

@@ -259,7 +259,7 @@ describe("an engine that is gone or hung", () => {
     ["gone", () => engines.mongodb.kill(), () => engines.mongodb.start()],
   ];
   for (const [how, breaks, mends] of mongodb) {
-    it(`MongoDB ${how}: every request is 503 within 5 s, and afterwards each payment was made exactly once`, async function () {
+    it(`MongoDB ${how}: every request is 503 within 5 s; later each payment was made exactly once`, async function () {
       this.timeout(60_000);
       const { answers, readiness, the, tool } = await outage(breaks, mends);
       for (const [id, answer] of answers) {
@@ -277,7 +277,7 @@ describe("an engine that is gone or hung", () => {
     ["gone", () => engines.temporal.kill(), () => engines.temporal.start()],
   ];
   for (const [how, breaks, mends] of temporal) {
-    it(`Temporal ${how}: what needs an actor is 503 within 5 s, records are read on, and each payment was made exactly once`, async function () {
+    it(`Temporal ${how}: what needs an actor is 503 in 5 s, reads go on, each payment is made once`, async function () {
       this.timeout(60_000);
       const { answers, readiness, the, tool } = await outage(breaks, mends);
       for (const [id, answer] of answers) {
@@ -292,7 +292,7 @@ describe("an engine that is gone or hung", () => {
     });
   }
 
-  it("a replacement that Temporal dies under is 200 or 503, and afterwards whole or not at all: cap, version, every budget", async function () {
+  it("a replacement that Temporal dies under is 200 or 503, and then whole or not at all", async function () {
     this.timeout(90_000);
     const { token } = world;
     for (const afterMs of [0, 40, 120]) {
@@ -335,7 +335,7 @@ describe("an engine that is gone or hung", () => {
     }
   });
 
-  it("a service that stops while Temporal is gone leaves no retry behind that would end the process", async () => {
+  it("a service stopped while Temporal is gone leaves no retry that would end the process", async () => {
     const connections = await connect(readAddresses(engines.env));
     await engines.temporal.kill();
     let settled = false;

@@ -247,7 +247,7 @@ async function recordAsking(stage: Stage): Promise<void> {
 }
 
 async function write(name: string, handle: WorkflowHandle): Promise<void> {
-  const text = `${JSON.stringify(toRecord(await handle.fetchHistory()), null, 1)}\n`;
+  const text = `${JSON.stringify(toRecord(await handle.fetchHistory()))}\n`;
   const file = join(HISTORIES_DIRECTORY, `${name}.json`);
   // Fails where it is there: then it stays as it was recorded, by the code of its time.
   const isNew = await writeFile(file, text, { flag: "wx" }).then(

@@ -145,7 +145,7 @@ describe("the audit log under kill -9 of two servers in turn", function () {
       );
     });
 
-  it(`${WRITERS} writers and ${KILLS} kills leave an unbroken chain with an entry for each answered write and each payment`, async () => {
+  it(`${WRITERS} writers, ${KILLS} kills: an unbroken chain with every answered write and payment`, async () => {
     const writing = Array.from({ length: WRITERS }, (_none, writer) => keepWriting(writer));
     for (let kill = 0; kill < KILLS; kill += 1) {
       const enough = count() + WRITES_PER_KILL;

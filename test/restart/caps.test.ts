@@ -83,12 +83,12 @@ describe("Caps, after kill -9", function () {
   after(() => stage?.service.dispose());
 
   const points: readonly (readonly [string, () => Place])[] = [
-    ["decided and told to nobody", () => decided],
-    ["told to no agent", () => enrolled],
-    ["told to agents, and the budget not told so", () => told],
+    ["only decided", () => decided],
+    ["enrolled but not told", () => enrolled],
+    ["told but unconfirmed", () => told],
   ];
   for (const [how, place] of points) {
-    it(`a replacement that was ${how} is carried through whole: every budget once, and the cap holds with what was spent before`, async () => {
+    it(`a replacement ${how} is completed: every budget once, past spending counted`, async () => {
       const here = place();
       const expected = here.agents.map(({ agent }) => ({ agentId: agent.id, budgetCents: BUDGET_CENTS }));
       const budget = await api().ok("getTeamBudget", 200, as(here.teamId));
@@ -111,7 +111,7 @@ describe("Caps, after kill -9", function () {
     });
   }
 
-  it("a payment that the budget had granted, and no rail knew, is made once; one that it had refused stays refused", async () => {
+  it("a granted payment that no rail knew is made once; a refused one stays refused", async () => {
     const [payer, refused] = [agentOf(paying, 0), agentOf(paying, 1)];
     expect((await stage.payAgain(payer.apiKey, "before-rail", 600)).transactionId).to.equal(lost.granted);
     await stage.tenant.expectTotals(payer.agent.id, { spentCents: 600, reservedCents: 0 }, SWEPT_MS);

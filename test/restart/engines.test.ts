@@ -49,7 +49,7 @@ describe("A service whose engines end, or that is told to end, under load", func
 
   const engines: readonly EngineName[] = ["mongod", "temporal"];
   for (const engine of engines) {
-    it(`kill -9 of ${engine}: it comes back by itself, everyone is answered in time, replays settle, the books agree`, async () => {
+    it(`kill -9 of ${engine}: back by itself, all answered in time, replays settle, books agree`, async () => {
       const { service, tenant } = stage;
       const load = await startLoad(engine, 6);
       service.killEngine(engine);
@@ -62,7 +62,7 @@ describe("A service whose engines end, or that is told to end, under load", func
     });
   }
 
-  it("SIGTERM: requests at hand are answered, it ends with 0 and leaves no engine; npm start has everything, and a signal to npm reaches it", async () => {
+  it("SIGTERM, also to npm start: open requests are answered, exit 0, no engine is left", async () => {
     const { service, tenant } = stage;
     const { agent, apiKey } = await tenant.createAgent({ autoApprovalThresholdCents: 1_000 });
     const { approval } = await tenant.api.pay(apiKey, { amountCents: 2_000 });

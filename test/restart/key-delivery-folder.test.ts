@@ -34,7 +34,7 @@ describe("The folder of the key deliveries, which all servers and workers of a d
     await rm(another, { recursive: true, force: true });
   });
 
-  it("is another one: a role says so in a line and does not start, after the admin command it does; npm start takes what it is given", async () => {
+  it("is another: a role refuses in a line until the admin command is run; npm start takes it", async () => {
     const { mongodb, temporal } = await service.start({ KEY_DELIVERY_DIR: another });
     const engines = {
       MONGODB_URI: mongodb.uri,

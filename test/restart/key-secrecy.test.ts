@@ -119,7 +119,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", function
     return (value) => [...(found.get(value) ?? [])];
   }
 
-  it("in the window: no key lies anywhere in any form, where the same search finds what was stored with it", async () => {
+  it("in the window: no key in any form, though the search finds what was stored with it", async () => {
     const forms = keys().flatMap((key) => formsOf(randomPart(key)));
     const idempotencyKeys = delivered.map(({ idempotencyKey }) => idempotencyKey);
     const hashes = keys().map(({ hash }) => hash);
@@ -154,7 +154,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", function
     expect(where("baseUrl")).to.include("others");
   });
 
-  it("in the window: what is sealed opens with master key, delivery key and idempotency key together", () => {
+  it("in the window: what is sealed opens with master, delivery and idempotency key together", () => {
     for (const one of delivered) {
       expect(open(masterKey, one.deliveryKey, one)).to.equal(one.apiKey);
       expect(() => open(masterKey, one.deliveryKey, { ...one, idempotencyKey: randomUUID() })).to.throw(
@@ -186,7 +186,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", function
     expect(await stage.deliveryKeys()).to.deep.equal([]);
   });
 
-  it("after the window: what MongoDB's files still hold of the sealed forms opens with nothing that is left", async () => {
+  it("after the window: the sealed forms in MongoDB's files open with nothing that is left", async () => {
     await stage.db.admin().command({ fsync: 1 });
     const sealed = delivered.map((one) => one.sealed);
     const deliveryKeys = delivered.flatMap(({ deliveryKey }) => formsOf(deliveryKey));

@@ -94,7 +94,7 @@ describe("A service that is killed with kill -9", function () {
       await stage.restart(SHORT_WINDOW);
     });
 
-    it("between decision, rail, projection and confirmation, or before an approval's workflow knows: the actor finishes each in time, once", async () => {
+    it("between any two steps of a payment or an approval: the actor finishes each in time, once", async () => {
       const { tenant } = stage;
       await tenant.expectTotals(agent.agent.id, { spentCents: 3_700, reservedCents: 4_000 }, SWEPT_MS);
       const approvalId = await tenant.approvalOf(agent.apiKey, onHold, SWEPT_MS);
@@ -138,7 +138,7 @@ describe("A service that is killed with kill -9", function () {
       await stage.restart();
     });
 
-    it("while the rail is called: the lost payment is made once, its replay is told so, the next is not confused with it", async () => {
+    it("while the rail is called: the lost payment is made once, and the next not confused with it", async () => {
       const { tenant } = stage;
       const [next, again] = await Promise.all([
         tenant.api.pay(paying.apiKey, { merchant: "the next one", amountCents: 300 }),
@@ -168,7 +168,7 @@ describe("A service that is killed with kill -9", function () {
       await expectReplaysToSettle(sent);
     });
 
-    it("while an approved payment is carried out and others settle: each ends as it should, and the books agree", async () => {
+    it("while approved and other payments settle: each ends as it should, and the books agree", async () => {
       const { tenant } = stage;
       await tenant.expectTotals(following.agent.id, { spentCents: 1_011, reservedCents: 0 }, RETRIED_MS);
       await tenant.expectBooksToAgree(SWEPT_MS);

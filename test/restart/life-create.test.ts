@@ -88,7 +88,7 @@ describe("A create whose process is killed with kill -9", function () {
       await stage.restart(WINDOW);
     });
 
-    it("a machine's, at each step: one agent under the id that was reserved, with the one key that works, which every replay delivers", async () => {
+    it("a machine's, at each step: one agent of the reserved id, one key that replays deliver", async () => {
       await Promise.all(
         machines.map(async (create) => {
           const { creator, point, reserved } = create;
@@ -108,7 +108,7 @@ describe("A create whose process is killed with kill -9", function () {
       );
     });
 
-    it("a person's: one agent; its key is in the one answer that carries the create out, and in none that only finds it", async () => {
+    it("a person's: one agent; its key is in the answer that carries it out, and in no other", async () => {
       for (const create of persons) {
         const isThere = create.point === "create-committed";
         const first = await replay(create);
@@ -120,7 +120,7 @@ describe("A create whose process is killed with kill -9", function () {
       }
     });
 
-    it("a person's without a key, committed: one agent, whose lost key is mended by a revoke and a mint", async () => {
+    it("a person's without a key, committed: one agent; a revoke and a mint replace its lost key", async () => {
       for (const { creator } of unkeyed) {
         const [found] = (await teamOf(stage, creator)).agents;
         const { _id: id } = await expectOneAgent(stage, creator, found?._id ?? "");
@@ -153,7 +153,7 @@ describe("A create whose process is killed with kill -9", function () {
       await stage.restart(SHORT_WINDOW);
     });
 
-    it("what was not committed is given up: its actor ends, there is no record, its delivery key is destroyed", async () => {
+    it("an uncommitted one is given up: actor ended, no record, delivery key destroyed", async () => {
       for (const { creator, reserved } of begun) {
         const id = reserved ?? "";
         await until(`the actor of ${id} ends`, CLOSED_MS, async () =>
@@ -169,7 +169,7 @@ describe("A create whose process is killed with kill -9", function () {
       });
     });
 
-    it("what was committed has its window closed: nothing sealed is left, and its replay says expired", async () => {
+    it("a committed one has its window closed: nothing sealed is left, its replay says expired", async () => {
       const id = committed.reserved ?? "";
       await until("the window is closed", CLOSED_MS, async () =>
         (await deliveryOf(stage, id))?.state === "closed" ? true : null,
@@ -181,7 +181,7 @@ describe("A create whose process is killed with kill -9", function () {
       await expectOneAgent(stage, committed.creator, id);
     });
 
-    it("a replay of what was given up makes one agent under another id, on the one place of the day", async () => {
+    it("a replay of one given up makes one agent under another id, counted once for the day", async () => {
       await Promise.all(
         begun.map(async (create) => {
           const made = await replay(create);
@@ -193,7 +193,7 @@ describe("A create whose process is killed with kill -9", function () {
       );
     });
 
-    it("a replay of what had no actor yet makes one agent under another id too, whose key is delivered", async () => {
+    it("a replay of one without an actor makes one agent under another id, whose key is delivered", async () => {
       await Promise.all(
         notBegun.map(async (create) => {
           const made = await replay(create);

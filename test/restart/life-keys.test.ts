@@ -96,7 +96,7 @@ describe("A mint or an archive whose process is killed with kill -9", function (
     expect(await eventsOf(repeating, "agent.archived")).to.equal(1);
   });
 
-  it("an archive that only the actor knows of is finished by it, without any call: record, hold, wallet, one event", async () => {
+  it("an archive that only the actor knows of is finished by it: record, hold, wallet, one event", async () => {
     const agent = await until("the actor finishes the archive", SWEPT_MS, async () => {
       const now = await record(archiving);
       return now.lifecycle === "archived" && now.walletDetached === true ? now : null;
@@ -121,14 +121,14 @@ describe("A mint or an archive whose process is killed with kill -9", function (
     expect(await eventsOf(archiving, "agent.archived")).to.equal(1);
   });
 
-  it("a mint before its actor was asked came to nothing: the next one gives the one key that works", async () => {
+  it("a mint before its actor was asked came to nothing: the next gives the one working key", async () => {
     const agent = minting["mint-proposed"];
     expect((await record(agent)).key).to.equal(null);
     await expectOneKey(agent, (await stage.api.ok("mintAgentKey", 201, by(agent))).apiKey);
   });
 
   for (const point of ["mint-decided", "mint-recorded"] as const) {
-    it(`a mint at ${point}: the actor's choice is the record's, and the key that nobody got is mended by a revoke and a mint`, async () => {
+    it(`a mint at ${point}: the record has the actor's key; a revoke and a mint replace it`, async () => {
       const agent = minting[point];
       const lost = await until("the record has the key", SWEPT_MS, async () => (await record(agent)).key);
       await stage.api.refused("mintAgentKey", 409, "KEY_ALREADY_EXISTS", by(agent));

@@ -75,7 +75,7 @@ describe("An agent's actor that rolls over under load", function () {
     }
   }
 
-  it("loses no payment and makes none twice, keys from before it included, forgotten ones too; and nobody waits for it", async () => {
+  it("loses no payment, makes none twice, even by old or forgotten keys, and nobody waits", async () => {
     const { agent, apiKey } = await createAgent();
     const load = new Load({
       apiKeys: [apiKey],

@@ -61,7 +61,7 @@ describe("workflow agent: archived", () => {
     );
   });
 
-  it("its record is written by the actor where no server has, and the archive is told until that was done", () => {
+  it("the actor writes its record if no server did, and tells the archive until that was done", () => {
     const written: WrittenSummary[] = [];
     return play(
       async (stage) => {
@@ -88,7 +88,7 @@ describe("workflow agent: archived", () => {
 });
 
 describe("workflow agent: what operators read of its life", () => {
-  it("the window, the proof and the key's id, at each stage; nothing of the agent's name, and no secret", () =>
+  it("the window, the proof and the key's id at each stage; not the agent's name, and no secret", () =>
     play(async (stage) => {
       const { agent, until } = await begin(stage);
       const iso = new Date(until).toISOString();

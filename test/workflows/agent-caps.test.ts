@@ -26,7 +26,7 @@ async function swept(stage: TimedStage, agent: StagedAgent, activities: number):
 }
 
 describe("workflow agent under caps: what its server left, its actor does", () => {
-  it("the server gone after the decision: nothing was sent; the actor asks, is granted and sends it, once", () =>
+  it("server gone after the decision: nothing sent; the actor asks, is granted and sends once", () =>
     play(async (stage) => {
       const budget = await capped(stage);
       const agent = await asking(stage);
@@ -38,7 +38,7 @@ describe("workflow agent under caps: what its server left, its actor does", () =
       expect(await budget.used()).to.deep.equal({ spent: 0, reserved: 100, members: 1 });
     }));
 
-  it("the server gone after the budget's grant: the amount stays reserved there, and the actor sends it on the same grant", () =>
+  it("server gone after the grant: the amount stays reserved, and the actor sends on that grant", () =>
     play(async (stage) => {
       const budget = await capped(stage);
       const [agent, other] = [await asking(stage), await asking(stage, 2)];
@@ -51,7 +51,7 @@ describe("workflow agent under caps: what its server left, its actor does", () =
       expect(await agent.totals()).to.deep.equal({ spent: 4_000, reserved: 0, open: 0 });
     }));
 
-  it("refused when its actor asks: denied with the cap's code, never sent, its reservation and its count taken back", () =>
+  it("refused when its actor asks: denied by the cap's code, never sent, uncounted, unreserved", () =>
     play(async (stage) => {
       await capped(stage);
       const [agent, other] = [await asking(stage), await asking(stage, 2)];
@@ -69,7 +69,7 @@ describe("workflow agent under caps: what its server left, its actor does", () =
       expect((await agent.state()).usage.day.count).to.equal(0);
     }));
 
-  it("one that would have been held and does not fit is denied, and no approval's workflow is started", () =>
+  it("a hold that does not fit is denied, and no approval's workflow is started", () =>
     play(async (stage) => {
       await capped(stage);
       const [agent, other] = [await asking(stage), await asking(stage, 2)];
@@ -115,7 +115,7 @@ describe("workflow agent under caps: what its server left, its actor does", () =
       expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
     }));
 
-  it("archived while it asks, before anybody was told: what was to be held reserves nothing, here or there", () =>
+  it("archived while it asks, before anybody was told: a hold reserves nothing, here or there", () =>
     play(async (stage) => {
       const budget = await capped(stage);
       const agent = await asking(stage);
@@ -129,7 +129,7 @@ describe("workflow agent under caps: what its server left, its actor does", () =
       expect(stage.rail.sent).to.deep.equal([]);
     }));
 
-  it("approved by a person, and a cap lowered since: the approval's workflow asks again, and it fails with that code", () =>
+  it("approved after a cap was lowered: the approval's workflow asks again and fails by its code", () =>
     play(async (stage) => {
       const budget = await capped(stage);
       const agent = await asking(stage);

@@ -39,7 +39,7 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
     return worker.runUntil(work);
   }
 
-  it("updates that had waited together for a worker are answered, and the actor still replays and goes on", async () => {
+  it("updates that waited together for a worker are answered, and the actor replays and goes on", async () => {
     const stage = newStage(client, taskQueue);
     const agent = await StagedAgent.start(stage, { ...AGENT_SETTINGS, sweepAfterSeconds: 600 });
     await withColdWorker(() => agent.state());

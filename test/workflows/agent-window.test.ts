@@ -67,7 +67,7 @@ async function closings(agent: StagedAgent, count: number): Promise<readonly num
 }
 
 describe("workflow agent: the window of its first key", () => {
-  it("at 29:59 the key is still deliverable: nothing is erased or proven, and a machine is told to replay", () => {
+  it("at 29:59 the key is deliverable: nothing is erased or proven, a machine is told to replay", () => {
     const { closed, options } = committed();
     return play(async (stage) => {
       const { agent, until } = await begin(stage);
@@ -88,7 +88,7 @@ describe("workflow agent: the window of its first key", () => {
     }, options);
   });
 
-  it("at 30:00 it is erased, by one call and one timer; then a replay proves it, and a machine archives the agent", () => {
+  it("at 30:00 it is erased by one call and one timer; a replay proves it, a machine archives", () => {
     const { closed, options } = committed();
     return play(async (stage) => {
       const { agent, until } = await begin(stage);
@@ -111,7 +111,7 @@ describe("workflow agent: the window of its first key", () => {
     }, options);
   });
 
-  it("a create that was never committed is given up: the actor ends, and its window is closed once", () => {
+  it("a create never committed is given up: the actor ends, and its window is closed once", () => {
     const { closed, options } = closing(() => Promise.resolve("discarded"));
     return play(async (stage) => {
       const { agent, until } = await begin(stage);
@@ -123,7 +123,7 @@ describe("workflow agent: the window of its first key", () => {
     }, options);
   });
 
-  it("an end of the window that fails for minutes is repeated until it succeeds; meanwhile the actor answers, and the time alone counts", () => {
+  it("a failing end of the window is repeated; the actor answers meanwhile, and only time counts", () => {
     const FAILS = 10;
     const { closed, options } = closing((call) =>
       call <= FAILS ? Promise.reject(new Error("the folder is full")) : Promise.resolve("committed"),
@@ -143,7 +143,7 @@ describe("workflow agent: the window of its first key", () => {
     }, options);
   });
 
-  it("a worker that is down across the end of the window: what is sealed is erased when one is back, and no proof is earlier than that", () => {
+  it("no worker at the window's end: what is sealed is erased once one is back, no proof before", () => {
     const { closed, options } = committed();
     return play(
       async (stage) => {

@@ -67,7 +67,7 @@ function decisionOf(reply: AgentReply | undefined) {
 describe("workflow agent: roll-over by continue-as-new", () => {
   const play = useStage();
 
-  it("payments one after another over several runs: none is lost, none is doubled, old keys are known", () =>
+  it("payments one after another over several runs: none lost, none doubled, old keys known", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage, { rollOverAfterEvents: 60 });
       const requests = Array.from({ length: 40 }, () => agent.request(10));
@@ -88,7 +88,7 @@ describe("workflow agent: roll-over by continue-as-new", () => {
       expect((await agent.state()).sequence).to.equal(40);
     }));
 
-  it("100 payments of 1.00 at once against 50.00 while it rolls over: exactly 50 are accepted, each decided once, also for who has to ask again", () =>
+  it("100 payments of 1.00 on 50.00 over a roll-over: exactly 50 accepted, each decided once", () =>
     play(async (stage) => {
       const policy = { budgetCents: 5_000, autoApprovalThresholdCents: null };
       const agent = await StagedAgent.start(stage, { rollOverAfterEvents: 50 }, policy);
@@ -108,7 +108,7 @@ describe("workflow agent: roll-over by continue-as-new", () => {
       expect(await runsOf(stage, agent)).to.be.at.least(3);
     }));
 
-  it("a payment on hold and its policy come through: it is approved in a later run than it was made in", () =>
+  it("a hold and its policy come through: it is approved in a later run than it was made in", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage, { rollOverAfterEvents: 40 });
       const held = await agent.pay(6_000);

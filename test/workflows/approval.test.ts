@@ -59,7 +59,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
       expect(stage.rail.sent).to.deep.equal([]);
     }));
 
-  it("an approval just before the window ends wins: the rail is called once, and the actor has spent it", () =>
+  it("an approval just before the window ends wins: one rail call, and the actor has spent it", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
@@ -75,7 +75,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
       expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
     }));
 
-  it("the server gone right after the decision to hold: the actor starts the workflow, and it still expires", () =>
+  it("server gone after the decision to hold: the actor starts the workflow, and it expires", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await agent.pay(HELD);
@@ -85,7 +85,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
       expect(await agent.totals()).to.include({ spent: 0, reserved: 0 });
     }));
 
-  it("the server gone right after the approval: the actor tells the workflow, and the rail is called once", () =>
+  it("server gone after the approval: the actor tells the workflow, and the rail is called once", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);
@@ -128,7 +128,7 @@ describe("workflow approval: a person's decision", () => {
       }));
   }
 
-  it("approved while the agent is paused it ends as failed with AGENT_PAUSED, and no rail is called", () =>
+  it("approved while the agent is paused it fails with AGENT_PAUSED, and no rail is called", () =>
     playNow(async (stage) => {
       const agent = await StagedAgent.start(stage);
       const payment = await held(agent);

@@ -49,7 +49,7 @@ async function swept(stage: TimedStage, budget: StagedBudget, activities: number
 }
 
 describe("workflow budget: what a replacement began, the actor carries through", () => {
-  it("the server gone right after the decision: 10 s later the actor looks the agents up and has them ask and report what they used before", () =>
+  it("server gone after the decision: 10 s later the actor has agents ask and report past use", () =>
     play(async (stage) => {
       const budget = await StagedBudget.start(stage);
       const [first, second] = [await exempted(stage, budget, 100), await exempted(stage, budget, 200, 2)];
@@ -97,7 +97,7 @@ describe("workflow budget: what a replacement began, the actor carries through",
     );
   });
 
-  it("the server gone after the enrolment: who was not told is told by the actor, who was told is not told again", () =>
+  it("server gone after the enrolment: the actor tells those not told yet, and no others again", () =>
     play(async (stage) => {
       const budget = await StagedBudget.start(stage);
       const [first, second] = [await exempted(stage, budget, 100), await exempted(stage, budget, 200, 2)];
@@ -135,7 +135,7 @@ describe("workflow budget: what a replacement began, the actor carries through",
     );
   });
 
-  it("an agent whose actor is gone is not told for ever: the others are told, and nothing is left to do", () =>
+  it("an agent whose actor is gone is not told for ever; the others are, and nothing is left", () =>
     play(async (stage) => {
       const budget = await StagedBudget.start(stage);
       const [here, gone] = [await exempted(stage, budget, 100), await exempted(stage, budget, 200, 2)];
@@ -200,7 +200,7 @@ describe("workflow budget: what a replacement began, the actor carries through",
 describe("workflow budget: the next run goes on where the last one was", () => {
   const playNow = useStage();
 
-  it("rolls over with members, answers that nobody has heard, and agents that are not told: all of it holds in the next run", () =>
+  it("rolls over with members, unheard answers and untold agents: all holds in the next run", () =>
     playNow(async (stage) => {
       const budget = await StagedBudget.start(stage, { rollOverAfterEvents: 60, sweepAfterSeconds: 3_600 });
       const [asked, told] = [await asking(stage), await exempted(stage, budget, 100, 2)];
@@ -229,7 +229,7 @@ describe("workflow budget: the next run goes on where the last one was", () => {
       expect(await budget.used()).to.deep.equal({ spent: 1_000, reserved: 0, members: 2 });
     }));
 
-  it("an answer stays the same, however often and whoever asks, until the agent knows; afterwards nobody is told anything by an old report", () =>
+  it("an answer stays until the agent knows it; afterwards an old report tells nobody anything", () =>
     playNow(async (stage) => {
       const budget = await StagedBudget.start(stage);
       await budget.capProject(1, 1_000);

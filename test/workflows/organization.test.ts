@@ -7,7 +7,7 @@ import { useStage } from "./support/untimed.ts";
 describe("workflow organization: provisions until it is ready", () => {
   const play = useStage();
 
-  it("a provisioning that fails is tried again with the same ids, and the workflow ends when it has worked", () => {
+  it("a failing provisioning is retried with the same ids, and the workflow ends when it worked", () => {
     const tries: OrganizationInput[] = [];
     return play(
       async (stage) => {

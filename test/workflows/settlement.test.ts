@@ -32,7 +32,7 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
       { rail: (_payment, call) => (call <= 12 ? PENDING : SETTLED) },
     ));
 
-  it("a reversal after the approval gives the money back, and a rail that does not answer is asked again", () =>
+  it("a reversal after approval gives the money back, and a silent rail is asked again", () =>
     play(
       async (stage) => {
         const agent = await StagedAgent.start(stage);
