@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { WrongChain } from "../activities/chain/rpc.ts";
 import type { EffectDependencies } from "../activities/effects.ts";
 import { EngineError } from "../src/engines/errors.ts";
+import { builtFile } from "../src/lib/package-root.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { EngineUnreachable } from "./connections.ts";
 import { type EnginesInUse, enginesOfOurOwn, enginesThere } from "./engines.ts";
@@ -157,7 +159,9 @@ function announce({ role, config, urls, engines, setUpLink }: Announcement): voi
   say("\nAgent Spending Control is running.");
   for (const [name, value] of rows) if (value !== null) say(`  ${name.padEnd(12)} ${value}`);
   if (setUpLink !== null) say(`\nSet up: ${setUpLink}`);
-  say("\nNew here? `npm run demo` plays a tour. Stop with Ctrl-C.");
+  // The tour is of a checkout, not of an installed package.
+  const hint = existsSync(builtFile("scripts/demo.ts")) ? "New here? `npm run demo` plays a tour. " : "";
+  say(`\n${hint}Stop with Ctrl-C.`);
 }
 
 /** The first SIGTERM or SIGINT; a second one ends the process at once. */

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
@@ -7,6 +6,7 @@ import { runInLanes } from "./lanes.ts";
 import type { FileResult } from "./lane-messages.ts";
 import { needsEngines, phasesOf, selected } from "./plan.ts";
 import { processorTime } from "./processor-time.ts";
+import { runFolder } from "./run-folder.ts";
 import { plant, scanRun } from "./secret-scan.ts";
 
 /**
@@ -29,10 +29,12 @@ if (files.length === 0) {
   say("No test fits these words.\n0 passed, 0 failed");
   process.exit(1);
 }
-const dataDir = await mkdtemp(join(tmpdir(), "spending-control-test-"));
+const folder = await runFolder();
+const dataDir = join(folder, "engines");
 const logDir = join(dataDir, "logs");
-const secretsDir = await mkdtemp(join(tmpdir(), "spending-control-secrets-"));
-process.env["TEST_SECRETS_FILE"] = join(secretsDir, "noted");
+process.env["TEST_SECRETS_FILE"] = join(folder, "noted-secrets");
+// Of this process, and of all that it starts.
+process.env["TMPDIR"] = folder;
 const engines = files.some(needsEngines) ? await bringUp() : null;
 const planted = engines === null ? null : await plant(engines, logDir);
 const env = {
@@ -68,8 +70,6 @@ for (const line of whereTheTimeWent()) say(`  ${line}`);
 for (const { title, message } of results.flatMap(({ failures }) => failures)) {
   say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
 }
-await rm(dataDir, { recursive: true, force: true });
-await rm(secretsDir, { recursive: true, force: true });
 const passed = total(({ passed: count }) => count) + (planted !== null && leaks.length === 0 ? 1 : 0);
 say(`${String(passed)} passed, ${String(failed)} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);

@@ -1,0 +1,127 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { z } from "zod";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import { allImports } from "../architecture/imports.ts";
+import { Child, cleanEnvironment, until } from "../support/process.ts";
+
+const run = promisify(execFile);
+const STARTED_MS = 60_000;
+const ENDED_MS = 30_000;
+
+const packed = z.tuple([z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) })]);
+const manifest = z.object({
+  bin: z.record(z.string(), z.string()),
+  dependencies: z.record(z.string(), z.string()),
+});
+
+/** What a program that runs from the package may need. */
+const ALLOWED =
+  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/\w+\.(js|css)|dist\/workflow-bundle\.js|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
+
+const pack = async (...options: readonly string[]) => {
+  const args = ["pack", "--json", "--ignore-scripts", ...options];
+  const { stdout } = await run("npm", args, { cwd: PACKAGE_ROOT });
+  return packed.parse(JSON.parse(stdout))[0];
+};
+
+const readManifest = async (folder: string) =>
+  manifest.parse(JSON.parse(await readFile(join(folder, "package.json"), "utf8")));
+
+describe("the package", function () {
+  this.timeout(STARTED_MS + ENDED_MS);
+
+  it("holds what running the service needs, and no source, test or source map", async () => {
+    const paths = (await pack("--dry-run")).files.map(({ path }) => path);
+    expect(paths.filter((path) => !ALLOWED.test(path))).to.deep.equal([]);
+    expect(paths).to.include.members([
+      "dist/server/main.js",
+      "dist/workflow-bundle.js",
+      "temporal-dev.yaml",
+      "server/http/pages/enter.js",
+      "dist/src/engines/test-server-jars.json",
+    ]);
+  });
+
+  it("depends on every package that its code imports", async () => {
+    const { dependencies } = await readManifest(PACKAGE_ROOT);
+    const imported = (await allImports())
+      .filter(({ own, to, typeOnly }) => !own && !typeOnly && !to.startsWith("node:"))
+      .map(({ to }) => /^(@[^/]+\/)?[^/]+/.exec(to)?.[0] ?? to);
+    expect([...new Set(imported)].filter((name) => !(name in dependencies))).to.deep.equal([]);
+  });
+
+  it("starts from a folder that holds nothing else, by its command", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "spending-control-package-"));
+    const env = { ...cleanEnvironment(), DATA_DIR: join(folder, "data") };
+    const ports = { PORT: "0", MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", CHAIN_PORT: "0" };
+    try {
+      const { filename } = await pack("--pack-destination", folder);
+      const installed = join(folder, "installed");
+      await mkdir(installed);
+      await run("tar", ["-xzf", join(folder, filename), "-C", installed]);
+      // What npm would install beside it.
+      await symlink(join(PACKAGE_ROOT, "node_modules"), join(installed, "node_modules"));
+      const own = join(installed, "package");
+      const command = join(own, (await readManifest(own)).bin["agent-spending-control"] ?? "");
+      expect((await readFile(command, "utf8")).startsWith("#!/usr/bin/env node\n")).to.equal(true);
+
+      const help = Child.spawn(process.execPath, [command, "admin", "--help"], env);
+      expect((await help.exit(ENDED_MS)).code).to.equal(0);
+      expect(help.stdout).to.include("create-organization");
+
+      const service = Child.spawn(process.execPath, [command], { ...env, ...ports });
+      const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
+      expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
+      expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);
+      expect(service.stdout, "a command that only a checkout has").to.not.include("npm run demo");
+      expect((await service.end("SIGTERM")).code).to.equal(0);
+    } finally {
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    }
+  });
+});
+
+describe("the build", () => {
+  it("is not repeated while no source has changed", async () => {
+    const stamp = join(PACKAGE_ROOT, "dist", ".stamp");
+    const before = (await stat(stamp)).mtimeMs;
+    const { stderr } = await run(process.execPath, [join(PACKAGE_ROOT, "scripts", "build.mjs")]);
+    expect(stderr).to.equal("");
+    expect((await stat(stamp)).mtimeMs).to.equal(before);
+  });
+});
+
+describe("npm run dev", function () {
+  this.timeout(180_000);
+
+  it("starts the service again, as its sources are then, when one of them changes", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "spending-control-dev-"));
+    try {
+      // With the times of its files, so that nothing is built anew but what changes.
+      const tracked = await run("git", ["ls-files", "-z"], { cwd: PACKAGE_ROOT, maxBuffer: 16 * 1024 * 1024 });
+      const top = new Set(tracked.stdout.split("\0").map((file) => file.split("/")[0] ?? ""));
+      const copied = [...top, "dist"].filter((name) => !["", "docs", ".ci"].includes(name));
+      await run("cp", ["-a", ...copied.map((name) => join(PACKAGE_ROOT, name)), folder]);
+      await symlink(join(PACKAGE_ROOT, "node_modules"), join(folder, "node_modules"));
+      const ports = { PORT: "0", MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", CHAIN_PORT: "0" };
+      const env = { ...cleanEnvironment(), ...ports, DATA_DIR: join(folder, "data") };
+      const dev = Child.spawn(process.execPath, [join(folder, "scripts", "dev.mjs")], env);
+      await dev.printed(/is running\.[^]*Stop with/, STARTED_MS);
+
+      const source = join(folder, "server", "run.ts");
+      await run("sed", ["-i", "s/Agent Spending Control is running/Changed, it is running/", source]);
+      await until("the changed service runs", STARTED_MS, () =>
+        dev.stdout.includes("Changed, it is running") ? true : null,
+      );
+      expect(dev.stdout, "the one before was drained").to.include("Stopping: requests finish");
+      expect((await dev.end("SIGTERM")).code).to.equal(0);
+    } finally {
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    }
+  });
+});
