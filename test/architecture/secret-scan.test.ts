@@ -31,7 +31,7 @@ describe("the search for secrets finds what it looks for, so that finding nothin
   after(() => rm(folder, { recursive: true }));
 
   for (const [what, text, expected] of ROWS) {
-    it(`${what}, in the middle of binary data and across two chunks`, async () => {
+    it(`${what}, amid binary data and across two chunks`, async () => {
       const noted = new Set([totp, "hunter2 hunter2 hunter2"]);
       const chunk = 1024 * 1024;
       for (const before of [100, chunk - 10]) {

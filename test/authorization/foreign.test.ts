@@ -66,7 +66,7 @@ describe("what belongs to another organization is not found", function () {
   );
 
   for (const { id, http } of naming) {
-    it(`${id}: a foreign one is 404 NOT_FOUND to a stepped-up owner, and unchanged`, async () => {
+    it(`${id}: a foreign one is NOT_FOUND to a stepped-up owner, and unchanged`, async () => {
       const before = await counts(mine);
       const noun = http.path.split("/")[2] ?? "";
       const body = BODIES[id];

@@ -35,7 +35,7 @@ describe("a chain that answers badly or not at all", () => {
   });
 
   for (const mishap of UNREADABLE) {
-    it(`${mishap}: the balance is unknown, not zero; nothing is decided, and later it is paid once`, async () => {
+    it(`${mishap}: balance unknown, not zero; nothing is decided; later the payment is made once`, async () => {
       const agent = await scene.funded(500);
       const payment = newPayment(200);
       const { rail } = instance.wallets;

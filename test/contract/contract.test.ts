@@ -164,7 +164,7 @@ describe("the contract", () => {
     }
   });
 
-  it("guessable and key operations have caps per minute, all others none of their own", () => {
+  it("sign-in, step-up and key operations have caps per minute, all others none of their own", () => {
     const guesses = [
       { perMinute: 10, per: "address" },
       { perMinute: 10, per: "account" },

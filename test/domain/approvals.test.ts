@@ -162,7 +162,7 @@ describe("approve: the hard limits are checked again, without the payment's own 
     ["DAILY_VELOCITY_EXCEEDED", { dailyVelocityLimit: 1 }, 1, 0],
   ];
   for (const [code, patch, limit, remaining] of lowered) {
-    it(`${code}: a limit that no longer allows it fails the approval and releases, once`, () => {
+    it(`${code}: a lowered limit fails the approval and releases, once`, () => {
       const { actor, id } = holding();
       actor.now += MINUTE;
       actor.paid(50);

@@ -169,7 +169,7 @@ const ALONE: readonly {
   },
   { what: "its key was used", agent: () => lived((actor) => use(actor)), code: DENIED },
   {
-    what: "its key was used for a request that was refused, the agent being paused",
+    what: "its key was used for a request that was refused, being paused",
     agent: () => lived((actor) => [actor.do({ kind: "pause" }), use(actor), actor.do({ kind: "resume" })]),
     code: DENIED,
   },

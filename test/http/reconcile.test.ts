@@ -123,7 +123,7 @@ const CASES: readonly Case[] = [
     repairs: false,
   },
   {
-    what: "a paid payment whose record is lost: named by its number, and from the ledger",
+    what: "a paid payment whose record is lost",
     alter: ({ books, paid }) => books.transactions.deleteOne({ _id: paid }),
     found: ["card_ledger_differs", "payment_record_lost", "payments_sum_differs"],
     repairs: false,
@@ -267,7 +267,7 @@ describe("npm run admin -- reconcile", function () {
       differences.filter(({ agentId, id }) => agentId?.startsWith(agent.id) === true || id === paid);
 
     for (const { alter: _alter, found: wanted, repairs, what } of CASES) {
-      it(`finds ${what}; ${repairs ? "repairs it for good" : "and invents nothing for it"}`, () => {
+      it(`finds ${what}; ${repairs ? "repairs it for good" : "invents nothing for it"}`, () => {
         const scene = sceneOf(what);
         expect(kindsOf(of(scene, first.differences)), reconciledText(first)).to.deep.equal(wanted);
         expect(of(scene, first.left).length === 0, reconciledText(first)).to.equal(repairs);

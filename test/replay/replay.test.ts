@@ -42,7 +42,7 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "approval-expired", what: "the window's timer is missing", alter: removeTimer },
     { name: "approval-approved", what: "the call of the rail is renamed", alter: renameActivity },
     { name: "approval-approved", what: "the call of the rail is missing", alter: removeActivity },
-    { name: "settlement-approved", what: "the timer between two questions is missing", alter: removeTimer },
+    { name: "settlement-approved", what: "the polling timer is missing", alter: removeTimer },
     { name: "agent-asking", what: "a timer is missing", alter: removeTimer },
     { name: "agent-asking", what: "the sweep is renamed", alter: renameActivity },
     { name: "budget-resumed", what: "a timer is missing", alter: removeTimer },
