@@ -11,22 +11,26 @@ import { AdminError, connected } from "./connecting.ts";
 const PROVISIONING_MS = 60_000;
 
 /**
- * `create-organization` (decisions.md section 2): the organization, its owner, its default project and team. Answers
- * when the organization is ready. Repeated after a crash it finishes the same organization.
+ * `create-organization`: the organization, its owner, its default project and team. Answers when the organization is
+ * ready. Repeated after a crash it finishes the same organization.
  */
-export async function createOrganization(
+export const createOrganization = (
   env: NodeJS.ProcessEnv,
   input: CreateOrganizationInput,
+): Promise<CreatedOrganization> => connected(env, (connections) => createOrganizationOn(connections, input));
+
+/** The same on engines that the caller is connected to. */
+export async function createOrganizationOn(
+  connections: Connections,
+  input: CreateOrganizationInput,
 ): Promise<CreatedOrganization> {
-  return connected(env, async (connections) => {
-    const created = await createOrganizationWithOwner(connections.db, input);
-    if (!created.ok) {
-      const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
-      throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));
-    }
-    await provision(connections, created.value);
-    return created.value;
-  });
+  const created = await createOrganizationWithOwner(connections.db, input);
+  if (!created.ok) {
+    const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
+    throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));
+  }
+  await provision(connections, created.value);
+  return created.value;
 }
 
 async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Db } from "mongodb";
 import type { EffectDependencies } from "../../activities/effects.ts";
-import { createOrganization } from "../../server/admin/create-organization.ts";
+import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import type { CreatedOrganization, CreateOrganizationInput } from "../../server/auth/create-organization.ts";
 import { readConfig } from "../../server/config.ts";
 import type { Addresses, Connections } from "../../server/connections.ts";
@@ -129,19 +129,19 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     connections: running.connections,
     env,
     api,
-    organization: (limits = WITHOUT_LIMITS) => newOrganization(env, api, limits),
+    organization: (limits = WITHOUT_LIMITS) => newOrganization(running.connections, api, limits),
     setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
   };
 }
 
 async function newOrganization(
-  env: NodeJS.ProcessEnv,
+  connections: Connections,
   api: Api,
   limits: OrganizationLimits,
 ): Promise<TestOrganization> {
   const email = `owner-${randomBytes(6).toString("hex")}@example.com`;
-  const created = await createOrganization(env, {
+  const created = await createOrganizationOn(connections, {
     name: "Test",
     ownerEmail: email,
     ownerPassword: PASSWORD,

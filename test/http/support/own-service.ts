@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { createOrganization } from "../../../server/admin/create-organization.ts";
+import { createOrganizationOn } from "../../../server/admin/create-organization.ts";
 import { readAddresses, readConfig } from "../../../server/config.ts";
+import type { Connections } from "../../../server/connections.ts";
 import { listen } from "../../../server/http/server.ts";
 import type { Counts } from "../../../server/limits/counts.ts";
 import type { Logger } from "../../../server/logger.ts";
@@ -51,20 +52,20 @@ export async function startServiceOn({
   });
   const { connections } = running;
   const api = new Api(baseUrl);
-  const organization = (limits = WITHOUT_LIMITS) => newOrganization(env, api, limits);
+  const organization = (limits = WITHOUT_LIMITS) => newOrganization(connections, api, limits);
   const setUpLink = () => running.setUpLink();
   const stop = () => running.stop();
   return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
 }
 
 async function newOrganization(
-  env: NodeJS.ProcessEnv,
+  connections: Connections,
   api: Api,
   limits: OrganizationLimits,
 ): Promise<TestOrganization> {
   const email = `owner-${randomUUID()}@example.com`;
   const owner = { name: "Test", ownerEmail: email, ownerPassword: PASSWORD };
-  const created = await createOrganization(env, { ...owner, ...limits });
+  const created = await createOrganizationOn(connections, { ...owner, ...limits });
   return { ...created, email, password: PASSWORD, token: await api.signIn(email, PASSWORD) };
 }
 
