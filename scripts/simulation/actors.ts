@@ -30,8 +30,6 @@ export interface ActorDependencies {
   readonly outside: Outside;
 }
 
-const throughJson = <T>(state: T): T => JSON.parse(JSON.stringify(state)) as T;
-
 /** Looks after an actor's timer: armed while something is left to do, and it sweeps when it fires. */
 abstract class Actor {
   protected readonly dependencies: ActorDependencies;
@@ -94,7 +92,9 @@ export class AgentActor extends Actor {
 
   /** The state goes on as JSON, and the sweeps of the run before are nobody's. */
   continueAsNew(): void {
-    this.state = throughJson(this.state);
+    const before = this.state;
+    this.state = this.dependencies.domain.rollOverAgent(before);
+    this.dependencies.observer.rolledOver(this.state.profile.agentId, before, this.state);
     this.#sweeping.clear();
     this.rollOver();
   }
@@ -207,7 +207,9 @@ export class BudgetActor extends Actor {
   }
 
   continueAsNew(): void {
-    this.state = throughJson(this.state);
+    const before = this.state;
+    this.state = this.dependencies.domain.rollOverBudget(before);
+    this.dependencies.observer.rolledOver("the budget", before, this.state);
     this.#isSweeping = false;
     this.rollOver();
   }
