@@ -76,6 +76,7 @@ export class AgentAudit {
       payloadHash: request.payloadHash,
       amountCents,
       createdAt: now,
+      createdOn: dayOf(now),
       expiresAt,
       needsPerson,
       isAsked,

@@ -13,6 +13,8 @@ export interface BookedPayment {
   readonly payloadHash: string;
   readonly amountCents: number;
   readonly createdAt: number;
+  /** The UTC day of that. */
+  readonly createdOn: string;
   readonly expiresAt: number;
   /** Whether a person is asked. */
   readonly needsPerson: boolean;
@@ -207,7 +209,7 @@ export class AgentBook {
   }
 
   #countOn(day: string, own: BookedPayment | null): number {
-    return this.payments.filter((one) => one !== own && one.isCounted && dayOf(one.createdAt) === day).length;
+    return this.payments.filter((one) => one !== own && one.isCounted && one.createdOn === day).length;
   }
 
   /** When the payments of the hour that ends now were made, newest first. */

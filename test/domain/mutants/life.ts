@@ -64,7 +64,7 @@ const keys: readonly Mutant[] = [
   },
   {
     fault: "the record is believed before the actor about which key is active",
-    complaint: "",
+    complaint: "a second key",
     domain: () =>
       agentsDeciding(["mint_key", "revoke_key"], (state, command) =>
         command.kind === "mint_key" || command.kind === "revoke_key"
@@ -218,7 +218,7 @@ const archive: readonly Mutant[] = [
   },
   {
     fault: "archiving again is archiving anew",
-    complaint: "archive",
+    complaint: "whether it was archived just now",
     domain: () => agentsDeciding(["archive"], archived),
   },
   {

@@ -85,7 +85,7 @@ const limits: readonly Mutant[] = [
   },
   {
     fault: "the day does not begin anew at midnight",
-    complaint: "a payment of",
+    complaint: "the usage of",
     domain: () =>
       agentsBefore((state, command, now) => {
         state.usage.day.date = utcDate(now);
@@ -129,7 +129,7 @@ const money: readonly Mutant[] = [
   },
   {
     fault: "a reversal is forgotten",
-    complaint: "spent by",
+    complaint: "by agent-1",
     domain: () =>
       agents((state, command, now) =>
         command.kind === "confirm" && command.outcome?.result.status === "reversed"
@@ -149,7 +149,7 @@ const money: readonly Mutant[] = [
   },
   {
     fault: "a late outcome changes a payment that is over",
-    complaint: "",
+    complaint: "what is open for ever",
     domain: () =>
       agentsBefore((state, command) => {
         const open = command.kind === "confirm" ? state.open[command.transactionId] : undefined;
@@ -163,12 +163,12 @@ const money: readonly Mutant[] = [
 const decisions: readonly Mutant[] = [
   {
     fault: "an approval is not checked against the limits again",
-    complaint: "what approve made of",
+    complaint: "the approval of",
     domain: () => agentsDeciding(["approve"], (state) => ({ ...state, policy: unlimited })),
   },
   {
     fault: "a paused agent's payment is approved",
-    complaint: "what approve made of",
+    complaint: "the approval of",
     domain: () => agentsDeciding(["approve"], (state) => asActive(state, "paused")),
   },
   {

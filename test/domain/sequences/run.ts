@@ -17,9 +17,12 @@ const FIRST_KEY = "akey_0";
 /** Enough for the longest way to an end: decided, sent, settled, final. */
 const LAST_ROUNDS = 4;
 
+/** Commands between two continue-as-news of the twin; it is not cheap. */
+const ROLL_OVER_EVERY = 3;
+
 /**
  * Plays a sequence against one agent's actor under the auditor's eyes. Beside the actor runs its twin, which goes through
- * continue-as-new after every command: both must say and be the same for ever.
+ * continue-as-new again and again: both must say and be the same for ever.
  */
 export class SequenceRun {
   readonly #domain: Domain;
@@ -69,8 +72,7 @@ export class SequenceRun {
     const reply = this.#handle(this.#state, command);
     const twins = this.#handle(this.#twin, command);
     mustBeSame(twins, reply, "after continue-as-new the actor answers something else");
-    this.#twin = this.#domain.rollOverAgent(this.#twin);
-    auditor.rolledOver(agentId, this.#state, this.#twin);
+    if (this.commands % ROLL_OVER_EVERY === 0) this.#rollOver();
     auditor.agentAnswered(agentId, command, reply, summarize(this.#state), this.#clock.now);
     auditor.agentShown(agentId, shownOf(this.#state, this.#clock.now), this.#clock.now);
     this.#throwViolation();
@@ -85,6 +87,11 @@ export class SequenceRun {
     }
   }
 
+  #rollOver(): void {
+    this.#twin = this.#domain.rollOverAgent(this.#twin);
+    this.#auditor.rolledOver(profile.agentId, this.#state, this.#twin);
+  }
+
   #throwViolation(): void {
     const { violation } = this.#auditor;
     if (violation !== null) throw violation;
@@ -95,7 +102,7 @@ export class SequenceRun {
       case "pay":
         return this.#pay(action);
       case "resolve":
-        return this.#resolve(action.how, this.#idAt(action.pick));
+        return this.#resolve(action.how, this.#resolved(action.pick));
       case "carry_out":
         return this.#carryOut(action.pick);
       case "arrive":
@@ -184,8 +191,12 @@ export class SequenceRun {
     if (confirmation !== null) this.#do(confirmation);
   }
 
-  #idAt(pick: number): string {
-    return this.#requests[pick % Math.max(1, this.#requests.length)]?.transactionId ?? "txn_none";
+  /** Mostly a payment that waits for a person, but any other, too, and one that nobody has made. */
+  #resolved(pick: number): string {
+    const held = Object.values(this.#state.open).filter(({ payment }) => payment.phase === "held");
+    const all = [...held, ...held, ...held].map(({ payment }) => payment.request);
+    const requests = [...all, ...this.#requests];
+    return requests[pick % Math.max(1, requests.length)]?.transactionId ?? "txn_none";
   }
 
   #changeKey({ kind, recorded }: ActionOf<"mint" | "revoke">): void {
@@ -239,6 +250,7 @@ export class SequenceRun {
     }
     this.#executors.record(this.#state);
     this.#do({ kind: "confirm_summary", revision: this.#state.revision });
+    this.#rollOver();
     this.#rest();
   }
 

@@ -64,6 +64,11 @@ const confirmed: fc.Arbitrary<Action> = fc.record({
 const time = (...ms: readonly number[]): fc.Arbitrary<Action> =>
   fc.record({ kind: kindOf("time"), ms: fc.constantFrom(...ms) });
 
+const toEdge = (
+  ...of: readonly ["window" | "approval", ...("window" | "approval")[]]
+): fc.Arbitrary<Action> =>
+  fc.record({ kind: kindOf("edge"), of: fc.constantFrom(...of), plusMs: fc.constantFrom(-SECOND, -1, 0, 1) });
+
 /** Payments against every limit, with all that may become of them. */
 const paying: fc.Arbitrary<Action> = fc.oneof(
   { weight: 10, arbitrary: payBy(fc.constant(null)) },
@@ -75,13 +80,14 @@ const paying: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: kindOf("resume") }) },
   { weight: 1, arbitrary: record },
   { weight: 1, arbitrary: confirmed },
+  { weight: 1, arbitrary: toEdge("approval") },
   { weight: 4, arbitrary: time(1, SECOND, 20 * MINUTE, HOUR - 1, HOUR, 12 * HOUR, DAY - 1, DAY) },
 );
 
 const payments: fc.Arbitrary<Sequence> = fc.record({
   origin: kindOf("person"),
   policy: fc.constant(tightPolicy),
-  approvalWindowSeconds: fc.constant(86_400),
+  approvalWindowSeconds: fc.constantFrom(3_600, 86_400),
   actions: fc.array(paying, { minLength: 1, maxLength: 80, size: "max" }),
 });
 
@@ -103,14 +109,7 @@ const quiet: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: kindOf("rename"), name: fc.constantFrom("A", "B") }) },
   { weight: 2, arbitrary: confirmed },
   { weight: 2, arbitrary: time(1, SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE - 1, HOUR) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: kindOf("edge"),
-      of: kindOf("window", "window", "approval"),
-      plusMs: fc.constantFrom(-SECOND, -1, 0, 1),
-    }),
-  },
+  { weight: 3, arbitrary: toEdge("window", "window", "approval") },
 );
 
 /** What uses the agent, and what people do to its keys. */
@@ -120,6 +119,7 @@ const busy: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: resolve },
   { weight: 2, arbitrary: carryOut },
   { weight: 2, arbitrary: arrive },
+  { weight: 1, arbitrary: toEdge("approval") },
   { weight: 3, arbitrary: fc.record({ kind: kindOf("mint", "revoke"), recorded: pickOfFew }) },
   { weight: 1, arbitrary: fc.record({ kind: kindOf("archive"), by: fc.record({ type: kindOf("user") }) }) },
   {
