@@ -7,7 +7,8 @@ import type { Mutant } from "./mutant.ts";
 export const capMutants: readonly Mutant[] = [
   {
     fault: "a team's cap lets one cent more through",
-    complaint: "",
+    complaint: "a cap of",
+    seed: 20_261_123,
     domain: () =>
       budget((state, command, now) =>
         command.kind === "report"
@@ -17,7 +18,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "the project's cap lets one cent more through",
-    complaint: "",
+    complaint: "a cap of",
+    seed: 20_261_123,
     domain: () =>
       budget((state, command, now) =>
         command.kind === "report"
@@ -27,12 +29,14 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "the caps' usage is read before an await",
-    complaint: "",
+    complaint: "left of",
+    seed: 20_261_123,
     domain: () => budget(readBeforeAwait()),
   },
   {
     fault: "a replaced budget keeps its version",
-    complaint: "",
+    complaint: "a budget replaced from a stale version",
+    seed: 20_261_122,
     domain: () =>
       budget((state, command, now) => {
         const before = state.project.version;
@@ -43,7 +47,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "what is released is not reported",
-    complaint: "",
+    complaint: "used under the cap of",
+    seed: 20_261_122,
     domain: () =>
       agentsAfter((state) => {
         if (state.caps !== undefined && !state.caps.exempt) state.caps.owedRevision = 0;
@@ -51,7 +56,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an exemption is heeded though the agent has heard of a newer cap",
-    complaint: "",
+    complaint: "used under the cap of",
+    seed: 20_261_127,
     domain: () =>
       agentsBefore((state, command) =>
         command.kind === "confirm" && command.caps !== undefined && command.caps.exemptEpoch !== null
@@ -61,7 +67,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an agent that was told to ask goes on without",
-    complaint: "",
+    complaint: "used under the cap of",
+    seed: 20_261_122,
     domain: () =>
       agentsAfter((state, event) => {
         if (event.type === "payment_decided" && state.caps !== undefined) state.caps.exempt = true;
@@ -69,7 +76,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "tombstones are not looked at, and who comes back is taken for asking",
-    complaint: "",
+    complaint: "did not ask",
+    seed: 20_261_130,
     domain: () =>
       budget((state, command, now) => {
         state.gone = {};
@@ -82,7 +90,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "a refusal is forgotten, so that who asks again is judged again",
-    complaint: "",
+    complaint: "the budget's answer to",
+    seed: 20_261_124,
     domain: () =>
       budgetAfter((state) => {
         for (const member of Object.values(state.members)) {
@@ -96,7 +105,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "a grant is forgotten, so that who asks again reserves again",
-    complaint: "",
+    complaint: "the budget's answer to",
+    seed: 20_261_124,
     domain: () =>
       budgetAfter((state, command) => {
         const member = command.kind === "report" ? state.members[command.report.agentId] : undefined;
@@ -107,7 +117,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "what is checked again on approval is held against itself",
-    complaint: "",
+    complaint: "a cap of",
+    seed: 20_261_123,
     domain: () =>
       budget((state, command, now) => {
         if (command.kind !== "report") return handleBudget(state, command, now);
@@ -121,7 +132,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an approval is not put to the caps again",
-    complaint: "",
+    complaint: "reserved by",
+    seed: 20_261_124,
     domain: () =>
       agentsBefore((state, command) => {
         const open = command.kind === "confirm" ? state.open[command.transactionId] : undefined;
@@ -131,7 +143,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "what a cap refused still counts",
-    complaint: "",
+    complaint: "the usage of",
+    seed: 20_261_123,
     domain: () =>
       agentsAfter((state, event, now) => {
         const isRefused =
@@ -141,7 +154,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an outcome that comes before the caps' word is dropped",
-    complaint: "",
+    complaint: "spent by",
+    seed: 20_261_125,
     domain: () =>
       agentsBefore((state, command) => {
         if (command.kind !== "confirm" || command.caps !== undefined) return command;
@@ -151,7 +165,8 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "a team's budget reaches no agent that has to ask",
-    complaint: "",
+    complaint: "the version of the policy of",
+    seed: 20_261_122,
     domain: () =>
       agentsBefore((_state, command) =>
         command.kind === "heed_budget" && command.asks ? { ...command, budgetCents: null } : command,

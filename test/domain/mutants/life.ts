@@ -83,6 +83,7 @@ const keys: readonly Mutant[] = [
   {
     fault: "the first use is stamped anew each time",
     complaint: "when a key was first used",
+    seed: 20_261_129,
     domain: () =>
       agents((state, command, now) => {
         const reply = handle(state, command, now);
@@ -154,6 +155,7 @@ const machineArchive: readonly Mutant[] = [
   {
     fault: "a machine archives an agent that has used its key",
     complaint: "an archive by a machine",
+    seed: 20_261_123,
     domain: () => agentsDeciding(["archive"], (state) => withAccess(state, { authenticatedAt: null })),
   },
   {
@@ -182,11 +184,13 @@ const archive: readonly Mutant[] = [
   {
     fault: "archiving leaves what is on hold",
     complaint: "what archiving ended",
+    seed: 20_261_123,
     domain: () => agentsDeciding(["archive"], (state) => ({ ...state, open: {} })),
   },
   {
     fault: "archiving denies what is on hold and keeps its reservation",
     complaint: "reserved by",
+    seed: 20_261_123,
     domain: () =>
       agentsAfter((state, event) => {
         const isDenied = event.type === "payment_changed" && event.payment.denial?.code === "AGENT_ARCHIVED";
@@ -196,6 +200,7 @@ const archive: readonly Mutant[] = [
   {
     fault: "archiving calls expired payments denied",
     complaint: "the status of",
+    seed: 20_261_124,
     domain: () => agentsArchivingAt("user", (now) => now - 10 * MINUTE),
   },
   {
@@ -206,6 +211,7 @@ const archive: readonly Mutant[] = [
   {
     fault: "resuming brings an archived agent back",
     complaint: "an archived agent's life",
+    seed: 20_261_122,
     domain: () =>
       agentsDeciding(["resume"], (state) =>
         state.lifecycle === "archived" ? { ...state, lifecycle: "paused" } : state,
@@ -214,6 +220,7 @@ const archive: readonly Mutant[] = [
   {
     fault: "an archived agent is renamed",
     complaint: "an archived agent's new name",
+    seed: 20_261_122,
     domain: () => agentsDeciding(["rename"], archived),
   },
   {

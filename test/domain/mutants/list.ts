@@ -13,7 +13,8 @@ export interface Listed {
   readonly kill: (mutant: Mutant) => Promise<Kill | null>;
 }
 
-const inSequences = (mutant: Mutant): Promise<Kill | null> => Promise.resolve(killInSequences(mutant, SEED));
+const inSequences = (mutant: Mutant): Promise<Kill | null> =>
+  Promise.resolve(killInSequences(mutant, mutant.seed ?? SEED));
 
 /** All faults, with who drives the domain into each. */
 export const lists: readonly Listed[] = [

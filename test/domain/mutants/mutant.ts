@@ -5,7 +5,7 @@ export interface Mutant {
   readonly fault: string;
   /** What the auditor says of it, in part, so that it is noticed for what it is. */
   readonly complaint: string;
-  /** The simulated world that comes to it soonest, of some that were tried. */
+  /** Comes to it soonest, of some that were tried. */
   readonly seed?: number;
   /** Made anew for each run: some remember. */
   readonly domain: () => Domain;

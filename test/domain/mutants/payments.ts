@@ -47,12 +47,14 @@ const limits: readonly Mutant[] = [
   },
   {
     fault: "the day's limit lets one cent more through",
-    complaint: "a payment of",
+    complaint: "DAILY_SPEND_LIMIT_EXCEEDED",
+    seed: 20_261_122,
     domain: () => agentsUnder((policy) => ({ dailySpendLimitCents: plus(policy.dailySpendLimitCents, 1) })),
   },
   {
     fault: "the hour's count lets one payment more through",
     complaint: "a payment of",
+    seed: 20_261_122,
     domain: () => agentsUnder((policy) => ({ hourlyVelocityLimit: plus(policy.hourlyVelocityLimit, 1) })),
   },
   {
@@ -69,6 +71,7 @@ const limits: readonly Mutant[] = [
   {
     fault: "a threshold of 0 means never to ask",
     complaint: "whether a person is asked",
+    seed: 20_261_122,
     domain: () =>
       agentsUnder(({ autoApprovalThresholdCents: at }) => ({
         autoApprovalThresholdCents: at === 0 ? null : at,
@@ -77,6 +80,7 @@ const limits: readonly Mutant[] = [
   {
     fault: "an hour is a millisecond too long",
     complaint: "a payment of",
+    seed: 20_261_128,
     domain: () =>
       agentsDeciding(["pay"], (state) => {
         const hour = state.usage.hour.map(([at, count]): [number, number] => [at + 1, count]);
@@ -169,6 +173,7 @@ const decisions: readonly Mutant[] = [
   {
     fault: "a paused agent's payment is approved",
     complaint: "the approval of",
+    seed: 20_261_123,
     domain: () => agentsDeciding(["approve"], (state) => asActive(state, "paused")),
   },
   {
@@ -179,6 +184,7 @@ const decisions: readonly Mutant[] = [
   {
     fault: "an approval after the window's end pays",
     complaint: "whether approve changed",
+    seed: 20_261_123,
     domain: () =>
       agents((state, command, now) => {
         const id = command.kind === "approve" ? command.transactionId : "";
