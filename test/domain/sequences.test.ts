@@ -60,9 +60,15 @@ describe("an agent, whatever is asked of it, against the book of it", function (
   this.timeout(SECONDS * 1_000 + LAST_SEQUENCE_MS);
 
   it(`money, keys, records and events are right after each command (TEST_SEED=${seed})`, () => {
-    const property = fc.property(sequences, (sequence) => new SequenceRun(sequence).run());
+    let commands = 0;
+    const property = fc.property(sequences, (sequence) => {
+      const run = new SequenceRun(sequence);
+      run.run();
+      commands += run.commands;
+    });
     const numRuns = Number.MAX_SAFE_INTEGER;
     fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: SECONDS * 1_000 });
+    process.stdout.write(`      ${commands} commands\n`);
   });
 
   it("the sequences come to every answer that matters", () => {
