@@ -12,7 +12,7 @@ import type { Observer } from "./audit/observer.ts";
 import type { Domain } from "./domain.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What is not confirmed after this long, an actor does itself (design.md). */
+/** What is not confirmed after this long, an actor does itself. */
 const SWEEP_AFTER_MS = 10_000;
 
 /** What actors have done outside of themselves. */

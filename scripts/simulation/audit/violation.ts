@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** What the auditor says when something is as the specification does not allow it. */
+/** What the auditor says when something is not as the books allow it. */
 export class Violation extends Error {
   override readonly name = "Violation";
 }

@@ -24,7 +24,7 @@ export function killInSequences({ domain }: Mutant, seed: number): Kill | null {
   });
   if (!failed) return null;
   if (!(errorInstance instanceof Violation)) throw errorInstance;
-  return { complaint: errorInstance.message, after: `${numRuns} sequences` };
+  return { complaint: errorInstance.message, after: `sequence ${numRuns}` };
 }
 
 /** Runs simulated worlds from this seed on until the auditor objects; null: it never did. */
@@ -36,5 +36,5 @@ export async function killInSimulation({ domain }: Mutant, seed: number): Promis
     domain: domain(),
   });
   const complaint = failed?.violation?.message;
-  return complaint === undefined ? null : { complaint, after: `${steps} steps` };
+  return complaint === undefined ? null : { complaint, after: `step ${steps}` };
 }

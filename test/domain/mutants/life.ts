@@ -83,7 +83,6 @@ const keys: readonly Mutant[] = [
   {
     fault: "the first use is stamped anew each time",
     complaint: "when a key was first used",
-    seed: 20_261_129,
     domain: () =>
       agents((state, command, now) => {
         const reply = handle(state, command, now);
@@ -117,11 +116,13 @@ const delivery: readonly Mutant[] = [
   {
     fault: "the key is delivered at the end of the window exactly",
     complaint: "a key was delivered after the window",
+    seed: 20_261_123,
     domain: () => ({ ...realDomain, isDeliverable: (until, now) => now <= until }),
   },
   {
     fault: "the key is delivered as long as nothing has erased it, whatever the time",
     complaint: "a key was delivered after the window",
+    seed: 20_261_122,
     domain: () => ({ ...realDomain, isDeliverable: (until, now) => now < until + MINUTE }),
   },
 ];
@@ -155,12 +156,13 @@ const machineArchive: readonly Mutant[] = [
   {
     fault: "a machine archives an agent that has used its key",
     complaint: "an archive by a machine",
-    seed: 20_261_123,
+    seed: 20_261_127,
     domain: () => agentsDeciding(["archive"], (state) => withAccess(state, { authenticatedAt: null })),
   },
   {
     fault: "a machine archives an agent that has asked for payments",
     complaint: "an archive by a machine",
+    seed: 20_261_122,
     domain: () => agentsDeciding(["archive"], (state) => ({ ...state, sequence: 0 })),
   },
   {
@@ -200,7 +202,7 @@ const archive: readonly Mutant[] = [
   {
     fault: "archiving calls expired payments denied",
     complaint: "the status of",
-    seed: 20_261_124,
+    seed: 20_261_125,
     domain: () => agentsArchivingAt("user", (now) => now - 10 * MINUTE),
   },
   {
@@ -220,7 +222,6 @@ const archive: readonly Mutant[] = [
   {
     fault: "an archived agent is renamed",
     complaint: "an archived agent's new name",
-    seed: 20_261_122,
     domain: () => agentsDeciding(["rename"], archived),
   },
   {

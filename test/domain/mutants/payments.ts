@@ -54,7 +54,6 @@ const limits: readonly Mutant[] = [
   {
     fault: "the hour's count lets one payment more through",
     complaint: "a payment of",
-    seed: 20_261_122,
     domain: () => agentsUnder((policy) => ({ hourlyVelocityLimit: plus(policy.hourlyVelocityLimit, 1) })),
   },
   {
@@ -80,7 +79,7 @@ const limits: readonly Mutant[] = [
   {
     fault: "an hour is a millisecond too long",
     complaint: "a payment of",
-    seed: 20_261_128,
+    seed: 20_261_127,
     domain: () =>
       agentsDeciding(["pay"], (state) => {
         const hour = state.usage.hour.map(([at, count]): [number, number] => [at + 1, count]);
@@ -168,12 +167,12 @@ const decisions: readonly Mutant[] = [
   {
     fault: "an approval is not checked against the limits again",
     complaint: "the approval of",
+    seed: 20_261_127,
     domain: () => agentsDeciding(["approve"], (state) => ({ ...state, policy: unlimited })),
   },
   {
     fault: "a paused agent's payment is approved",
     complaint: "the approval of",
-    seed: 20_261_123,
     domain: () => agentsDeciding(["approve"], (state) => asActive(state, "paused")),
   },
   {
@@ -184,7 +183,6 @@ const decisions: readonly Mutant[] = [
   {
     fault: "an approval after the window's end pays",
     complaint: "whether approve changed",
-    seed: 20_261_123,
     domain: () =>
       agents((state, command, now) => {
         const id = command.kind === "approve" ? command.transactionId : "";

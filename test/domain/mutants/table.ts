@@ -1,4 +1,5 @@
 import { writeFile } from "node:fs/promises";
+import { format } from "prettier";
 import { type Listed, lists } from "./list.ts";
 
 // `node --import tsx test/domain/mutants/table.ts` writes docs/mutants.md.
@@ -6,11 +7,13 @@ const FILE = new URL("../../../docs/mutants.md", import.meta.url);
 
 const INTRO = `# Mutants
 
-A test that never fails proves nothing. So faults are put into the domain one at a time (\`test/domain/mutants/\`), of the kind that
-such services have had or that a slip of the hand would make, and the auditor (\`scripts/simulation/audit/\`) has to object to each. It
-is the one that also watches the random tests: plain sequences of commands to one agent (\`test/domain/sequences.test.ts\`), and a whole
-project in simulated time ([simulation.md](simulation.md)). \`test/domain/mutants.test.ts\` does this at fixed seeds; what it does not
-notice, fails. The last column says how much had to happen until it did. Written by \`node --import tsx test/domain/mutants/table.ts\`.
+A test that can't fail proves nothing. So faults are put into the domain, one at a time, of the kind that such services have had or
+that a slip of the hand would make, and the auditor has to object to each. It is the same auditor (\`scripts/simulation/audit/\`) that
+watches the random tests: sequences of commands to one agent (\`test/domain/sequences.test.ts\`), and a whole project in simulated time
+([simulation.md](simulation.md)).
+
+The faults are in \`test/domain/mutants/\`, and \`test/domain/mutants.test.ts\` fails when one goes unnoticed. Seeds are fixed, so each is
+noticed at the same place every time. This page is written by \`node --import tsx test/domain/mutants/table.ts\`.
 `;
 
 async function rowsOf({ kill, mutants, what }: Listed): Promise<string[]> {
@@ -24,6 +27,6 @@ async function rowsOf({ kill, mutants, what }: Listed): Promise<string[]> {
 
 const rows: string[] = [];
 for (const list of lists) rows.push(...(await rowsOf(list)));
-const head = "| Fault | Noticed in the test of | After |\n| --- | --- | --- |";
-await writeFile(FILE, `${INTRO}\n${head}\n${rows.join("\n")}\n`);
+const head = "| Fault | Noticed by the test of | At |\n| --- | --- | --- |";
+await writeFile(FILE, await format(`${INTRO}\n${head}\n${rows.join("\n")}\n`, { parser: "markdown" }));
 process.stdout.write(`${rows.length} faults\n`);

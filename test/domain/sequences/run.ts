@@ -251,6 +251,7 @@ export class SequenceRun {
     this.#executors.record(this.#state);
     this.#do({ kind: "confirm_summary", revision: this.#state.revision });
     this.#rollOver();
+    if (Object.keys(this.#state.open).length > 0) throw new Violation("something is open for ever");
     this.#rest();
   }
 
