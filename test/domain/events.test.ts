@@ -48,7 +48,7 @@ const reversed = rail({ status: "reversed" });
 interface Path {
   readonly what: string;
   readonly begin: (actor: TestActor) => Payment;
-  /** With the events that must have fired after each; written from management-api.md section 6, decisions.md section 5. */
+  /** With the events that must have fired after each. */
   readonly first: readonly string[];
   readonly steps: readonly (readonly [Step, readonly string[]])[];
 }
@@ -227,7 +227,7 @@ describe("the events of a payment", () => {
     });
   }
 
-  it("an event keeps its id over all later revisions, and no two events of any payments share one", () => {
+  it("an event keeps its id over all later revisions, and no two events share one", () => {
     const seen = new Map<string, string>();
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
@@ -246,7 +246,7 @@ describe("the events of a payment", () => {
     expect(ids).to.deep.equal(["evt_txn_2_approval.requested", "evt_txn_4_approval.requested"]);
   });
 
-  it("what is told only at the end is what would have been told on the way: nothing is lost with a revision", () => {
+  it("what is told at the end alone is what was told on the way: no revision loses an event", () => {
     for (const path of PATHS) {
       const points = walk(path);
       const onTheWay = new Set(points.flatMap(({ payment }) => paymentEvents(payment).map(({ id }) => id)));
@@ -256,7 +256,7 @@ describe("the events of a payment", () => {
     }
   });
 
-  it("approval.requested shows the payment as it was put on hold, whatever has become of it and however late", () => {
+  it("approval.requested shows the payment as it was put on hold, whatever became of it since", () => {
     for (const path of PATHS.filter(({ begin }) => begin === held)) {
       const points = walk(path);
       for (const { payment } of points) {
@@ -266,7 +266,7 @@ describe("the events of a payment", () => {
     }
   });
 
-  it("every other event shows the payment as it is told; one that was given back has been approved when it settled", () => {
+  it("other events show the payment as it is told; a reversed one was approved when it settled", () => {
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
         const others = paymentEvents(payment).filter(({ type }) => type !== REQUESTED);
@@ -290,7 +290,7 @@ describe("the events of a payment", () => {
 });
 
 describe("the events of an agent's life", () => {
-  it("one for each change that happened, in order, and none for what was so already or was refused", () => {
+  it("one for each change, in order, and none for what was so already or was refused", () => {
     const actor = newActor();
     const told = (): readonly string[] => (actor.state.outbox ?? []).map(({ type }) => type);
     actor.do({ kind: "resume" });
@@ -308,7 +308,7 @@ describe("the events of an agent's life", () => {
     expect(new Set([...ids, createdEventId(profile.agentId)]).size).to.equal(5);
   });
 
-  it("an event is kept until the record of its own revision is confirmed, also where a later one came between", () => {
+  it("an event is kept until its own revision's record is confirmed, whatever came between", () => {
     const actor = newActor();
     actor.do({ kind: "pause" });
     const paused = actor.state.revision;
@@ -321,8 +321,8 @@ describe("the events of an agent's life", () => {
     expect(actor.state.outbox).to.deep.equal([]);
   });
 
-  it("the ten types are those of the specification", () => {
-    const section6 = [
+  it("there are ten types of events, by the names that subscribers know", () => {
+    const names = [
       "transaction.completed",
       "transaction.denied",
       "approval.requested",
@@ -334,6 +334,6 @@ describe("the events of an agent's life", () => {
       "funding.deposited",
       "billing.payment_failed",
     ];
-    expect(EVENT_TYPES).to.deep.equal(section6);
+    expect(EVENT_TYPES).to.deep.equal(names);
   });
 });

@@ -5,8 +5,8 @@ import { sequences } from "./sequences/workload.ts";
 import { seed } from "./support/seed.ts";
 
 /** How long fresh sequences are tried; a longer run sets more. */
-const SECONDS = Number(process.env["SEQUENCE_SECONDS"] ?? 8);
-const LAST_SEQUENCE_MS = 60_000;
+const SECONDS = Number(process.env["SEQUENCE_SECONDS"] ?? 6);
+const LAST_SEQUENCE_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */
 const FIXED_SEED = 20_261_121;

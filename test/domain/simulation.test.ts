@@ -5,7 +5,7 @@ import { seed } from "./support/seed.ts";
 
 /** How long fresh seeds are tried; a longer run sets more. */
 const SECONDS = Number(process.env["SIMULATION_SECONDS"] ?? 5);
-const LAST_WORLD_MS = 120_000;
+const LAST_WORLD_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */
 const FIXED_SEED = 20_261_122;

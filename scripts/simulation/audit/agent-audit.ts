@@ -1,6 +1,11 @@
-import type { AgentCommand, AgentReply, CapsHeard } from "../../../src/domain/agent/commands.ts";
+import type {
+  AgentCommand,
+  AgentReply,
+  CapsHeard,
+  PaymentDecision,
+} from "../../../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
-import { type AgentBook, type BookedPayment, dayOf, isHeld } from "./agent-book.ts";
+import { type AgentBook, type BookedPayment, dayOf, isHeld, type Verdict } from "./agent-book.ts";
 import { expectDenial, type Ledger } from "./ledger.ts";
 import { expectKind, LifeAudit } from "./life-audit.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -47,7 +52,7 @@ export class AgentAudit {
   }
 
   #expectPay(book: AgentBook, command: Of<AgentCommand, "pay">, reply: AgentReply, now: number): void {
-    const { approvalWindowSeconds, request } = command;
+    const { request } = command;
     const known = book.byKey.get(request.keyHash);
     if (known !== undefined) {
       this.#ledger.count("replayed");
@@ -56,54 +61,32 @@ export class AgentAudit {
     if (book.lifecycle === "archived")
       return mustEqual(reply.kind, "archived", "an archived agent's payment");
     must(reply.kind === "decided", `a new key was answered ${reply.kind}`);
-    const { decision } = reply;
-    const { amountCents } = request;
-    const verdict = book.verdict(amountCents, now);
-    expectDenial(decision.denial, verdict, `a payment of ${amountCents} by ${book.agentId}`);
-    const needsPerson = verdict === null && book.needsPerson(amountCents);
-    mustEqual(decision.approval !== null, needsPerson, "whether a person is asked");
-    mustEqual([decision.createdAt, decision.day], [now, dayOf(now)], "when it was decided");
-    mustEqual(decision.sequence, book.payments.length + 1, "the sequence");
-    const expiresAt = now + approvalWindowSeconds * 1_000;
-    if (decision.approval !== null)
-      mustEqual(decision.approval.expiresAt, expiresAt, "the end of the window");
-    const isAsked = decision.ask !== undefined;
-    const isUnasked = verdict === null && !isAsked;
-    if (isUnasked) this.#ledger.caps.mustFit(book.teamId, amountCents, 0, `${book.agentId} did not ask`);
-    const payment: BookedPayment = {
-      id: request.transactionId,
-      agentId: book.agentId,
-      payloadHash: request.payloadHash,
-      amountCents,
-      createdAt: now,
-      createdOn: dayOf(now),
-      expiresAt,
-      needsPerson,
-      isAsked,
-      status: verdict === null ? "pending" : "denied",
-      isOver: verdict !== null,
-      isCounted: verdict === null,
-      day: dayOf(now),
-      approvedAt: null,
-      ask: isAsked ? "reserve" : null,
-      reserveAnswer: null,
-      recheckAnswer: null,
-      isUnderCaps: isUnasked,
-      isCaptured: false,
-      isReversed: false,
-      rail: null,
-      recorded: null,
-      written: new Map(),
-      isConfirmed: false,
-      shown: "pending",
-    };
+    const verdict = book.verdict(request.amountCents, now);
+    const isAsked = reply.decision.ask !== undefined;
+    const payment = decidedNow(book, command, verdict, isAsked, now);
+    this.#expectDecision(book, payment, verdict, reply.decision);
     must(!this.#ledger.payments.has(payment.id), `${payment.id} was decided twice`);
     this.#ledger.payments.set(payment.id, payment);
     book.add(payment, request.keyHash);
     must(verdict !== null || book.usedCents <= book.policy.budgetCents, "accepted over the budget");
-    this.#ledger.count(
-      verdict === null ? (needsPerson ? "held" : isAsked ? "asked" : "unasked") : verdict.code,
-    );
+    const accepted = payment.needsPerson ? "held" : isAsked ? "asked" : "unasked";
+    this.#ledger.count(verdict?.code ?? accepted);
+  }
+
+  #expectDecision(
+    book: AgentBook,
+    payment: BookedPayment,
+    verdict: Verdict | null,
+    { approval, createdAt, day, denial, sequence }: PaymentDecision,
+  ): void {
+    const { agentId, teamId } = book;
+    const { amountCents, expiresAt, isUnderCaps, needsPerson } = payment;
+    expectDenial(denial, verdict, `a payment of ${amountCents} by ${agentId}`);
+    mustEqual(approval !== null, needsPerson, "whether a person is asked");
+    if (approval !== null) mustEqual(approval.expiresAt, expiresAt, "the end of the window");
+    mustEqual([createdAt, day], [payment.createdAt, payment.day], "when it was decided");
+    mustEqual(sequence, book.payments.length + 1, "the sequence");
+    if (isUnderCaps) this.#ledger.caps.mustFit(teamId, amountCents, 0, `${agentId} did not ask`);
   }
 
   #expectConfirm(
@@ -259,6 +242,45 @@ function expectReplay(known: BookedPayment, payloadHash: string, reply: AgentRep
   mustEqual(reply.transactionId, known.id, "the transaction of a replay");
   mustEqual(reply.samePayload, known.payloadHash === payloadHash, "whether the payload is the same");
   mustEqual(reply.payment?.status ?? known.status, known.status, "the status in a replay");
+}
+
+/** A payment as the book has it once it is decided; what was not asked about counts under the caps at once. */
+function decidedNow(
+  book: AgentBook,
+  { approvalWindowSeconds, request }: Of<AgentCommand, "pay">,
+  verdict: Verdict | null,
+  isAsked: boolean,
+  now: number,
+): BookedPayment {
+  const { amountCents, payloadHash, transactionId } = request;
+  const isAccepted = verdict === null;
+  return {
+    id: transactionId,
+    agentId: book.agentId,
+    payloadHash,
+    amountCents,
+    createdAt: now,
+    createdOn: dayOf(now),
+    expiresAt: now + approvalWindowSeconds * 1_000,
+    needsPerson: isAccepted && book.needsPerson(amountCents),
+    isAsked,
+    status: isAccepted ? "pending" : "denied",
+    isOver: !isAccepted,
+    isCounted: isAccepted,
+    day: dayOf(now),
+    approvedAt: null,
+    ask: isAsked ? "reserve" : null,
+    reserveAnswer: null,
+    recheckAnswer: null,
+    isUnderCaps: isAccepted && !isAsked,
+    isCaptured: false,
+    isReversed: false,
+    rail: null,
+    recorded: null,
+    written: new Map(),
+    isConfirmed: false,
+    shown: "pending",
+  };
 }
 
 /** What a decision on hold leaves in the approval: who decided, and what. */

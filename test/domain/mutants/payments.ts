@@ -152,7 +152,7 @@ const money: readonly Mutant[] = [
   },
   {
     fault: "a late outcome changes a payment that is over",
-    complaint: "what is open for ever",
+    complaint: "open for ever",
     domain: () =>
       agentsBefore((state, command) => {
         const open = command.kind === "confirm" ? state.open[command.transactionId] : undefined;

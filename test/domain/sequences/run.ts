@@ -247,6 +247,8 @@ export class SequenceRun {
         this.#executors.carryOut(structuredClone(payment));
         this.#arrive(0, false);
       }
+      // The slowest rail has made up its mind.
+      this.#clock.now += DAY;
     }
     this.#executors.record(this.#state);
     this.#do({ kind: "confirm_summary", revision: this.#state.revision });
