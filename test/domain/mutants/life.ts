@@ -202,7 +202,7 @@ const archive: readonly Mutant[] = [
   {
     fault: "archiving calls expired payments denied",
     complaint: "the status of",
-    seed: 20_261_125,
+    seed: 20_261_142,
     domain: () => agentsArchivingAt("user", (now) => now - 10 * MINUTE),
   },
   {
