@@ -12,7 +12,7 @@ import type { Observer } from "./audit/observer.ts";
 import type { Domain } from "./domain.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What is not confirmed after this long, an actor does itself (design.md). */
+/** What is not confirmed after this long, an actor does itself. */
 const SWEEP_AFTER_MS = 10_000;
 
 /** What actors have done outside of themselves. */
@@ -29,8 +29,6 @@ export interface ActorDependencies {
   readonly observer: Observer;
   readonly outside: Outside;
 }
-
-const throughJson = <T>(state: T): T => JSON.parse(JSON.stringify(state)) as T;
 
 /** Looks after an actor's timer: armed while something is left to do, and it sweeps when it fires. */
 abstract class Actor {
@@ -94,7 +92,9 @@ export class AgentActor extends Actor {
 
   /** The state goes on as JSON, and the sweeps of the run before are nobody's. */
   continueAsNew(): void {
-    this.state = throughJson(this.state);
+    const before = this.state;
+    this.state = this.dependencies.domain.rollOverAgent(before);
+    this.dependencies.observer.rolledOver(this.state.profile.agentId, before, this.state);
     this.#sweeping.clear();
     this.rollOver();
   }
@@ -207,7 +207,9 @@ export class BudgetActor extends Actor {
   }
 
   continueAsNew(): void {
-    this.state = throughJson(this.state);
+    const before = this.state;
+    this.state = this.dependencies.domain.rollOverBudget(before);
+    this.dependencies.observer.rolledOver("the budget", before, this.state);
     this.#isSweeping = false;
     this.rollOver();
   }

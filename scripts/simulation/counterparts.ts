@@ -40,13 +40,13 @@ const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reaso
 /** A payment processor with books of its own: one effect for a transaction id, whoever calls, and how often. */
 export class Processor {
   readonly #entries = new Map<string, Entry>();
-  readonly #timeline: Timeline;
+  readonly #timeline: Pick<Timeline, "now">;
   readonly #observer: Observer;
   captures = 0;
   declines = 0;
   reversals = 0;
 
-  constructor(timeline: Timeline, observer: Observer) {
+  constructor(timeline: Pick<Timeline, "now">, observer: Observer) {
     this.#timeline = timeline;
     this.#observer = observer;
   }
@@ -137,6 +137,7 @@ export class Records {
   writeAgent(agentId: string, summary: WrittenSummary): void {
     const known = this.agents.get(agentId);
     if (known === undefined) throw new Error(`agent ${agentId} has no record`);
+    this.#observer.agentRecorded(agentId, summary);
     if (summary.revision > known.summary.revision) this.agents.set(agentId, { ...known, summary });
   }
 

@@ -1,10 +1,10 @@
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
+import type { AgentProfile, AgentSummary, WrittenSummary } from "../../src/domain/agent/state.ts";
 import type { NamedAnswer } from "../../src/domain/budget/report.ts";
 import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
-import type { Books, NamedBudget, Observer } from "./audit/observer.ts";
+import type { AgentShown, Books, KeysAtFirst, NamedBudget, Observer } from "./audit/observer.ts";
 
 const KEPT = 30;
 
@@ -30,9 +30,9 @@ export class Trail implements Observer {
     this.#next = (this.#next + 1) % KEPT;
   }
 
-  agentCreated(profile: AgentProfile, policy: BudgetPolicy): void {
+  agentCreated(profile: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst): void {
     this.#note("created", profile, policy);
-    this.#observer.agentCreated(profile, policy);
+    this.#observer.agentCreated(profile, policy, keys);
   }
 
   agentAnswered(
@@ -44,6 +44,24 @@ export class Trail implements Observer {
   ): void {
     this.#note(agentId, command, "→", reply);
     this.#observer.agentAnswered(agentId, command, reply, summary, now);
+  }
+
+  agentShown(agentId: string, shown: AgentShown, now: number): void {
+    this.#observer.agentShown(agentId, shown, now);
+  }
+
+  agentRecorded(agentId: string, summary: WrittenSummary): void {
+    this.#observer.agentRecorded(agentId, summary);
+  }
+
+  rolledOver(actor: string, before: unknown, after: unknown): void {
+    this.#note("continued as new", actor);
+    this.#observer.rolledOver(actor, before, after);
+  }
+
+  createReplayed(agentId: string, isKeyDelivered: boolean, now: number): void {
+    this.#note("create replayed", agentId, isKeyDelivered);
+    this.#observer.createReplayed(agentId, isKeyDelivered, now);
   }
 
   budgetAnswered(command: BudgetCommand, reply: BudgetReply): void {

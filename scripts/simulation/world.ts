@@ -1,16 +1,16 @@
 import { Superseded } from "../../activities/effects.ts";
 import type { PaymentActivities } from "../../activities/payments.ts";
-import { type AgentState, summarize } from "../../src/domain/agent/state.ts";
-import { countToday, countWithinHour, spentToday } from "../../src/domain/agent/usage.ts";
+import { summarize } from "../../src/domain/agent/state.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { Random } from "../chaos/random.ts";
 import { AgentActor, type ActorDependencies, BudgetActor } from "./actors.ts";
-import type { AgentShown, Books, Observer } from "./audit/observer.ts";
+import type { Books, Observer } from "./audit/observer.ts";
 import { LineBroken, Processor, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
 import { CALM, Host, Network, Unavailable, type Weather } from "./network.ts";
 import { ServiceProcess, type Surroundings } from "./process.ts";
+import { shownOf } from "./shown.ts";
 import { Timeline } from "./timeline.ts";
 import { DurableWorkflows } from "./workflows.ts";
 
@@ -108,11 +108,14 @@ export class World {
     const agentId = this.nextId("agent");
     const place = { organizationId: "org-1", projectId: PROJECT, teamId: this.random.pick(TEAMS) };
     const profile = { ...place, agentId, name: agentId };
-    const state = this.#domain.initialAgentState(profile, policy, now, undefined, asks);
+    // Actors from before there were caps do not know of their keys, either.
+    const firstKey = { keyId: this.nextId("akey"), lineageId: null, deliverableUntil: now };
+    const state = this.#domain.initialAgentState(profile, policy, now, asks ? firstKey : undefined, asks);
     this.records.agents.set(agentId, { teamId: place.teamId, summary: summarize(state) });
     this.agents.set(agentId, new AgentActor(this.#actorDependencies, state));
     this.profiles.push(profile);
-    this.observer.agentCreated(profile, policy);
+    const keys = { firstKey: asks ? firstKey : null, recordedKeyId: firstKey.keyId };
+    this.observer.agentCreated(profile, policy, keys);
   }
 
   process(): ServiceProcess {
@@ -142,26 +145,16 @@ export class World {
   /** Everybody's books, laid open. */
   books(): Books {
     const { used } = this.budget.state;
+    const { now } = this.timeline;
     return {
-      now: this.timeline.now,
-      agents: new Map([...this.agents].map(([agentId, { state }]) => [agentId, this.#shown(state)])),
+      now,
+      agents: new Map([...this.agents].map(([agentId, { state }]) => [agentId, shownOf(state, now)])),
       agentRecords: new Map([...this.records.agents].map(([agentId, { summary }]) => [agentId, summary])),
       paymentRecords: this.records.payments,
       pendingApprovals: this.records.pending,
       budget: used,
       ledger: this.processor.ledger(),
     };
-  }
-
-  /** What an agent's record and its budget show. */
-  #shown(state: AgentState): AgentShown {
-    const { now } = this.timeline;
-    const usage = {
-      todayCents: spentToday(state.usage, now).amountCents,
-      todayCount: countToday(state.usage, now),
-      lastHourCount: countWithinHour(state.usage, now),
-    };
-    return { ...summarize(state), usage };
   }
 
   calm(isCalm: boolean): void {

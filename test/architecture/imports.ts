@@ -14,7 +14,7 @@ export interface Import {
 /** The top-level folders that hold the product. */
 export const ROOMS = ["contracts", "src", "workflows", "activities", "server"] as const;
 
-const STATEMENT = /^(?:import|export)\s+(type\s+)?([^;'"]*?)(?:\s*from\s*)?["']([^"']+)["'];?/gm;
+const STATEMENT = /^(?:import|export)\s+(type\s+)?(?:([^;'"=(]*?)\s*from\s*)?["']([^"']+)["'];?/gm;
 const DYNAMIC = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
 
 export async function sourceFiles(): Promise<string[]> {

@@ -65,7 +65,7 @@ describe("on hold: each way out releases exactly once", () => {
     },
   ] as const;
   for (const { way, at, status, code, resolution, by } of rows) {
-    it(`${way}: ${status} with ${code}; a repeat, approval or confirmation changes nothing`, () => {
+    it(`${way} ends it as ${status} with ${code}, and nothing that comes after changes it`, () => {
       const { actor, id } = holding();
       actor.now += at;
       const { payment } = actor.resolve(way, id);
@@ -112,7 +112,7 @@ describe("on hold: each way out releases exactly once", () => {
 });
 
 describe("approve: the hard limits are checked again, without the payment's own reservation", () => {
-  it("an approved payment is executing, keeps its reservation, and is spent when it settles", () => {
+  it("an approved payment keeps its reservation, and is spent when its rail settles", () => {
     const { actor, id } = holding();
     actor.now += HOUR;
     const { payment } = actor.resolve("approve", id);

@@ -52,7 +52,7 @@ class TestBudget {
 }
 
 describe("an agent under a cap that comes later", () => {
-  it("is told to ask, even when an older report of its comes again after the cap was set", () => {
+  it("is told to ask, also when its last report comes once more after the cap was set", () => {
     const budget = new TestBudget();
     budget.hear(3, 40);
     budget.cap(100);
@@ -70,7 +70,7 @@ describe("an agent under a cap that comes later", () => {
     expect(budget.state.deliveries[agentId]?.asks).to.equal(true);
   });
 
-  it("is not taken for one that asks when the same replacement told it its budget alone", () => {
+  it("is not taken for one that asks when the same replacement told it of its budget alone", () => {
     const budget = new TestBudget();
     budget.cap(100);
     budget.setTeam(70);
@@ -82,7 +82,7 @@ describe("an agent under a cap that comes later", () => {
     expect(budget.state.used.project.spentCents).to.equal(40);
   });
 
-  it("counts once it has reported what it used, even when a later replacement is to be told", () => {
+  it("counts once it has said what it used, also while a later replacement is to be told", () => {
     const budget = new TestBudget();
     budget.cap(100);
     budget.enrol();

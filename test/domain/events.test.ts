@@ -56,7 +56,7 @@ const reversed = rail({ status: "reversed" });
 interface Path {
   readonly what: string;
   readonly begin: (actor: TestActor) => Payment;
-  /** With the events that must have fired after each; written from management-api.md section 6, decisions.md section 5. */
+  /** With the events that must have fired after each. */
   readonly first: readonly string[];
   readonly steps: readonly (readonly [Step, readonly string[]])[];
 }
@@ -235,7 +235,7 @@ describe("the events of a payment, each at its time", () => {
     });
   }
 
-  it("an event keeps its id over all revisions, and no two events of any payments share one", () => {
+  it("an event keeps its id over all later revisions, and no two events share one", () => {
     const seen = new Map<string, string>();
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
@@ -254,7 +254,7 @@ describe("the events of a payment, each at its time", () => {
     expect(ids).to.deep.equal(["evt_txn_2_approval.requested", "evt_txn_4_approval.requested"]);
   });
 
-  it("the events told only at the end are those told on the way: none is lost with a revision", () => {
+  it("what is told at the end alone is what was told on the way: no revision loses an event", () => {
     for (const path of PATHS) {
       const points = walk(path);
       const onTheWay = new Set(points.flatMap(({ payment }) => paymentEvents(payment).map(({ id }) => id)));
@@ -264,7 +264,7 @@ describe("the events of a payment, each at its time", () => {
     }
   });
 
-  it("approval.requested shows the payment as it was put on hold, whatever became of it", () => {
+  it("approval.requested shows the payment as it was put on hold, whatever became of it since", () => {
     for (const path of PATHS.filter(({ begin }) => begin === held)) {
       const points = walk(path);
       for (const { payment } of points) {
@@ -274,7 +274,7 @@ describe("the events of a payment, each at its time", () => {
     }
   });
 
-  it("other events show the payment as it is told; a reversed one as approved when it settled", () => {
+  it("other events show the payment as it is told; a reversed one was approved when it settled", () => {
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
         const others = paymentEvents(payment).filter(({ type }) => type !== REQUESTED);
@@ -316,7 +316,7 @@ describe("the events of an agent's life", () => {
     expect(new Set([...ids, createdEventId(profile.agentId)]).size).to.equal(5);
   });
 
-  it("an event is kept until its own revision is confirmed, even when a later one came between", () => {
+  it("an event is kept until its own revision's record is confirmed, whatever came between", () => {
     const actor = newActor();
     actor.do({ kind: "pause" });
     const paused = actor.state.revision;
@@ -329,8 +329,8 @@ describe("the events of an agent's life", () => {
     expect(actor.state.outbox).to.deep.equal([]);
   });
 
-  it("there are these ten types and no others", () => {
-    const section6 = [
+  it("there are ten types of events, by the names that subscribers know", () => {
+    const names = [
       "transaction.completed",
       "transaction.denied",
       "approval.requested",
@@ -342,6 +342,6 @@ describe("the events of an agent's life", () => {
       "funding.deposited",
       "billing.payment_failed",
     ];
-    expect(EVENT_TYPES).to.deep.equal(section6);
+    expect(EVENT_TYPES).to.deep.equal(names);
   });
 });

@@ -106,7 +106,7 @@ describe("idempotency keys: the table of the newest 2,000", () => {
     }
   });
 
-  it("a key outside the table needs a look-up, and is decided once it covers what is forgotten", () => {
+  it("a key that is not in the table is decided only after a look-up of all that is forgotten", () => {
     const actor = new TestActor();
     paid(actor, REMEMBERED_KEYS_MAX + 10);
     const request = actor.request(1);
@@ -169,7 +169,7 @@ describe("idempotency keys: the table of the newest 2,000", () => {
     expect(actor.payReply(again(late), before).kind).to.equal("look_up");
   });
 
-  it("2,000 keys and all payments that may be open, at full length, fit continue-as-new", () => {
+  it("2,000 keys and all that may be open, in the longest texts, fit through continue-as-new", () => {
     const actor = new TestActor({ autoApprovalThresholdCents: 1, budgetCents: 1_000_000 });
     // Four bytes each; what JSON writes in six, control characters and halves of pairs, the contract refuses.
     const rulesVersions = { project: Number.MAX_SAFE_INTEGER, team: Number.MAX_SAFE_INTEGER };
@@ -190,7 +190,7 @@ describe("idempotency keys: the table of the newest 2,000", () => {
 });
 
 describe("open payments", () => {
-  it("only so many may be open; the next is refused without a trace until one has closed", () => {
+  it("only so many may be open; the next leaves no trace, and is accepted once one has closed", () => {
     const actor = new TestActor();
     const first = actor.pay(1).request;
     for (let open = 1; open < OPEN_PAYMENTS_MAX; open += 1) actor.pay(1);

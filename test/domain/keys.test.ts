@@ -4,7 +4,7 @@ import { TestActor } from "./support/actor.ts";
 const mint = (actor: TestActor, keyId: string) => actor.do({ kind: "mint_key", keyId, recordedKeyId: null });
 
 describe("minting a key", () => {
-  it("repeated by the engine is answered the same and changes nothing", () => {
+  it("is answered the same when the engine repeats it, and changes nothing: the key is his alone", () => {
     const actor = new TestActor();
     const first = mint(actor, "akey_1");
     expect(first).to.deep.equal({ kind: "key", keyId: "akey_1" });

@@ -98,7 +98,7 @@ const isOf = <K extends BudgetReply["kind"]>(
 ): reply is Extract<BudgetReply, { kind: K }> => reply.kind === kind;
 
 describe("a late exemption", () => {
-  it("heeded after an old demand: the next cap has the agent ask, so that no payment passes it", () => {
+  it("heeded after an old demand came under no cap, it ends with the next cap: no payment passes", () => {
     const pair = new Pair();
     const { epoch: first } = pair.capTeam(1, 100);
     pair.ask("enrolled", { kind: "enrol", epoch: first, agents: [{ agentId, teamId }], last: true });

@@ -4,8 +4,8 @@ import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { MINUTE, NOON, openPolicy, TestActor } from "./support/actor.ts";
 
 /**
- * The machine archive of management-api.md section 5.4, in the order of decisions.md section 3: each agent is brought
- * to its state by what can be asked of it, and the answers are written from those pages.
+ * An archive by an organization's key, in every combination of what it depends on: each agent is brought to its state by
+ * what can be asked of it, and the answers are written from the rules.
  */
 const WINDOW = 30 * MINUTE;
 const CREATOR = "lineage-creator";
@@ -52,7 +52,7 @@ const ROWS: readonly Row[] = CONDITIONS.lineage.flatMap((lineage) =>
   ),
 );
 
-/** decisions.md section 3, "Machine archive, checks in this order", a line each; none: it is archived. */
+/** What is checked, in this order, a line each; none fails: the agent is archived. */
 const ORDER: readonly (readonly [fails: (row: Row) => boolean, code: string])[] = [
   [(row) => row.lineage === "other", DENIED],
   [(row) => row.touch === "touched", DENIED],
@@ -307,7 +307,7 @@ describe("machine archive: the edges of the window, by the actor's own time", ()
     expect(actor.state.access?.bundled?.provenAt).to.equal(NOON + WINDOW);
   });
 
-  it("a first key that is erased early proves nothing: only time ends its window", () => {
+  it("a first key erased early proves nothing: only the time says that the window is over", () => {
     const actor = created();
     actor.do({ kind: "confirm_erased" });
     expect(replayCreate(actor)).to.include({ proven: false });
@@ -317,7 +317,7 @@ describe("machine archive: the edges of the window, by the actor's own time", ()
 
 describe("machine archive: of an agent that is archived already", () => {
   for (const archiver of ["a person", "its own lineage"] as const) {
-    it(`by ${archiver}: its own lineage gets 200 and changes nothing, whatever the balance`, () => {
+    it(`by ${archiver}: its own lineage is answered 200, without a change, whatever the balance`, () => {
       const actor = archivedBy(archiver);
       const before = JSON.stringify(actor.state);
       for (const balance of CONDITIONS.balance) {

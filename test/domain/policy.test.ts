@@ -4,7 +4,7 @@ import { projectedThrough, summarize } from "../../src/domain/agent/state.ts";
 import { openPolicy, SECOND, TestActor } from "./support/actor.ts";
 
 describe("changing a policy", () => {
-  it("the current version changes it and is raised by one; any other is a conflict", () => {
+  it("the current version changes it and rises by one; any other is a conflict without effect", () => {
     const actor = new TestActor();
     for (const version of [0, 2]) {
       const reply = actor.do({ kind: "change_policy", patch: { budgetCents: 1 }, version });

@@ -58,13 +58,13 @@ function likeAfter(ms: number): readonly string[] {
 }
 
 describe("rules: velocity", () => {
-  it("payment number count + 1 is flagged, but not once the first has left the window", () => {
+  it("payment number count + 1 is flagged, and not when the first has left the window", () => {
     expect(threeThenAt(NOON + 20)).to.deep.equal(["velocity"]);
     expect(threeThenAt(NOON + 60 * SECOND - 1)).to.deep.equal(["velocity"]);
     expect(threeThenAt(NOON + 60 * SECOND)).to.deep.equal([]);
   });
 
-  it("counts what passed policy, be it held, denied by a person or failed; no denial by a limit", () => {
+  it("counts what passed policy, whatever became of it since, and not what a limit denied", () => {
     const actor = new TestActor({ perTransactionLimitCents: 100, autoApprovalThresholdCents: 50 });
     actor.pay(101);
     actor.paid(1);
@@ -80,7 +80,7 @@ describe("rules: velocity", () => {
     expect([onceThenAfter(31 * DAY - 1), onceThenAfter(31 * DAY)]).to.deep.equal([["velocity"], []]);
   });
 
-  it("payments beyond its table count longer, never shorter; the hourly limit stays exact", () => {
+  it("beyond its table old payments count longer, never shorter; the hourly limit stays exact", () => {
     const actor = new TestActor({ budgetCents: 1_000_000 });
     const made: number[] = [];
     for (let payment = 0; payment < 3 * HOUR_ENTRIES_MAX; payment += 1) {
@@ -134,7 +134,7 @@ describe("rules: duplicate", () => {
     ["denied by a limit", (actor) => void actor.pay(1_001, like("shop")), false],
   ];
   for (const [what, pay, flags] of ends) {
-    it(`a like payment that is ${what} ${flags ? "counts" : "does not count"}, even with nothing of it open`, () => {
+    it(`a like payment that is ${what} ${flags ? "counts" : "does not"}, open or closed`, () => {
       const actor = new TestActor({ autoApprovalThresholdCents: 500, perTransactionLimitCents: 1_000 });
       pay(actor);
       expect(heldBy(actor, duplicate(2 * 86_400), like("shop"))).to.deep.equal(flags ? ["duplicate"] : []);

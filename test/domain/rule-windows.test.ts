@@ -201,7 +201,7 @@ describe("time windows: what goes with a payment", () => {
     });
   }
 
-  it("the wall clock is luxon's at every quarter of an hour of a year, in zones of all kinds", () => {
+  it("the wall clock agrees with luxon's each quarter of an hour of a year, in all kinds of zones", () => {
     const start = Date.UTC(2026, 0, 1);
     for (const zone of [
       "Europe/Berlin",
@@ -213,11 +213,13 @@ describe("time windows: what goes with a payment", () => {
       const offsets = zoneOffsets(zone, start, start + 365 * DAY);
       for (let at = start; at < start + 365 * DAY; at += 15 * MINUTE) {
         const wall = DateTime.fromMillis(at, { zone });
-        const expected = { weekday: wall.weekday - 1, minutes: wall.hour * 60 + wall.minute };
-        expect(wallClock(offsets, at), `${zone} ${at}`).to.deep.equal(expected);
+        const { minutes, weekday } = wallClock(offsets, at) ?? {};
+        // A matcher for each of so many would take most of the time.
+        const agrees = weekday === wall.weekday - 1 && minutes === wall.hour * 60 + wall.minute;
+        if (!agrees) expect.fail(`${zone} ${at}: weekday ${weekday}, minute ${minutes}`);
       }
     }
-  }).timeout(60_000);
+  }).timeout(300_000);
 
   it("covers at least an hour back and 48 hours ahead, and is worked out once an hour", () => {
     const now = new Date("2026-05-13T12:59:59.999Z");

@@ -3,16 +3,40 @@ import { violationText } from "../../scripts/simulation/report.ts";
 import { runWorld, runWorlds } from "../../scripts/simulation/run.ts";
 import { seed } from "./support/seed.ts";
 
-/** How long fresh seeds are tried. */
-const SECONDS = Number(process.env["SIMULATION_SECONDS"] ?? 60);
-const LAST_WORLD_MS = 60_000;
+/** How long fresh seeds are tried; a longer run sets more. */
+const SECONDS = Number(process.env["SIMULATION_SECONDS"] ?? 5);
+const LAST_WORLD_MS = 300_000;
+
+/** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */
+const FIXED_SEED = 20_261_122;
+const FIXED_STEPS = 40_000;
+
+/** What must come up for the simulation to mean anything. */
+const NOTEWORTHY = [
+  "approved",
+  "reversed",
+  "asked",
+  "unasked",
+  "replayed",
+  "reserve granted",
+  "reserve refused",
+  "recheck granted",
+  "budget replaced",
+  "budget by team",
+  "archived",
+  "windows closed",
+  "sweeps",
+  "crashes",
+  "dry run",
+  "at rest",
+] as const;
 
 describe("the service in simulated time", function () {
   this.timeout(SECONDS * 1_000 + LAST_WORLD_MS);
 
-  it(`limits hold at every level, and all books agree, whatever crashes, is lost, late or doubled (seeds from ${String(seed)})`, async () => {
+  it(`limits hold and all books agree, whatever crashes or is lost (TEST_SEED=${String(seed)})`, async () => {
     const seeds: number[] = [];
-    const { counts, failed, steps } = await runWorlds({
+    const { failed, steps } = await runWorlds({
       seed,
       stepsMax: Infinity,
       secondsMax: SECONDS,
@@ -21,13 +45,16 @@ describe("the service in simulated time", function () {
     process.stdout.write(`      ${String(steps)} steps in the worlds of the seeds ${seeds.join(" ")}\n`);
     const violation = failed === null ? null : violationText(failed);
     expect(violation, violation ?? "").to.equal(null);
-    for (const what of ["approved", "asked", "replayed", "budget replaced", "crashes", "at rest"]) {
-      expect(counts[what], what).to.be.greaterThan(0);
-    }
   });
 
-  it(`a seed takes the same course again, to the step (seed ${String(seed)})`, async () => {
-    const steps = 12_345;
+  it("the worlds come to everything that matters", async () => {
+    const { counts, violation } = await runWorld(FIXED_SEED, FIXED_STEPS);
+    expect(violation).to.equal(null);
+    for (const what of NOTEWORTHY) expect(counts[what], what).to.be.greaterThan(0);
+  });
+
+  it(`a seed takes the same course again, to the step (TEST_SEED=${String(seed)})`, async () => {
+    const steps = 5_000;
     expect(await runWorld(seed, steps)).to.deep.equal(await runWorld(seed, steps));
   });
 });

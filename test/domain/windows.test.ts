@@ -83,7 +83,7 @@ describe("the UTC day", () => {
 });
 
 describe("a reversal", () => {
-  it("on the same UTC day restores the budget and the day's spend, but not the counts", () => {
+  it("on the same UTC day gives back to the budget and to the day's spend, not to the counts", () => {
     const actor = new TestActor({ budgetCents: 100, dailySpendLimitCents: 100, dailyVelocityLimit: 2 });
     const { request } = actor.paid(100, settledNotFinal);
     expect(actor.totals()).to.deep.equal({ spent: 100, reserved: 0, today: 100, count: 1 });
@@ -101,7 +101,7 @@ describe("a reversal", () => {
     expect(actor.totals()).to.deep.equal({ spent: 60, reserved: 0, today: 60, count: 1 });
   });
 
-  it("of a payment approved on a later day than it was made belongs to the day of approval", () => {
+  it("of a payment that was approved on a later day belongs to the day of approval", () => {
     const actor = new TestActor({ autoApprovalThresholdCents: 0 }, MIDNIGHT - MINUTE);
     const { request } = actor.pay(100);
     actor.now = MIDNIGHT + MINUTE;
@@ -143,7 +143,7 @@ describe("the rolling hour", () => {
     expect(actor.pay(1).denial).to.equal(null);
   });
 
-  it("a limit far above its table never counts too few: 5,000 instants, then one too many", () => {
+  it("under a limit far above its table it never counts too few (5,000 instants)", () => {
     const actor = new TestActor({ hourlyVelocityLimit: 5_000 });
     for (let payment = 0; payment < 5_000; payment += 1) {
       actor.now += 500;
@@ -155,7 +155,7 @@ describe("the rolling hour", () => {
     expect(actor.pay(0).denial).to.equal(null);
   });
 
-  it("a payment is gone after 31 days, a rule's longest window, and not a millisecond before", () => {
+  it("a payment counts for 31 days, the longest window of a rule, and not a millisecond longer", () => {
     const actor = new TestActor({ hourlyVelocityLimit: 1 });
     actor.paid(1);
     actor.now = NOON + 31 * DAY - 1;
@@ -169,7 +169,7 @@ describe("the rolling hour", () => {
     expect(actor.state.usage.hour[0]).to.deep.equal([NOON + 31 * DAY - 1, 1, 2]);
   });
 
-  it(`windows count what a look at each payment does, old ones too (TEST_SEED=${seed})`, () => {
+  it(`counts in every window what looking at each payment counts (TEST_SEED=${seed})`, () => {
     const times = fc.array(fc.integer({ min: 0, max: 2 * DAY }), { minLength: 1, maxLength: 60 });
     fc.assert(
       fc.property(times, fc.nat(60), fc.array(fc.nat(59), { maxLength: 5 }), (made, earlier, takenBack) => {

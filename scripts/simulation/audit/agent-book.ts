@@ -1,18 +1,20 @@
 import type { RailOutcome, TransactionStatus } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/agent/policy.ts";
-import type { AgentLifecycle } from "../../../src/domain/agent/state.ts";
+import type { AgentLifecycle, AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { CapAnswer } from "../../../src/domain/budget/report.ts";
+import { JournalBook } from "./journal-book.ts";
+import { KeyBook } from "./key-book.ts";
+import type { KeysAtFirst } from "./observer.ts";
 
-/**
- * The rules of decisions.md section 5 for one agent, written from the specification and not from the code, in the slowest
- * and plainest way: a list of payments, and what may become of each.
- */
+/** A payment as the book has it: what may become of it, in the slowest and plainest way. */
 export interface BookedPayment {
   readonly id: string;
   readonly agentId: string;
   readonly payloadHash: string;
   readonly amountCents: number;
   readonly createdAt: number;
+  /** The UTC day of that. */
+  readonly createdOn: string;
   readonly expiresAt: number;
   /** Whether a person is asked. */
   readonly needsPerson: boolean;
@@ -37,6 +39,12 @@ export interface BookedPayment {
   isReversed: boolean;
   rail: RailOutcome["status"] | "final" | null;
   recorded: { revision: number; status: TransactionStatus } | null;
+  /** What was written down under each revision. */
+  readonly written: Map<number, string>;
+  /** Whether the agent has heard that something was carried out for it since it is over. */
+  isConfirmed: boolean;
+  /** As its agent has shown it last. */
+  shown: TransactionStatus;
 }
 
 export interface Verdict {
@@ -53,15 +61,27 @@ const orZero = (cents: number): number => (cents < 0 ? 0 : cents);
 
 export const isMoney = (status: TransactionStatus): boolean => status === "pending" || status === "approved";
 
+/**
+ * The one book of an agent, whoever puts commands to it: what its payments, limits, counts, keys and life must be. Written
+ * from the rules and not from the code, in the slowest and plainest way: lists, and sums over them.
+ */
 export class AgentBook {
   readonly agentId: string;
   readonly teamId: string;
+  readonly keys: KeyBook;
+  readonly journal = new JournalBook();
   readonly byKey = new Map<string, BookedPayment>();
   readonly payments: BookedPayment[] = [];
   policy: BudgetPolicy;
   version = 1;
   lifecycle: AgentLifecycle = "active";
+  archivedAt: number | null = null;
+  #archivedBy: "user" | "organization_key" | null = null;
+  isDetached = false;
+  name: string;
+  /** Of its record, and what the record of this revision shows. */
   revision = 0;
+  record = "";
   /** The newest replacement of its team's budget that it has heard of. */
   budgetEpoch = 0;
   /** What the newest replacement of its team's budget said; null: nothing, or a person changed it since. */
@@ -71,10 +91,12 @@ export class AgentBook {
   /** Of both, what the caps count. */
   underCapsCents = 0;
 
-  constructor(agentId: string, teamId: string, policy: BudgetPolicy) {
+  constructor({ agentId, name, teamId }: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst) {
     this.agentId = agentId;
     this.teamId = teamId;
+    this.name = name;
     this.policy = policy;
+    this.keys = new KeyBook(keys);
   }
 
   add(payment: BookedPayment, keyHash: string): void {
@@ -99,6 +121,27 @@ export class AgentBook {
   /** Who waits for a person. */
   held(): BookedPayment[] {
     return this.payments.filter(isHeld);
+  }
+
+  get usedCents(): number {
+    return this.spentCents + this.reservedCents;
+  }
+
+  /** By anybody, for anything: a request with its key, or a payment. */
+  wasUsed(): boolean {
+    return this.keys.authenticatedAt !== null || this.payments.length > 0;
+  }
+
+  isArchivedByMachine(): boolean {
+    return this.#archivedBy === "organization_key";
+  }
+
+  archive(by: "user" | "organization_key", now: number): void {
+    this.lifecycle = "archived";
+    this.#archivedBy = by;
+    this.archivedAt = now;
+    this.keys.die();
+    this.journal.happened("agent.archived", now);
   }
 
   needsPerson(amountCents: number): boolean {
@@ -130,7 +173,7 @@ export class AgentBook {
       const details = { limit: each, remaining: each, resetsAt: null };
       return { code: "PER_TRANSACTION_LIMIT_EXCEEDED", details };
     }
-    const left = budgetCents - this.spentCents - this.reservedCents + (own?.amountCents ?? 0);
+    const left = budgetCents - this.usedCents + (own?.amountCents ?? 0);
     if (amountCents > left) {
       const details = { limit: budgetCents, remaining: orZero(left), resetsAt: null };
       return { code: "BUDGET_EXCEEDED", details };
@@ -166,7 +209,7 @@ export class AgentBook {
   }
 
   #countOn(day: string, own: BookedPayment | null): number {
-    return this.payments.filter((one) => one !== own && one.isCounted && dayOf(one.createdAt) === day).length;
+    return this.payments.filter((one) => one !== own && one.isCounted && one.createdOn === day).length;
   }
 
   /** When the payments of the hour that ends now were made, newest first. */

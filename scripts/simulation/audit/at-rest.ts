@@ -1,5 +1,6 @@
 import type { AgentBook, BookedPayment } from "./agent-book.ts";
 import { isHeld } from "./agent-book.ts";
+import { auditShown } from "./shown.ts";
 import type { CapBook } from "./cap-book.ts";
 import type { Books } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -12,7 +13,7 @@ interface Ours {
 
 /** With nothing under way, the books of actors, budget, records and rail say the same, to the cent. */
 export function auditBooks({ agents, caps, payments }: Ours, books: Books): void {
-  for (const agent of agents.values()) auditAgent(agent, books);
+  for (const agent of agents.values()) auditAgent(agent, books, payments);
   for (const payment of payments.values()) auditPayment(payment, books);
   const held = [...payments.values()].filter(isHeld).map(({ id }) => id);
   mustEqual([...books.pendingApprovals].toSorted(), held.toSorted(), "the approvals that are pending");
@@ -25,14 +26,27 @@ export function auditBooks({ agents, caps, payments }: Ours, books: Books): void
   }
 }
 
-function auditAgent(agent: AgentBook, { agentRecords, agents, now }: Books): void {
+function auditAgent(
+  agent: AgentBook,
+  { agentRecords, agents, now }: Books,
+  payments: Ours["payments"],
+): void {
   const { agentId } = agent;
-  mustEqual(agents.get(agentId)?.usage, agent.usage(now), `the usage of ${agentId}`);
-  for (const summary of [agents.get(agentId), agentRecords.get(agentId)]) {
+  const shown = agents.get(agentId);
+  must(shown !== undefined, `${agentId} shows nothing`);
+  auditShown(agent, shown, payments, now);
+  mustEqual(
+    shown.open.map(({ transactionId }) => transactionId).filter((id) => !isWaiting(payments.get(id))),
+    [],
+    "what is open for ever",
+  );
+  agent.journal.expectComplete(shown.events);
+  for (const summary of [shown, agentRecords.get(agentId)]) {
     mustEqual(summary?.spentCents, agent.spentCents, `spent by ${agentId}`);
     mustEqual(summary?.reservedCents, agent.reservedCents, `reserved by ${agentId}`);
     mustEqual(summary?.policyVersion, agent.version, `the version of the policy of ${agentId}`);
     mustEqual(summary?.lifecycle, agent.lifecycle, `the life of ${agentId}`);
+    mustEqual(summary?.name, agent.name, `the name of ${agentId}`);
   }
   const isSet = agent.lifecycle === "archived" || agent.budgetByTeam === null;
   must(
@@ -41,6 +55,9 @@ function auditAgent(agent: AgentBook, { agentRecords, agents, now }: Books): voi
       `${agentId} has ${agent.policy.budgetCents}, and its team's budget gave it ${agent.budgetByTeam ?? ""}`,
   );
 }
+
+/** For a person, or for a rail that has not made up its mind for good. */
+const isWaiting = (payment: BookedPayment | undefined): boolean => payment !== undefined && !payment.isOver;
 
 function auditPayment(payment: BookedPayment, { ledger, paymentRecords }: Books): void {
   const { amountCents, id, isCaptured, isReversed, status } = payment;

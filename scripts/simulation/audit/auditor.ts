@@ -1,7 +1,7 @@
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
+import type { AgentProfile, AgentSummary, WrittenSummary } from "../../../src/domain/agent/state.ts";
 import type { BudgetCommand, BudgetReply } from "../../../src/domain/budget/commands.ts";
 import type { NamedAnswer } from "../../../src/domain/budget/report.ts";
 import { AgentAudit } from "./agent-audit.ts";
@@ -9,19 +9,15 @@ import { AgentBook, type BookedPayment } from "./agent-book.ts";
 import { auditBooks, STATUS_BY_RAIL } from "./at-rest.ts";
 import { BudgetAudit } from "./budget-audit.ts";
 import { Ledger } from "./ledger.ts";
-import type { Books, NamedBudget, Observer } from "./observer.ts";
-import { must, mustEqual, Violation } from "./violation.ts";
-
-/** What may follow on a status (decisions.md section 5). What was settled and reversed since may be heard of as one. */
-const CHANGES: Readonly<Record<string, readonly string[]>> = {
-  pending: ["pending", "approved", "denied", "failed", "expired", "reversed"],
-  approved: ["approved", "reversed"],
-};
+import type { AgentShown, Books, KeysAtFirst, NamedBudget, Observer } from "./observer.ts";
+import { auditRecord } from "./record.ts";
+import { auditShown, CHANGES } from "./shown.ts";
+import { must, mustBeSame, mustEqual, Violation } from "./violation.ts";
 
 /**
- * Watches the service from outside and keeps books of its own, by the specification (decisions.md sections 3 to 5,
- * design.md): what each answer must be, and that the limits hold at every level at every moment. The first thing that is
- * wrong stays as `violation`.
+ * Watches the service from outside and keeps books of its own: what each answer must be, and that the limits hold at every
+ * level at every moment. Whoever puts commands to actors, the simulation or a plain sequence, tells it. The first thing that
+ * is wrong stays as `violation`.
  */
 export class Auditor implements Observer {
   readonly #ledger = new Ledger();
@@ -36,8 +32,8 @@ export class Auditor implements Observer {
     return this.#ledger.tally;
   }
 
-  agentCreated({ agentId, teamId }: AgentProfile, policy: BudgetPolicy): void {
-    this.#ledger.agents.set(agentId, new AgentBook(agentId, teamId, policy));
+  agentCreated(profile: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst): void {
+    this.#ledger.agents.set(profile.agentId, new AgentBook(profile, policy, keys));
   }
 
   agentAnswered(
@@ -48,16 +44,33 @@ export class Auditor implements Observer {
     now: number,
   ): void {
     this.#audit(() => {
-      const book = this.#ledger.agents.get(agentId);
-      must(book !== undefined, `an unknown agent ${agentId} answered`);
+      const book = this.#agent(agentId);
+      const usedBefore = book.usedCents;
       this.#agentAudit.expect(book, command, reply, now);
-      mustEqual(summary.spentCents, book.spentCents, `spent by ${agentId}`);
-      mustEqual(summary.reservedCents, book.reservedCents, `reserved by ${agentId}`);
-      mustEqual(summary.lifecycle, book.lifecycle, `the life of ${agentId}`);
-      mustEqual(summary.policyVersion, book.version, `the version of the policy of ${agentId}`);
-      mustEqual(summary.policy, book.policy, `the policy of ${agentId}`);
-      must(summary.revision >= book.revision, "an agent's revision fell");
-      book.revision = summary.revision;
+      auditRecord(book, summary);
+      const { policy, usedCents } = book;
+      must(usedCents <= Math.max(policy.budgetCents, usedBefore), "more was used than there is budget");
+    });
+  }
+
+  agentShown(agentId: string, shown: AgentShown, now: number): void {
+    this.#audit(() => auditShown(this.#agent(agentId), shown, this.#ledger.payments, now));
+  }
+
+  agentRecorded(agentId: string, { events = [] }: WrittenSummary): void {
+    this.#audit(() => this.#agent(agentId).journal.write(events));
+  }
+
+  rolledOver(actor: string, before: unknown, after: unknown): void {
+    this.#audit(() => mustBeSame(after, before, `continue-as-new lost something of ${actor}`));
+  }
+
+  /** Whoever answers a replay looks at the clock himself: the timer that erases the key is not relied on. */
+  createReplayed(agentId: string, isKeyDelivered: boolean, now: number): void {
+    this.#audit(() => {
+      const isOver = this.#agent(agentId).keys.isWindowOver(now);
+      must(!isKeyDelivered || !isOver, "a key was delivered after the window");
+      must(isKeyDelivered || isOver, "a key was not delivered in the window");
     });
   }
 
@@ -119,17 +132,18 @@ export class Auditor implements Observer {
     if (payment !== undefined) payment.rail = nameOf(outcome);
   }
 
-  recorded({ request, revision, status }: Payment): void {
+  /** A revision may be written by several, who must all mean the same by it. */
+  recorded({ approval, phase, request, revision, status }: Payment): void {
     this.#audit(() => {
       const payment = this.#ledger.payment(request.transactionId);
-      const { recorded } = payment;
-      if (recorded !== null && recorded.revision > revision) return;
-      if (recorded?.revision === revision) {
-        mustEqual(status, recorded.status, `revision ${revision} of ${payment.id} was written as two things`);
-        return;
-      }
-      const before = recorded?.status ?? "pending";
-      must(CHANGES[before]?.includes(status) === true, `${payment.id} was ${before} and became ${status}`);
+      const { recorded, written } = payment;
+      const text = `${status} ${phase} ${approval?.resolution ?? ""}`;
+      const before = written.get(revision) ?? text;
+      mustEqual(text, before, `revision ${revision} of ${payment.id} was written as two things`);
+      written.set(revision, text);
+      if (recorded !== null && recorded.revision >= revision) return;
+      const was = recorded?.status ?? "pending";
+      must(CHANGES[was]?.includes(status) === true, `${payment.id} was ${was} and became ${status}`);
       must(status !== "approved" || payment.isCaptured, `${payment.id} is approved and was never paid`);
       payment.recorded = { revision, status };
     });
@@ -169,8 +183,7 @@ export class Auditor implements Observer {
 
   checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
     this.#audit(() => {
-      const book = this.#ledger.agents.get(agentId);
-      must(book !== undefined, "an unknown agent was checked");
+      const book = this.#agent(agentId);
       const verdict =
         book.verdict(amountCents, now) ?? this.#ledger.caps.verdict(book.teamId, amountCents, 0);
       mustEqual(denialCode, verdict?.code ?? null, `what a dry run of ${amountCents} by ${agentId} said`);
@@ -180,6 +193,12 @@ export class Auditor implements Observer {
 
   broke(what: string, error: unknown): void {
     this.violation ??= new Violation(`${what}: ${String(error)}`, { cause: error });
+  }
+
+  #agent(agentId: string): AgentBook {
+    const book = this.#ledger.agents.get(agentId);
+    must(book !== undefined, `nobody created ${agentId}`);
+    return book;
   }
 
   #audit(work: () => void): void {

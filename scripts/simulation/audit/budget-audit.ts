@@ -7,7 +7,7 @@ import { must, mustEqual } from "./violation.ts";
 
 export type Replacement = Extract<BudgetCommand, { kind: "replace_project" | "replace_team" }>;
 
-/** Budgets' answers, held against the specification (decisions.md sections 4 and 5). */
+/** What a project's budget must answer, by the books, which follow the answers. */
 export class BudgetAudit {
   readonly #ledger: Ledger;
 

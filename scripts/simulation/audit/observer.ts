@@ -1,5 +1,6 @@
+import type { AgentAccess, FirstKey } from "../../../src/domain/agent/access.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
-import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome, TransactionStatus } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import type { AgentProfile, AgentSummary, WrittenSummary } from "../../../src/domain/agent/state.ts";
 import type { NamedAnswer } from "../../../src/domain/budget/report.ts";
@@ -7,7 +8,7 @@ import type { BudgetCommand, BudgetReply } from "../../../src/domain/budget/comm
 
 /** What can be seen of the service from outside: what its parts were told, what they answered, and the books of others. */
 export interface Observer {
-  agentCreated(profile: AgentProfile, policy: BudgetPolicy): void;
+  agentCreated(profile: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst): void;
   /** An agent's actor has answered a command; its record is as `summary` says afterwards. */
   agentAnswered(
     agentId: string,
@@ -16,6 +17,14 @@ export interface Observer {
     summary: AgentSummary,
     now: number,
   ): void;
+  /** What an agent's actor keeps is laid open. */
+  agentShown(agentId: string, shown: AgentShown, now: number): void;
+  /** An agent's record was written, with what it tells of; an older one than there is, too. */
+  agentRecorded(agentId: string, summary: WrittenSummary): void;
+  /** An actor goes on with its state as it came through continue-as-new. */
+  rolledOver(actor: string, before: unknown, after: unknown): void;
+  /** A replay of an agent's create was answered, with its first key or without. */
+  createReplayed(agentId: string, isKeyDelivered: boolean, now: number): void;
   budgetAnswered(command: BudgetCommand, reply: BudgetReply): void;
   /** The budget has made up its mind about these, without telling yet. */
   budgetDecided(answers: readonly NamedAnswer[]): void;
@@ -41,18 +50,38 @@ export interface Observer {
   broke(what: string, error: unknown): void;
 }
 
+/** What is known of an agent's keys when it is created. */
+export interface KeysAtFirst {
+  /** What its actor was told; null: an actor from before actors knew of keys. */
+  readonly firstKey: FirstKey | null;
+  /** The active key as the agent's record has it. */
+  readonly recordedKeyId: string | null;
+}
+
 export interface NamedBudget {
   readonly agentId: string;
   readonly budgetCents: number;
 }
 
-/** An agent's record, and the usage that its budget shows. */
+/** An agent's record, the usage that its budget shows, and what else its actor keeps. */
 export interface AgentShown extends AgentSummary {
+  /** How many payments it has decided. */
+  readonly sequence: number;
+  /** Null: it does not know of its keys. */
+  readonly access: AgentAccess | null;
+  readonly open: readonly OpenShown[];
   readonly usage: {
     readonly todayCents: number;
     readonly todayCount: number;
     readonly lastHourCount: number;
   };
+}
+
+/** A payment that its agent's actor has something left to do for. */
+export interface OpenShown {
+  readonly transactionId: string;
+  readonly status: TransactionStatus;
+  readonly isHeld: boolean;
 }
 
 export interface UsedCents {

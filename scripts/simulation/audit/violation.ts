@@ -1,4 +1,6 @@
-/** What the auditor says when something is as the specification does not allow it. */
+import { isDeepStrictEqual } from "node:util";
+
+/** What the auditor says when something is not as the books allow it. */
 export class Violation extends Error {
   override readonly name = "Violation";
 }
@@ -12,6 +14,11 @@ export function mustEqual(actual: unknown, expected: unknown, complaint: string)
   if (Object.is(actual, expected)) return;
   const [is, should] = [said(actual), said(expected)];
   if (is !== should) throw new Violation(`${complaint}: ${is} instead of ${should}`);
+}
+
+/** Compares whole states: what is undefined and what is not there are two things. */
+export function mustBeSame(actual: unknown, expected: unknown, complaint: string): void {
+  if (!isDeepStrictEqual(actual, expected)) throw new Violation(complaint);
 }
 
 const said = (value: unknown): string =>

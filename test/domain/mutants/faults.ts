@@ -8,7 +8,7 @@ import type { BudgetCommand, BudgetReply } from "../../../src/domain/budget/comm
 import type { BudgetState } from "../../../src/domain/budget/state.ts";
 import { type Domain, realDomain } from "../../../scripts/simulation/domain.ts";
 
-/** Ways to put a fault into the domain that the simulation runs. */
+/** Ways to put a fault into the domain that the auditor watches. */
 
 export type Handle = (state: AgentState, command: AgentCommand, now: number) => AgentReply;
 export type HandleBudget = (state: BudgetState, command: BudgetCommand, now: number) => BudgetReply;
@@ -20,30 +20,74 @@ export const agentsBefore = (
   before: (state: AgentState, command: AgentCommand, now: number) => AgentCommand,
 ): Domain => agents((state, command, now) => handle(state, before(state, command, now), now));
 
+/** What was decided is done, and after each event of it something else. */
+function apply(
+  state: AgentState,
+  { events, reply }: ReturnType<typeof decide>,
+  now: number,
+  after: (event: AgentEvent) => void = () => undefined,
+): AgentReply {
+  for (const event of events) {
+    evolve(state, event, now);
+    after(event);
+  }
+  return reply;
+}
+
 /** And after each event of it. */
 export const agentsAfter = (after: (state: AgentState, event: AgentEvent, now: number) => void): Domain =>
   agents((state, command, now) => {
     if (command.kind === "heed_budget" || command.kind === "read_report") return handle(state, command, now);
-    const { events, reply } = decide(state, command, now);
-    for (const event of events) {
-      evolve(state, event, now);
-      after(state, event, now);
-    }
-    return reply;
+    return apply(state, decide(state, command, now), now, (event) => after(state, event, now));
   });
 
-/** Payments and approvals are decided as if the state were another. */
-export const agentsDeciding = (as: (state: AgentState, command: AgentCommand) => AgentState): Domain =>
-  agents((state, command, now) => {
-    if (command.kind !== "pay" && command.kind !== "approve") return handle(state, command, now);
-    const { events, reply } = decide(as(state, command), command, now);
-    for (const event of events) evolve(state, event, now);
-    return reply;
-  });
+/** Commands of these kinds are decided as if the state were another. */
+export const agentsDeciding = (
+  kinds: readonly AgentCommand["kind"][],
+  as: (state: AgentState, command: AgentCommand) => AgentState,
+): Domain =>
+  agents((state, command, now) =>
+    kinds.includes(command.kind)
+      ? apply(state, decide(as(state, command), command, now), now)
+      : handle(state, command, now),
+  );
 
-/** Under another policy than the agent's own. */
+/** These archives are decided by a clock that is wrong. */
+export const agentsArchivingAt = (by: "user" | "organization_key", when: (now: number) => number): Domain =>
+  agents((state, command, now) =>
+    command.kind === "archive" && command.by.type === by
+      ? apply(state, decide(state, command, when(now)), now)
+      : handle(state, command, now),
+  );
+
+const PAYING = ["pay", "approve"] as const;
+
+/** Payments and approvals are decided under another policy than the agent's own. */
 export const agentsUnder = (policyOf: (policy: BudgetPolicy) => Partial<BudgetPolicy>): Domain =>
-  agentsDeciding((state) => ({ ...state, policy: { ...state.policy, ...policyOf(state.policy) } }));
+  agentsDeciding(PAYING, (state) => ({ ...state, policy: { ...state.policy, ...policyOf(state.policy) } }));
+
+/** Actors go on with another state than theirs. */
+export const agentsRollingOver = (lose: (state: AgentState) => AgentState): Domain => ({
+  ...realDomain,
+  rollOverAgent: (state) => lose(realDomain.rollOverAgent(state)),
+});
+
+type Access = NonNullable<AgentState["access"]>;
+type Bundled = NonNullable<Access["bundled"]>;
+
+export const withAccess = (state: AgentState, change: Partial<Access>): AgentState =>
+  state.access === undefined ? state : { ...state, access: { ...state.access, ...change } };
+
+export function withBundled(state: AgentState, change: Partial<Bundled>): AgentState {
+  const bundled = state.access?.bundled ?? null;
+  return bundled === null ? state : withAccess(state, { bundled: { ...bundled, ...change } });
+}
+
+export const asActive = (state: AgentState, from: AgentState["lifecycle"]): AgentState =>
+  state.lifecycle === from ? { ...state, lifecycle: "active" } : state;
+
+export const plus = (limit: number | null, more: number): number | null =>
+  limit === null ? null : Math.max(0, limit + more);
 
 export const budget = (faulty: HandleBudget): Domain => ({ ...realDomain, handleBudget: faulty });
 
@@ -54,7 +98,7 @@ export const budgetAfter = (after: (state: BudgetState, command: BudgetCommand) 
     return reply;
   });
 
-const more = (capCents: number | null, cents: number): number | null =>
+const raised = (capCents: number | null, cents: number): number | null =>
   capCents === null ? null : capCents + cents;
 
 /** Reports are answered as if all caps of these levels were higher by so much. */
@@ -64,11 +108,11 @@ export function withCapsRaised(
   work: () => BudgetReply,
 ): BudgetReply {
   const { project, teams } = state;
-  state.project = { ...project, capCents: more(project.capCents, raise.projectCents) };
+  state.project = { ...project, capCents: raised(project.capCents, raise.projectCents) };
   state.teams = Object.fromEntries(
     Object.entries(teams).map(([id, team]) => [
       id,
-      { ...team, capCents: more(team.capCents, raise.teamCents) },
+      { ...team, capCents: raised(team.capCents, raise.teamCents) },
     ]),
   );
   const reply = work();

@@ -1,63 +1,14 @@
-import { handle } from "../../../src/domain/agent/decide.ts";
-import type { AgentEvent } from "../../../src/domain/agent/evolve.ts";
-import { countPayment, utcDate } from "../../../src/domain/agent/usage.ts";
+import { countPayment } from "../../../src/domain/agent/usage.ts";
 import { handleBudget } from "../../../src/domain/budget/budget.ts";
-import type { Domain } from "../../../scripts/simulation/domain.ts";
-import {
-  agents,
-  agentsAfter,
-  agentsBefore,
-  agentsDeciding,
-  agentsUnder,
-  budget,
-  budgetAfter,
-  readBeforeAwait,
-  withCapsRaised,
-} from "./faults.ts";
+import { agentsAfter, agentsBefore, budget, budgetAfter, readBeforeAwait, withCapsRaised } from "./faults.ts";
+import type { Mutant } from "./mutant.ts";
 
-export interface Mutant {
-  readonly fault: string;
-  readonly domain: () => Domain;
-}
-
-const plusOne = (limit: number | null): number | null => (limit === null ? null : limit + 1);
-
-/** What a payment that came to nothing gives back. */
-const released = (event: AgentEvent): number =>
-  event.type === "payment_changed" && event.payment.denial !== null ? event.payment.request.amountCents : 0;
-
-/** Faults that such services were seen to have, that a slip of the hand would make of ours, or that the simulation has found. */
-export const mutants: readonly Mutant[] = [
-  {
-    fault: "the limit per transaction lets one cent more through",
-    domain: () =>
-      agentsUnder((policy) => ({ perTransactionLimitCents: plusOne(policy.perTransactionLimitCents) })),
-  },
-  {
-    fault: "the budget lets one cent more through",
-    domain: () => agentsUnder(({ budgetCents }) => ({ budgetCents: budgetCents + 1 })),
-  },
-  {
-    fault: "the day's limit lets one cent more through",
-    domain: () => agentsUnder((policy) => ({ dailySpendLimitCents: plusOne(policy.dailySpendLimitCents) })),
-  },
-  {
-    fault: "the hour's count lets one payment more through",
-    domain: () => agentsUnder((policy) => ({ hourlyVelocityLimit: plusOne(policy.hourlyVelocityLimit) })),
-  },
-  {
-    fault: "the day's count lets one payment more through",
-    domain: () => agentsUnder((policy) => ({ dailyVelocityLimit: plusOne(policy.dailyVelocityLimit) })),
-  },
-  {
-    fault: "a payment at the threshold is held",
-    domain: () =>
-      agentsUnder(({ autoApprovalThresholdCents: at }) => ({
-        autoApprovalThresholdCents: at === null ? null : Math.max(0, at - 1),
-      })),
-  },
+/** Faults between agents and their project's budget: slips of the hand, and what the simulation has found. */
+export const capMutants: readonly Mutant[] = [
   {
     fault: "a team's cap lets one cent more through",
+    complaint: "a cap of",
+    seed: 20_261_123,
     domain: () =>
       budget((state, command, now) =>
         command.kind === "report"
@@ -67,6 +18,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "the project's cap lets one cent more through",
+    complaint: "a cap of",
+    seed: 20_261_123,
     domain: () =>
       budget((state, command, now) =>
         command.kind === "report"
@@ -75,31 +28,15 @@ export const mutants: readonly Mutant[] = [
       ),
   },
   {
-    fault: "what is denied is not released",
-    domain: () => agentsAfter((state, event) => void (state.usage.reservedCents += released(event))),
-  },
-  {
-    fault: "what is denied is released twice",
-    domain: () => agentsAfter((state, event) => void (state.usage.reservedCents -= released(event))),
-  },
-  {
-    fault: "what is held reserves nothing",
-    domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type !== "payment_decided" || event.payment.phase !== "held") return;
-        state.usage.reservedCents -= event.payment.request.amountCents;
-      }),
-  },
-  { fault: "the caps' usage is read before an await", domain: () => budget(readBeforeAwait()) },
-  {
-    fault: "a changed policy keeps its version",
-    domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "policy_changed") state.policyVersion -= 1;
-      }),
+    fault: "the caps' usage is read before an await",
+    complaint: "left of",
+    seed: 20_261_123,
+    domain: () => budget(readBeforeAwait()),
   },
   {
     fault: "a replaced budget keeps its version",
+    complaint: "a budget replaced from a stale version",
+    seed: 20_261_122,
     domain: () =>
       budget((state, command, now) => {
         const before = state.project.version;
@@ -110,6 +47,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "what is released is not reported",
+    complaint: "used under the cap of",
+    seed: 20_261_122,
     domain: () =>
       agentsAfter((state) => {
         if (state.caps !== undefined && !state.caps.exempt) state.caps.owedRevision = 0;
@@ -117,6 +56,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "an exemption is heeded though the agent has heard of a newer cap",
+    complaint: "used under the cap of",
+    seed: 20_261_127,
     domain: () =>
       agentsBefore((state, command) =>
         command.kind === "confirm" && command.caps !== undefined && command.caps.exemptEpoch !== null
@@ -126,6 +67,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "an agent that was told to ask goes on without",
+    complaint: "used under the cap of",
+    seed: 20_261_122,
     domain: () =>
       agentsAfter((state, event) => {
         if (event.type === "payment_decided" && state.caps !== undefined) state.caps.exempt = true;
@@ -133,6 +76,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "tombstones are not looked at, and who comes back is taken for asking",
+    complaint: "did not ask",
+    seed: 20_261_130,
     domain: () =>
       budget((state, command, now) => {
         state.gone = {};
@@ -145,6 +90,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "a refusal is forgotten, so that who asks again is judged again",
+    complaint: "the budget's answer to",
+    seed: 20_261_124,
     domain: () =>
       budgetAfter((state) => {
         for (const member of Object.values(state.members)) {
@@ -158,6 +105,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "a grant is forgotten, so that who asks again reserves again",
+    complaint: "the budget's answer to",
+    seed: 20_261_124,
     domain: () =>
       budgetAfter((state, command) => {
         const member = command.kind === "report" ? state.members[command.report.agentId] : undefined;
@@ -168,6 +117,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "what is checked again on approval is held against itself",
+    complaint: "a cap of",
+    seed: 20_261_123,
     domain: () =>
       budget((state, command, now) => {
         if (command.kind !== "report") return handleBudget(state, command, now);
@@ -181,6 +132,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "an approval is not put to the caps again",
+    complaint: "reserved by",
+    seed: 20_261_124,
     domain: () =>
       agentsBefore((state, command) => {
         const open = command.kind === "confirm" ? state.open[command.transactionId] : undefined;
@@ -190,6 +143,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "what a cap refused still counts",
+    complaint: "the usage of",
+    seed: 20_261_123,
     domain: () =>
       agentsAfter((state, event, now) => {
         const isRefused =
@@ -198,57 +153,9 @@ export const mutants: readonly Mutant[] = [
       }),
   },
   {
-    fault: "a reversal gives back to today, whatever day it was spent on",
-    domain: () =>
-      agentsAfter((state, event, now) => {
-        if (event.type !== "payment_changed" || event.payment.status !== "reversed") return;
-        if (event.payment.day !== utcDate(now))
-          state.usage.day.amountCents -= event.payment.request.amountCents;
-      }),
-  },
-  {
-    fault: "a replayed key is decided again",
-    domain: () =>
-      agentsBefore((state, command) => {
-        if (command.kind === "pay") delete state.keys[command.request.keyHash];
-        return command;
-      }),
-  },
-  {
-    fault: "the day does not begin anew at midnight",
-    domain: () =>
-      agentsBefore((state, command, now) => {
-        state.usage.day.date = utcDate(now);
-        return command;
-      }),
-  },
-  {
-    fault: "an approval after the window's end pays",
-    domain: () =>
-      agents((state, command, now) => {
-        const id = command.kind === "approve" ? command.transactionId : "";
-        const expiresAt = state.open[id]?.payment.approval?.expiresAt ?? Infinity;
-        return handle(state, command, Math.min(now, expiresAt - 1));
-      }),
-  },
-  {
-    fault: "a paused agent pays",
-    domain: () =>
-      agentsDeciding((state) => (state.lifecycle === "paused" ? { ...state, lifecycle: "active" } : state)),
-  },
-  {
-    fault: "an archived agent keeps what is on hold",
-    domain: () =>
-      agents((state, command, now) =>
-        command.kind === "archive" && state.lifecycle !== "archived"
-          ? handle({ ...state, open: {} }, command, now).kind === "archive"
-            ? archivedAlone(state, now)
-            : handle(state, command, now)
-          : handle(state, command, now),
-      ),
-  },
-  {
     fault: "an outcome that comes before the caps' word is dropped",
+    complaint: "spent by",
+    seed: 20_261_125,
     domain: () =>
       agentsBefore((state, command) => {
         if (command.kind !== "confirm" || command.caps !== undefined) return command;
@@ -258,17 +165,11 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "a team's budget reaches no agent that has to ask",
+    complaint: "the version of the policy of",
+    seed: 20_261_122,
     domain: () =>
       agentsBefore((_state, command) =>
         command.kind === "heed_budget" && command.asks ? { ...command, budgetCents: null } : command,
       ),
   },
 ];
-
-function archivedAlone(state: Parameters<typeof handle>[0], now: number): ReturnType<typeof handle> {
-  const { open } = state;
-  state.open = {};
-  const reply = handle(state, { kind: "archive", by: { type: "user" } }, now);
-  state.open = open;
-  return reply;
-}
