@@ -37,7 +37,9 @@ async function again() {
   isBusy = true;
   do {
     isStale = false;
-    const { status } = spawnSync(process.execPath, [join(ROOT, "scripts", "build.mjs")], { stdio: "inherit" });
+    const { status } = spawnSync(process.execPath, [join(ROOT, "scripts", "build.mjs")], {
+      stdio: "inherit",
+    });
     if (status === 0 && !isStale && !isEnding) {
       await stop();
       if (!isEnding) start();
@@ -47,12 +49,15 @@ async function again() {
 }
 
 function start() {
-  const started = spawn(process.execPath, [join(ROOT, "dist", "server", "main.js"), "start"], { stdio: "inherit" });
+  const started = spawn(process.execPath, [join(ROOT, "dist", "server", "main.js"), "start"], {
+    stdio: "inherit",
+  });
   child = started;
   started.once("exit", (code) => {
     if (child !== started) return;
     child = null;
-    if (!isEnding) process.stdout.write(`The service ended (${code}); it starts again with the next change.\n`);
+    if (!isEnding)
+      process.stdout.write(`The service ended (${code}); it starts again with the next change.\n`);
   });
 }
 

@@ -61,7 +61,10 @@ async function run(file: string, grep: string | null): Promise<FileResult> {
     });
   } catch (error) {
     stats.failed += 1;
-    failures.push({ title: file, message: mapped(error instanceof Error ? (error.stack ?? "") : String(error)) });
+    failures.push({
+      title: file,
+      message: mapped(error instanceof Error ? (error.stack ?? "") : String(error)),
+    });
   }
   for (const title of longTitles(mocha.suite)) {
     stats.failed += 1;

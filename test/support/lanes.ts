@@ -100,7 +100,9 @@ const lost = (file: string, output: string): FileResult => ({
   passed: 0,
   failed: 1,
   pending: 0,
-  failures: [{ title: file, message: "The process of these tests ended without a result; its output says why." }],
+  failures: [
+    { title: file, message: "The process of these tests ended without a result; its output says why." },
+  ],
   output,
   ms: 0,
   ownCpuMs: 0,

@@ -27,4 +27,12 @@ export function mapped(stack: string): string {
   });
 }
 
-const EMPTY = { file: "", version: 3, sources: [], sourcesContent: [], names: [], mappings: "", sourceRoot: "" };
+const EMPTY = {
+  file: "",
+  version: 3,
+  sources: [],
+  sourcesContent: [],
+  names: [],
+  mappings: "",
+  sourceRoot: "",
+};

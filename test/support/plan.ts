@@ -23,7 +23,13 @@ const QUIET: Beginnings = [
 ];
 
 /** What takes longest begins first, so that nothing is left to wait for alone at the end. */
-const LONG: Beginnings = ["restart/", "chaos/", "http/wallet-silent-chain", "http/wallet-slow-chain", "contracts/"];
+const LONG: Beginnings = [
+  "restart/",
+  "chaos/",
+  "http/wallet-silent-chain",
+  "http/wallet-slow-chain",
+  "contracts/",
+];
 
 export interface Selection {
   readonly files: readonly string[];
@@ -67,8 +73,12 @@ export class Plan {
   readonly #running = new Set<string>();
 
   constructor(files: readonly string[]) {
-    const [long, rest] = [files.filter((file) => fits(file, LONG)), files.filter((file) => !fits(file, LONG))];
-    const rank = (file: string): number => LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
+    const [long, rest] = [
+      files.filter((file) => fits(file, LONG)),
+      files.filter((file) => !fits(file, LONG)),
+    ];
+    const rank = (file: string): number =>
+      LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
     this.#waiting = [...long.toSorted((a, b) => rank(a) - rank(b)), ...rest];
   }
 

@@ -13,9 +13,12 @@ const FREE_BYTES_MIN = 6 * 1024 ** 3;
  * engines sync each write to the disk, and a disk that is shared makes them late. Processes are killed there as anywhere.
  */
 export async function runFolder(): Promise<string> {
-  const folder = await mkdtemp(join((await hasRoom(IN_MEMORY)) ? IN_MEMORY : tmpdir(), "spending-control-run-"));
+  const folder = await mkdtemp(
+    join((await hasRoom(IN_MEMORY)) ? IN_MEMORY : tmpdir(), "spending-control-run-"),
+  );
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(130));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, () => process.exit(130));
   return folder;
 }
 
