@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, elevate, type Fields, newWorld, organizationKey, rotated } from "./support/world.ts";
 import { type TestOrganizationKey, times, type World } from "./support/world.ts";
+import { fund } from "./support/chain.ts";
 import {
   archive,
   createBody,
@@ -69,8 +70,7 @@ describe("an organization's key archives an agent", () => {
 
     it("a funded wallet is looked at last: what is still deliverable says so", async () => {
       const agent = await made(world, by);
-      const body = { amountCents: 100 };
-      await world.api.ok("fundAgentInSandbox", 200, { token: world.token, id: agent.id, body });
+      await fund(world, agent, 100);
       await refused(agent, "KEY_STILL_DELIVERABLE");
     });
 
@@ -140,9 +140,6 @@ describe("an organization's key archives an agent", () => {
       expectNoKey(await replay(world, agent, agent.by.token), "expired");
       return agent;
     }
-    const fund = ({ id }: MadeAgent, amountCents: number) =>
-      world.api.ok("fundAgentInSandbox", 200, { token: world.token, id, body: { amountCents } });
-
     it("409 KEY_DELIVERY_UNPROVEN until the replay stamps the proof; then 200, and 200 again", async () => {
       const agent = nextUnproven();
       for (const _ of times(3, () => null)) await refuse(agent, 409, "KEY_DELIVERY_UNPROVEN");
@@ -215,7 +212,7 @@ describe("an organization's key archives an agent", () => {
           await mintKey(world, agent);
         },
       ],
-      ["its wallet holds something", (agent) => fund(agent, 1)],
+      ["its wallet holds something", (agent) => fund(world, agent, 1)],
     ];
     for (const [condition, meet] of conditions) {
       it(`403 MACHINE_ARCHIVE_DENIED because ${condition}, for good; a person may`, async () => {
@@ -238,7 +235,7 @@ describe("an organization's key archives an agent", () => {
 
     it("unproven comes before a balance that is not zero", async () => {
       const agent = nextUnproven();
-      await fund(agent, 5);
+      await fund(world, agent, 5);
       await refuse(agent, 409, "KEY_DELIVERY_UNPROVEN");
       expectNoKey(await replay(world, agent, agent.by.token), "expired");
       await refuse(agent, 403, "MACHINE_ARCHIVE_DENIED");

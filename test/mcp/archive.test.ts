@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { codeOf } from "../http/support/contract-api.ts";
+import { fund } from "../http/support/chain.ts";
 import {
   archive,
   type CreateBody,
@@ -114,8 +115,7 @@ describe("archive_agent", () => {
   it("MACHINE_ARCHIVE_DENIED is terminal here, too: used, funded, another lineage's, a person's", async () => {
     const [used, funded, foreign] = [nextProven(), nextProven(), nextProven()];
     await world.api.ok("listPayments", 200, { token: keyOf(used) });
-    const funding = { token: world.token, id: funded.id, body: { amountCents: 1 } };
-    await world.api.ok("fundAgentInSandbox", 200, funding);
+    await fund(world, funded, 1);
     for (const { id: agentId } of [used, funded, await world.agent()]) {
       for (const _ of times(2, () => null)) {
         await mcp.refused("archive_agent", "MACHINE_ARCHIVE_DENIED", { agentId });
