@@ -6,13 +6,12 @@ import { type TestOrganizationKey, times, type World } from "./support/world.ts"
 import { fund } from "./support/chain.ts";
 import {
   archive,
-  createBody,
   expectDead,
   expectEvents,
   expectNoKey,
   expiredAgents,
-  holdCommits,
   keyOf,
+  lateCreate,
   made,
   type MadeAgent,
   mintKey,
@@ -158,14 +157,9 @@ describe("an organization's key archives an agent", () => {
     });
 
     it("a first answer that came too late stamps nothing: unproven, until a replay is answered", async () => {
-      const body = createBody(world);
-      const held = await holdCommits(world);
-      const creating = world.api.ok("createAgent", 201, { token: by.token, body });
-      await held.isWaitedFor();
-      aheadMs = WINDOW_SECONDS * 1_000;
-      await held.release();
-      const first = await creating;
-      aheadMs = 0;
+      const { body, first } = await lateCreate(world, by.token, (isLate) => {
+        aheadMs = isLate ? WINDOW_SECONDS * 1_000 : 0;
+      });
       expectNoKey(first, "expired");
       const agent = { ...first.agent, by };
       await windowClosed(world, agent.id);

@@ -15,6 +15,7 @@ import {
   type MadeAgent,
   orchestrator,
   readAgent,
+  whileOpen,
   windowClosed,
 } from "../http/support/life.ts";
 import {
@@ -83,12 +84,19 @@ describe("archive_agent", () => {
   });
 
   it("all of it over MCP: deliverable, expired, unproven, proven, archived, archived again", async () => {
-    const body = createBody(world);
-    const created = await create(mcp, body);
-    const args = { agentId: created.agent.id };
-    expect((await create(mcp, body)).apiKey).to.equal(created.apiKey);
-    await mcp.refused("archive_agent", "KEY_STILL_DELIVERABLE", args);
-    await windowClosed(world, created.agent.id);
+    const make = async () => {
+      const body = createBody(world);
+      const { agent, apiKey } = await create(mcp, body);
+      return { id: agent.id, apiKey, body };
+    };
+    const created = await whileOpen(world, make, async ({ apiKey, body, id }) => {
+      expect(apiKey).to.be.a("string");
+      expect((await create(mcp, body)).apiKey).to.equal(apiKey);
+      await mcp.refused("archive_agent", "KEY_STILL_DELIVERABLE", { agentId: id });
+    });
+    const args = { agentId: created.id };
+    const { body } = created;
+    await windowClosed(world, created.id);
     await mcp.refused("archive_agent", "KEY_DELIVERY_UNPROVEN", args);
     const { apiKey, keyDelivery, mcpConfigBlock } = await create(mcp, body);
     expect([apiKey, mcpConfigBlock, keyDelivery]).to.deep.equal([null, null, "expired"]);

@@ -85,14 +85,15 @@ export class ContractApi {
     return this.ok(operationId, 201, request);
   }
 
-  /** The body of an answer that must be this error. */
+  /** The body of an answer that must be this error; of the first one where that may be to come again. */
   async refused(
     operationId: OperationId,
     status: number,
     code: ErrorCode,
     request: Request = {},
   ): Promise<ErrorBody> {
-    const answer = await this.call(operationId, request);
+    const ask = () => this.call(operationId, request);
+    const answer = await (status === 503 ? ask() : onceReachable(ask));
     expect([answer.status, codeOf(answer)], JSON.stringify(answer.body)).to.deep.equal([status, code]);
     return strictError.parse(answer.body);
   }
