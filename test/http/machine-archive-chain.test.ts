@@ -3,11 +3,18 @@ import { parseAbi, zeroAddress } from "viem";
 import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { ChainView, freshRecipient, fund, fundedAgent, payFromWallet, walletPayment } from "./support/chain.ts";
+import {
+  ChainView,
+  freshRecipient,
+  fund,
+  fundedAgent,
+  payFromWallet,
+  walletPayment,
+} from "./support/chain.ts";
 import { archive, expectEvents, expiredAgents, orchestrator, readAgent } from "./support/life.ts";
 import { newWorld, type TestAgent, type TestOrganizationKey, until, type World } from "./support/world.ts";
 
-const DETACHED_MS = 60_000;
+const DETACHED_MS = 120_000;
 const MISHAPS = ["silence", "cut-before", "garbage", "nonsense", "too-many"] as const;
 
 const walletAbi = parseAbi(["function spender() view returns (address)"]);

@@ -20,7 +20,7 @@ import {
 import { elevate, newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
 
 /** The actor looks after what nobody answered for every 10 s. */
-const SETTLED_MS = 60_000;
+const SETTLED_MS = 120_000;
 const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense", "cut-before", "cut-after"];
 const MONEY = 10_000;
 

@@ -21,7 +21,7 @@ import { elevate, type Fields, newWorld, type TestAgent, until, type World } fro
 
 const { createWalletPayment, getPayment } = operations;
 
-const SETTLED_MS = 60_000;
+const SETTLED_MS = 120_000;
 
 describe("a chain that mines slowly", () => {
   let chain: OwnAnvil;
