@@ -14,8 +14,7 @@ const nextRecord = (organizationId: string) => {
   return { ...recordOf(number), organizationId };
 };
 
-describe("appending to the audit log", function () {
-  this.timeout(60_000);
+describe("appending to the audit log", () => {
   let database: TestDatabase;
   let organizations = 0;
   let organizationId: string;

@@ -35,7 +35,6 @@ const CEREMONIES = {
  * refusals proves with an authenticator in software is held against what browsers really send.
  */
 describe("Passkeys in a browser", function () {
-  this.timeout(60_000);
   let service: TestService;
   let browser: Browser | null = null;
   let world: World;

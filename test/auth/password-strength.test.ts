@@ -11,9 +11,8 @@ const isAccepted = async (password: string, about = ABOUT): Promise<boolean> =>
   (await chosenPasswordIssue(password, about)) === null;
 
 describe("A password that somebody chooses", () => {
-  before(async function () {
+  before(async () => {
     // The lists are loaded with the first one, which a busy machine takes its time for.
-    this.timeout(20_000);
     await isAccepted(PASSWORD);
   });
 

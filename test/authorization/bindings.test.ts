@@ -46,8 +46,7 @@ interface Key {
 
 const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
 
-describe("a key acts only inside its binding", function () {
-  this.timeout(60_000);
+describe("a key acts only inside its binding", () => {
   let world: World;
   let stranger: World;
   /** Two teams of one project, and one of another. */

@@ -59,8 +59,7 @@ function expectScopeNamed(id: OperationId, code: ErrorCode, named: string | unde
 /** MCP writes of an organization that fit into a minute, whoever makes them (decisions.md section 9). */
 const WRITES_BEFORE_A_PAUSE = 15;
 
-describe("who may do what: the whole matrix, made of the registry", function () {
-  this.timeout(120_000);
+describe("who may do what: the whole matrix, made of the registry", () => {
   let service: TestService;
   let passAMinute: () => void;
   let world: World;

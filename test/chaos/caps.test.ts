@@ -70,8 +70,7 @@ describe("the audit of caps", () => {
   }
 });
 
-describe("caps on both levels, on real engines", function () {
-  this.timeout(240_000);
+describe("caps on both levels, on real engines", () => {
   const env = { ...roleEnvironment(), APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS) };
   const roles = new Roles(env);
   after(() => roles.stop());

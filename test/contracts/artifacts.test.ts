@@ -5,9 +5,7 @@ import { compile, readSources } from "../../scripts/contracts/compiler.ts";
 const importing = (name: string): string =>
   `// SPDX-License-Identifier: MIT\npragma solidity 0.8.37; import "${name}"; contract Importing {}`;
 
-describe("the contracts' artifacts", function () {
-  this.timeout(120_000);
-
+describe("the contracts' artifacts", () => {
   it("are what the compiler makes of the sources, no file more and none less", async () => {
     expect(await staleArtifacts()).to.deep.equal([]);
   });

@@ -10,8 +10,7 @@ import { type Chain, startChain } from "./support/chain.ts";
 const SEED = 20_261_121;
 const RUNS_MAX = 40;
 
-describe("the book and the auditor notice a faulty wallet", function () {
-  this.timeout(120_000);
+describe("the book and the auditor notice a faulty wallet", () => {
   let chain: Chain | undefined;
   let world: World;
   let bytecodes: ReadonlyMap<string, Hex>;

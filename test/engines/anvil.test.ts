@@ -15,7 +15,7 @@ import { ChainClient, savedBlock } from "./support/chain.ts";
 import { removeFolder, scratchFolder } from "./support/scratch.ts";
 
 const POLL_MS = 10;
-const WAIT_MS = 20_000;
+const WAIT_MS = 120_000;
 /** Never in these tests: what is saved is saved at the stop, or by anvil as it ends. */
 const NO_SNAPSHOTS = null;
 const OFTEN_MS = 50;

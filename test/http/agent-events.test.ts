@@ -13,7 +13,7 @@ import {
 } from "./support/life.ts";
 import { cardPayment, newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
 
-const SETTLED_MS = 30_000;
+const SETTLED_MS = 120_000;
 
 describe("the journal of events", () => {
   let world: World;

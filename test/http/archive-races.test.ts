@@ -3,10 +3,11 @@ import { expect } from "chai";
 import type { TransactionDocument } from "../../activities/documents.ts";
 import { seed } from "../domain/support/seed.ts";
 import { message, rpc } from "../limits/support.ts";
+import { type Answer, FOR_NOW, isForNow, onceReachable } from "../support/api.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { Random } from "../../scripts/chaos/random.ts";
-import { expectBooksAgree } from "./support/books.ts";
+import { booksOnceAgreed } from "./support/books.ts";
 import { codeOf } from "./support/contract-api.ts";
 import {
   archive,
@@ -50,30 +51,37 @@ describe(`archives that race (TEST_SEED=${seed})`, () => {
     });
     after(() => service.stop());
 
+    // Who is told to come again, on a busy machine, does so; 200: what was answered 503 was made.
+    const outcomeOf = (answer: Answer) => codeOf(answer) ?? (answer.status === 200 ? 201 : answer.status);
     const pay = async (key: string) => {
-      const answer = await world.api.call("createPayment", { token: key, body: cardPayment() });
-      return codeOf(answer) ?? answer.status;
+      const request = { token: key, body: cardPayment() };
+      return outcomeOf(await onceReachable(() => world.api.call("createPayment", request)));
     };
     const payOverMcp = async (key: string) => {
       const { rail: _rail, ...args } = cardPayment();
       const calling = message("tools/call", { name: "create_card_payment", arguments: args });
-      const answer = await rpc(service, key, calling);
-      if (answer.status !== 200) return codeOf(answer);
-      const text = JSON.stringify(answer.body);
-      return text.includes('"isError":true') ? text : 201;
+      const { status, told } = await onceReachable(async () => {
+        const answer = await rpc(service, key, calling);
+        if (answer.status !== 200) return { status: answer.status, told: codeOf(answer) };
+        const text = JSON.stringify(answer.body);
+        if (!text.includes('"isError":true')) return { status: 200, told: 201 };
+        return { status: FOR_NOW.some((code) => text.includes(String(code))) ? 503 : 200, told: text };
+      });
+      expect(status).to.be.oneOf([200, 401]);
+      return told;
     };
     const read = async (key: string) => {
-      const answer = await world.api.call("listPayments", { token: key });
-      return codeOf(answer) ?? (answer.status === 200 ? 201 : answer.status);
+      return outcomeOf(await onceReachable(() => world.api.call("listPayments", { token: key })));
     };
 
     it(`${ROUNDS} rounds: exactly one of them wins, and only the winner leaves anything`, async () => {
       const wins = { agent: 0, archive: 0 };
       for (const [round, agent] of agents.entries()) {
         const use = [pay, payOverMcp, read][round % 3] ?? pay;
+        const request = { token: by.token, id: agent.id };
         const [used, archived] = await Promise.all([
           within(USES_MS).then(() => use(keyOf(agent))),
-          within(ARCHIVES_MS).then(() => world.api.call("archiveAgent", { token: by.token, id: agent.id })),
+          within(ARCHIVES_MS).then(() => onceReachable(() => world.api.call("archiveAgent", request))),
         ]);
         const outcome = [used, codeOf(archived) ?? archived.status];
         const what = `round ${round}: ${outcome.join(" and ")}`;
@@ -113,21 +121,25 @@ describe(`archives that race (TEST_SEED=${seed})`, () => {
           const sentAt = performance.now();
           const body = cardPayment();
           const answer = await own.api.call("createPayment", { token: agent.key, body });
-          return { sentAt, outcome: codeOf(answer) ?? answer.status };
+          return { sentAt, isUnknown: isForNow(answer), outcome: codeOf(answer) ?? answer.status };
         });
         const [archived, ...paid] = await Promise.all([archiving, ...paying]);
         const there = await accepted(own, agent.id);
-        for (const { outcome, sentAt } of paid) {
+        // Of what a busy machine answers 503, nobody knows whether it was accepted.
+        const told = paid.filter(({ isUnknown }) => !isUnknown);
+        for (const { outcome, sentAt } of told) {
           expect(outcome).to.be.oneOf(sentAt > answeredAt ? ["UNAUTHORIZED"] : [201, "UNAUTHORIZED"]);
         }
-        expect(paid.filter(({ outcome }) => outcome === 201)).to.have.lengthOf(there);
-        const late = await own.api.call("createPayment", { token: agent.key, body: cardPayment() });
-        expect(codeOf(late)).to.equal("UNAUTHORIZED");
+        const made = told.filter(({ outcome }) => outcome === 201).length;
+        expect(there).to.be.within(made, made + paid.length - told.length);
+        const late = { token: agent.key, body: cardPayment() };
+        const refused = await onceReachable(() => own.api.call("createPayment", late));
+        expect(codeOf(refused)).to.equal("UNAUTHORIZED");
         expect(await accepted(own, agent.id)).to.equal(there);
         const transactions = own.service.db.collection<TransactionDocument>("transactions");
         const after = { agentId: agent.id, createdAt: { $gt: new Date(archived.agent.archivedAt ?? "") } };
         expect(await transactions.countDocuments(after)).to.equal(0);
-        const books = await expectBooksAgree(own, agent);
+        const books = await booksOnceAgreed(own, agent);
         expect(books.reservedCents).to.equal(0);
       }
     });

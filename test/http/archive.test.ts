@@ -8,7 +8,7 @@ import { cardPayment, elevate, newWorld, tally, times, until, type World } from 
 const { getBudget } = operations;
 
 /** A slow payment settles after 3 s; the actor looks after what nobody waits for every 10 s. */
-const SETTLED_MS = 30_000;
+const SETTLED_MS = 120_000;
 
 describe("a person archives an agent", () => {
   let world: World;

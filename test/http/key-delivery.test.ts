@@ -2,14 +2,13 @@ import { expect } from "chai";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
   archive,
-  type Created,
   createBody,
   deliveries,
   expectDead,
   expectNoKey,
   hasDeliveryKey,
-  holdCommits,
   keyOf,
+  lateCreate,
   made,
   mintKey,
   orchestrator,
@@ -212,25 +211,13 @@ describe("the delivery of an agent's first key", () => {
 
     it("a first answer that comes after the window is 201, expired, without the key", async () => {
       // Half an hour passes between the first look at the clock and the answer.
-      const late = await lateCreate();
+      const { first: late } = await lateCreate(world, by.token, (isLate) => {
+        aheadMs = isLate ? 1_800_000 : 0;
+      });
       expectNoKey(late, "expired");
       expect(late.agent.key?.status).to.equal("active");
       const { id } = late.agent;
       await world.api.refused("archiveAgent", 409, "KEY_STILL_DELIVERABLE", { token: by.token, id });
     });
-
-    async function lateCreate(): Promise<Created> {
-      const held = await holdCommits(world);
-      try {
-        const creating = world.api.ok("createAgent", 201, { token: by.token, body: createBody(world) });
-        await held.isWaitedFor();
-        aheadMs = 1_800_000;
-        await held.release();
-        return await creating;
-      } finally {
-        aheadMs = 0;
-        await held.release();
-      }
-    }
   });
 });

@@ -5,8 +5,7 @@ import { cardPayment, newWorld, until, type World } from "./support/world.ts";
 
 const CAP = 1_000;
 
-describe("the caps' word comes late", function () {
-  this.timeout(60_000);
+describe("the caps' word comes late", () => {
   let service: TestService;
   let world: World;
   /** While this is not null, the way to the budget is slow. */

@@ -3,11 +3,18 @@ import { parseAbi, zeroAddress } from "viem";
 import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { ChainView, freshRecipient, fundedAgent, payFromWallet, walletPayment } from "./support/chain.ts";
+import {
+  ChainView,
+  freshRecipient,
+  fund,
+  fundedAgent,
+  payFromWallet,
+  walletPayment,
+} from "./support/chain.ts";
 import { archive, expectEvents, expiredAgents, orchestrator, readAgent } from "./support/life.ts";
 import { newWorld, type TestAgent, type TestOrganizationKey, until, type World } from "./support/world.ts";
 
-const DETACHED_MS = 60_000;
+const DETACHED_MS = 120_000;
 const MISHAPS = ["silence", "cut-before", "garbage", "nonsense", "too-many"] as const;
 
 const walletAbi = parseAbi(["function spender() view returns (address)"]);
@@ -91,8 +98,7 @@ describe("archiving while the chain does not answer", () => {
   it("a machine's archive is 409 BALANCE_UNVERIFIABLE, and 200 once the balance is known as zero", async () => {
     const [agent, funded] = await expiredAgents(world, by, 2);
     if (agent === undefined || funded === undefined) throw new Error("two were made");
-    const body = { amountCents: 100 };
-    await world.api.ok("fundAgentInSandbox", 200, { token: world.token, id: funded.id, body });
+    await fund(world, funded, 100);
     for (const mishap of MISHAPS) {
       proxy.behave(() => mishap);
       for (const { id } of [agent, funded]) {

@@ -3,15 +3,15 @@ import { expect } from "chai";
 import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, elevate, type Fields, newWorld, organizationKey, rotated } from "./support/world.ts";
 import { type TestOrganizationKey, times, type World } from "./support/world.ts";
+import { fund } from "./support/chain.ts";
 import {
   archive,
-  createBody,
   expectDead,
   expectEvents,
   expectNoKey,
   expiredAgents,
-  holdCommits,
   keyOf,
+  lateCreate,
   made,
   type MadeAgent,
   mintKey,
@@ -69,8 +69,7 @@ describe("an organization's key archives an agent", () => {
 
     it("a funded wallet is looked at last: what is still deliverable says so", async () => {
       const agent = await made(world, by);
-      const body = { amountCents: 100 };
-      await world.api.ok("fundAgentInSandbox", 200, { token: world.token, id: agent.id, body });
+      await fund(world, agent, 100);
       await refused(agent, "KEY_STILL_DELIVERABLE");
     });
 
@@ -140,9 +139,6 @@ describe("an organization's key archives an agent", () => {
       expectNoKey(await replay(world, agent, agent.by.token), "expired");
       return agent;
     }
-    const fund = ({ id }: MadeAgent, amountCents: number) =>
-      world.api.ok("fundAgentInSandbox", 200, { token: world.token, id, body: { amountCents } });
-
     it("409 KEY_DELIVERY_UNPROVEN until the replay stamps the proof; then 200, and 200 again", async () => {
       const agent = nextUnproven();
       for (const _ of times(3, () => null)) await refuse(agent, 409, "KEY_DELIVERY_UNPROVEN");
@@ -161,14 +157,9 @@ describe("an organization's key archives an agent", () => {
     });
 
     it("a first answer that came too late stamps nothing: unproven, until a replay is answered", async () => {
-      const body = createBody(world);
-      const held = await holdCommits(world);
-      const creating = world.api.ok("createAgent", 201, { token: by.token, body });
-      await held.isWaitedFor();
-      aheadMs = WINDOW_SECONDS * 1_000;
-      await held.release();
-      const first = await creating;
-      aheadMs = 0;
+      const { body, first } = await lateCreate(world, by.token, (isLate) => {
+        aheadMs = isLate ? WINDOW_SECONDS * 1_000 : 0;
+      });
       expectNoKey(first, "expired");
       const agent = { ...first.agent, by };
       await windowClosed(world, agent.id);
@@ -215,7 +206,7 @@ describe("an organization's key archives an agent", () => {
           await mintKey(world, agent);
         },
       ],
-      ["its wallet holds something", (agent) => fund(agent, 1)],
+      ["its wallet holds something", (agent) => fund(world, agent, 1)],
     ];
     for (const [condition, meet] of conditions) {
       it(`403 MACHINE_ARCHIVE_DENIED because ${condition}, for good; a person may`, async () => {
@@ -238,7 +229,7 @@ describe("an organization's key archives an agent", () => {
 
     it("unproven comes before a balance that is not zero", async () => {
       const agent = nextUnproven();
-      await fund(agent, 5);
+      await fund(world, agent, 5);
       await refuse(agent, 409, "KEY_DELIVERY_UNPROVEN");
       expectNoKey(await replay(world, agent, agent.by.token), "expired");
       await refuse(agent, 403, "MACHINE_ARCHIVE_DENIED");

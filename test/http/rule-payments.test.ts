@@ -29,8 +29,7 @@ const flags = ({ approval }: Paid) => approval?.flaggedByRuleTypes ?? [];
 const flagged = async (agent: TestAgent, fields: Fields = {}) => flags(await agent.pay(fields));
 
 for (const noun of ["project", "team"] as const) {
-  describe(`payments under the rules of a ${noun}`, function () {
-    this.timeout(30_000);
+  describe(`payments under the rules of a ${noun}`, () => {
     let world: World;
     let version: number;
     before(async () => {

@@ -38,8 +38,7 @@ async function expectLate503(call: () => Promise<{ readonly status: number }>): 
   expect(ownMs).to.be.below(ANSWER_MS);
 }
 
-describe("a budget that was decided and not carried through", function () {
-  this.timeout(60_000);
+describe("a budget that was decided and not carried through", () => {
   let service: TestService;
   let world: World;
   let budgets: TestBudgets;

@@ -10,7 +10,7 @@ import {
 import { newWorld, tally, type TestAgent, times, type World } from "./support/world.ts";
 
 /** A hundred payments on a small machine. */
-const FINAL_MS = 60_000;
+const FINAL_MS = 120_000;
 
 describe("wallet payments at the same time", () => {
   let world: World;

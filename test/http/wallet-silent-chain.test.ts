@@ -12,6 +12,7 @@ import {
   finalPayment,
   freshRecipient,
   fundedAgent,
+  payAtOnceFromWallet,
   payFromWallet,
   recordOnce,
   walletPayment,
@@ -19,7 +20,7 @@ import {
 import { elevate, newWorld, type TestAgent, times, until, type World } from "./support/world.ts";
 
 /** The actor looks after what nobody answered for every 10 s. */
-const SETTLED_MS = 60_000;
+const SETTLED_MS = 120_000;
 const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense", "cut-before", "cut-after"];
 const MONEY = 10_000;
 
@@ -44,7 +45,7 @@ describe("a chain that does not answer", () => {
   beforeEach(() => proxy.behave(() => "pass"));
 
   async function expectPending(agent: TestAgent, body = walletPayment(freshRecipient())): Promise<string> {
-    const { approval, transaction } = await inTime("the payment", payFromWallet(world, agent, body));
+    const { approval, transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
     expect([transaction.status, transaction.denialCode, approval]).to.deep.equal(["pending", null, null]);
     return transaction.id;
   }
@@ -79,7 +80,7 @@ describe("a chain that does not answer", () => {
         const body = walletPayment(freshRecipient());
         const paymentId = await expectPending(agent, body);
         ids.push(paymentId);
-        const again = world.api.ok("createPayment", 200, { token: agent.key, body });
+        const again = world.api.okAtOnce("createPayment", 200, { token: agent.key, body });
         const { transaction } = await inTime("its replay", again);
         expect([transaction.id, transaction.status]).to.deep.equal([paymentId, "pending"]);
         const cancel = { token: agent.key, id: paymentId };
@@ -89,7 +90,7 @@ describe("a chain that does not answer", () => {
         expect(unknown).not.to.have.property("balanceCents");
         await inTime("get_budget", mcp.call("get_budget"));
         const other = await inTime("a new agent", world.agent());
-        expect((await inTime("a card", other.pay())).transaction.status).to.equal("approved");
+        expect((await inTime("a card", other.payAtOnce())).transaction.status).to.equal("approved");
         const { id } = other;
         const record = await world.api.ok("getAgent", 200, { token: world.token, id });
         expect(record.agent.wallet?.address).to.match(/^0x/);
@@ -132,7 +133,7 @@ describe("a chain that does not answer", () => {
         const agent = await fundedAgent(world, MONEY);
         proxy.behave((body) => (body.includes(method) ? mishap : "pass"));
         const body = walletPayment(freshRecipient());
-        const { transaction } = await inTime("the payment", payFromWallet(world, agent, body));
+        const { transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
         expect(transaction.status).to.be.oneOf(["pending", "approved"]);
         await expectSettledOnce(agent, [transaction.id]);
       });
@@ -147,7 +148,7 @@ describe("a chain that does not answer", () => {
     const id = await expectPending(agent);
     const manage = { token: world.token, id: agent.id };
     const body = { version: 1, budgetCents: 50 };
-    await inTime("the policy", world.api.ok("updateAgentBudgetPolicy", 200, { ...manage, body }));
+    await inTime("the policy", world.api.okAtOnce("updateAgentBudgetPolicy", 200, { ...manage, body }));
     proxy.behave(() => "pass");
     expect((await finalPayment(world, agent, id, SETTLED_MS)).transaction.status).to.equal("approved");
     const chain = new ChainView(world, rpcUrl);
@@ -165,7 +166,7 @@ describe("a chain that does not answer", () => {
     const held = await payFromWallet(world, agent, walletPayment(freshRecipient()));
     proxy.behave(() => "silence");
     const id = held.approval?.id ?? "";
-    const approving = world.api.ok("approveApproval", 200, { token: world.token, id });
+    const approving = world.api.okAtOnce("approveApproval", 200, { token: world.token, id });
     expect((await inTime("approve", approving)).approval.resolution).to.equal("executing");
     await expectSettledOnce(agent, [held.transaction.id]);
   });
@@ -191,12 +192,12 @@ describe("a service that is started while its chain is silent", () => {
     const agent = await world.agent();
     const chain = new ChainView(world, rpcUrl);
     const other = await world.agent();
-    expect((await inTime("a card", other.pay())).transaction.status).to.equal("approved");
+    expect((await inTime("a card", other.payAtOnce())).transaction.status).to.equal("approved");
     const funding = { token: world.token, id: agent.id, body: { amountCents: MONEY } };
     const refused = world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", funding);
     await inTime("fund", refused);
     const body = walletPayment(freshRecipient());
-    const early = await inTime("the payment", payFromWallet(world, agent, body));
+    const early = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
     expect(early.transaction.status).to.equal("pending");
 
     proxy.behave(() => "pass");

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { codeOf } from "../http/support/contract-api.ts";
+import { fund } from "../http/support/chain.ts";
 import {
   archive,
   type CreateBody,
@@ -14,6 +15,7 @@ import {
   type MadeAgent,
   orchestrator,
   readAgent,
+  whileOpen,
   windowClosed,
 } from "../http/support/life.ts";
 import {
@@ -82,12 +84,19 @@ describe("archive_agent", () => {
   });
 
   it("all of it over MCP: deliverable, expired, unproven, proven, archived, archived again", async () => {
-    const body = createBody(world);
-    const created = await create(mcp, body);
-    const args = { agentId: created.agent.id };
-    expect((await create(mcp, body)).apiKey).to.equal(created.apiKey);
-    await mcp.refused("archive_agent", "KEY_STILL_DELIVERABLE", args);
-    await windowClosed(world, created.agent.id);
+    const make = async () => {
+      const body = createBody(world);
+      const { agent, apiKey } = await create(mcp, body);
+      return { id: agent.id, apiKey, body };
+    };
+    const created = await whileOpen(world, make, async ({ apiKey, body, id }) => {
+      expect(apiKey).to.be.a("string");
+      expect((await create(mcp, body)).apiKey).to.equal(apiKey);
+      await mcp.refused("archive_agent", "KEY_STILL_DELIVERABLE", { agentId: id });
+    });
+    const args = { agentId: created.id };
+    const { body } = created;
+    await windowClosed(world, created.id);
     await mcp.refused("archive_agent", "KEY_DELIVERY_UNPROVEN", args);
     const { apiKey, keyDelivery, mcpConfigBlock } = await create(mcp, body);
     expect([apiKey, mcpConfigBlock, keyDelivery]).to.deep.equal([null, null, "expired"]);
@@ -114,8 +123,7 @@ describe("archive_agent", () => {
   it("MACHINE_ARCHIVE_DENIED is terminal here, too: used, funded, another lineage's, a person's", async () => {
     const [used, funded, foreign] = [nextProven(), nextProven(), nextProven()];
     await world.api.ok("listPayments", 200, { token: keyOf(used) });
-    const funding = { token: world.token, id: funded.id, body: { amountCents: 1 } };
-    await world.api.ok("fundAgentInSandbox", 200, funding);
+    await fund(world, funded, 1);
     for (const { id: agentId } of [used, funded, await world.agent()]) {
       for (const _ of times(2, () => null)) {
         await mcp.refused("archive_agent", "MACHINE_ARCHIVE_DENIED", { agentId });

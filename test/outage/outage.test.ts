@@ -259,8 +259,7 @@ describe("an engine that is gone or hung", () => {
     ["gone", () => engines.mongodb.kill(), () => engines.mongodb.start()],
   ];
   for (const [how, breaks, mends] of mongodb) {
-    it(`MongoDB ${how}: every request is 503 within 5 s; later each payment was made exactly once`, async function () {
-      this.timeout(60_000);
+    it(`MongoDB ${how}: every request is 503 within 5 s; later each payment was made exactly once`, async () => {
       const { answers, readiness, the, tool } = await outage(breaks, mends);
       for (const [id, answer] of answers) {
         if (REFUSED_UNREAD.includes(id)) expect(answer.status, id).to.be.oneOf([401, 404, 503]);
@@ -277,8 +276,7 @@ describe("an engine that is gone or hung", () => {
     ["gone", () => engines.temporal.kill(), () => engines.temporal.start()],
   ];
   for (const [how, breaks, mends] of temporal) {
-    it(`Temporal ${how}: what needs an actor is 503 in 5 s, reads go on, each payment is made once`, async function () {
-      this.timeout(60_000);
+    it(`Temporal ${how}: what needs an actor is 503 in 5 s, reads go on, each payment is made once`, async () => {
       const { answers, readiness, the, tool } = await outage(breaks, mends);
       for (const [id, answer] of answers) {
         if (WITHOUT_TEMPORAL.includes(id)) expect(answer.status, id).to.be.below(500);
@@ -292,8 +290,7 @@ describe("an engine that is gone or hung", () => {
     });
   }
 
-  it("a replacement that Temporal dies under is 200 or 503, and then whole or not at all", async function () {
-    this.timeout(90_000);
+  it("a replacement that Temporal dies under is 200 or 503, and then whole or not at all", async () => {
     const { token } = world;
     for (const afterMs of [0, 40, 120]) {
       await untilReady();

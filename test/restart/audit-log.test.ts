@@ -12,16 +12,16 @@ import { Child, until } from "../support/process.ts";
 import { roleEnvironment } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
 
-const START_MS = 60_000;
+const START_MS = 150_000;
 /** Answered writes between one kill and the next. */
 const WRITES_PER_KILL = 15;
-const WRITES_MS = 60_000;
+const WRITES_MS = 150_000;
 const RETRY_MS = 20;
 /** Each costs the start of a process. */
 const KILLS = shortOrSoak(3, 100);
 const WRITERS = 16;
 /** Payments that died before their decisions were told of are told of by their actors, 10 s later. */
-const SWEPT_MS = 90_000;
+const SWEPT_MS = 150_000;
 
 const project = z.object({ project: z.object({ id: z.string() }) });
 const payment = z.object({ transaction: z.object({ id: z.string() }) });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Child, ServiceProcess } from "../support/process.ts";
 
-const WITH_ENGINES_MS = 45_000;
+const WITH_ENGINES_MS = 150_000;
 const MASTER_KEY = "a-master-key-for-tests-long-enough-to-be-one";
 
 async function expectRefused(child: Child, folder: string): Promise<void> {
@@ -16,8 +16,7 @@ async function expectRefused(child: Child, folder: string): Promise<void> {
     .and.include("npm run admin -- adopt-key-delivery-folder");
 }
 
-describe("The folder of the key deliveries, which all servers and workers of a database share", function () {
-  this.timeout(90_000);
+describe("The folder of the key deliveries, which all servers and workers of a database share", () => {
   let service: ServiceProcess;
   let another: string;
 

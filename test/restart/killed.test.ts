@@ -21,8 +21,7 @@ interface HeldPayment {
 
 type Agent = Awaited<ReturnType<Stage["tenant"]["createAgent"]>>;
 
-describe("A service that is killed with kill -9", function () {
-  this.timeout(90_000);
+describe("A service that is killed with kill -9", () => {
   let stage: Stage;
 
   const createAgent = (fields: Readonly<Record<string, unknown>> = {}): Promise<Agent> =>

@@ -21,8 +21,7 @@ const LOAD_MS = 60_000;
 const SLOWEST_MS = 1_000;
 const SWEPT_MS = 12_000;
 
-describe("An agent's actor that rolls over under load", function () {
-  this.timeout(90_000);
+describe("An agent's actor that rolls over under load", () => {
   let service: TestService;
   let tenant: Tenant;
 

@@ -4,15 +4,14 @@ import { Child } from "../support/process.ts";
 import { PASSWORD } from "../support/service.ts";
 import { roleEnvironment } from "./support/roles.ts";
 
-const START_MS = 45_000;
+const START_MS = 120_000;
 
 const tokensIn = ({ stdout }: Child): string[] =>
   [...stdout.matchAll(/^Set up: http:\/\/127\.0\.0\.1:\d+\/setup#token=([\w-]{43})$/gm)].map(
     ([, token = ""]) => token,
   );
 
-describe("The set-up link of a server's start", function () {
-  this.timeout(90_000);
+describe("The set-up link of a server's start", () => {
   const children: Child[] = [];
   after(async () => {
     await Promise.all(children.map((child) => child.end("SIGKILL")));

@@ -23,7 +23,7 @@ function parsedAs(contentType: string | null, text: string): unknown {
   return text === "" ? undefined : JSON.parse(text);
 }
 
-const created = z.object({ agent, apiKey: z.string() });
+const created = z.object({ agent, apiKey: z.string().nullable() });
 const session = z.object({ token: z.string() });
 const approvals = z.object({ approvals: z.array(approval) });
 
@@ -33,16 +33,35 @@ export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(rando
 /** Repeats of a call that is safe to repeat, as whoever is answered 503 is told to. */
 const REPEATS_MAX = 20;
 
-/** As a 503 says: `retry_after_seconds`. */
-const REPEAT_AFTER_MS = 1_000;
+/** Agents that are asked for until there is one whose key was not lost with a 503. */
+const AGENTS_TRIED_MAX = 5;
 
-/** What a call is answered once the service can be reached: on a busy machine some of many at once are told to come again. */
-export async function onceReachable<T extends { readonly status: number | null }>(
-  call: (repeat: number) => Promise<T>,
-): Promise<T> {
+/** As a 503 says: `retry_after_seconds`. */
+export const REPEAT_AFTER_MS = 1_000;
+
+/** What is told to whom had better come again; every other answer is one. */
+export const FOR_NOW: readonly unknown[] = ["SERVICE_UNAVAILABLE", "CREATE_RETRYABLE"];
+
+interface Answered {
+  /** Null: the line broke. */
+  readonly status: number | null;
+  readonly body?: unknown;
+}
+
+/** Whether a call was told to come again, or not answered at all; where its body is not known, by the status alone. */
+export function isForNow({ body, status }: Answered): boolean {
+  if (status !== 503) return status === null;
+  return typeof body !== "object" || body === null || !("error" in body) || FOR_NOW.includes(body.error);
+}
+
+/**
+ * What a call is answered once the service can be reached: on a busy machine some are told to come again, since their
+ * time is over before their turn has come. Only where a repeat does nothing twice.
+ */
+export async function onceReachable<T extends Answered>(call: (repeat: number) => Promise<T>): Promise<T> {
   for (let repeat = 0; ; repeat += 1) {
     const answer = await call(repeat);
-    if ((answer.status !== 503 && answer.status !== null) || repeat === REPEATS_MAX) return answer;
+    if (!isForNow(answer) || repeat === REPEATS_MAX) return answer;
     await sleep(REPEAT_AFTER_MS);
   }
 }
@@ -73,15 +92,26 @@ export class Api {
     return { status: response.status, headers: response.headers, body: parsed };
   }
 
+  /** The same, repeated while it is told to come again: only where a repeat does nothing twice. */
+  surely(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+    return onceReachable(() => this.call(method, path, options));
+  }
+
   async signIn(email: string, password: string): Promise<string> {
-    const answer = await this.call("POST", "/v1/auth/sign-in", { body: { email, password } });
+    const answer = await this.surely("POST", "/v1/auth/sign-in", { body: { email, password } });
     return session.parse(answer.body).token;
   }
 
   /** A new agent with its key. */
   async createAgent(token: string, teamId: string, fields: Readonly<Record<string, unknown>> = {}) {
-    const body = { name: "Agent", teamId, budgetCents: 10_000, ...fields };
-    return created.parse((await this.call("POST", "/v1/agents", { token, body })).body);
+    for (let tries = 1; ; tries += 1) {
+      const body = { name: "Agent", teamId, budgetCents: 10_000, idempotencyKey: randomUUID(), ...fields };
+      const answer = await this.surely("POST", "/v1/agents", { token, body });
+      const { agent: made, apiKey } = created.parse(answer.body);
+      if (apiKey !== null) return { agent: made, apiKey };
+      // It was made by a request that was answered 503: a person is not given its key again.
+      if (tries === AGENTS_TRIED_MAX) throw new Error("a new agent comes with its key");
+    }
   }
 
   /** POST /v1/payments by card, with a fresh idempotency key unless one is given. */
@@ -99,14 +129,15 @@ export class Api {
 
   /** A payment that must be answered as one. */
   async pay(key: string, fields: Readonly<Record<string, unknown>> = {}) {
-    return payment.parse((await this.payRaw(key, fields)).body);
+    const one = { idempotencyKey: randomUUID(), ...fields };
+    return payment.parse((await onceReachable(() => this.payRaw(key, one))).body);
   }
 
   async payment(key: string, transactionId: string) {
-    return payment.parse((await this.call("GET", `/v1/payments/${transactionId}`, { token: key })).body);
+    return payment.parse((await this.surely("GET", `/v1/payments/${transactionId}`, { token: key })).body);
   }
 
   async pendingApprovals(token: string) {
-    return approvals.parse((await this.call("GET", "/v1/approvals/pending", { token })).body).approvals;
+    return approvals.parse((await this.surely("GET", "/v1/approvals/pending", { token })).body).approvals;
   }
 }

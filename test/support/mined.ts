@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Hash, type PublicClient, type TransactionReceipt, TransactionReceiptNotFoundError } from "viem";
 
-const MINED_MS = 20_000;
+const MINED_MS = 120_000;
 const LOOK_MS = 5;
 
 /**

@@ -17,7 +17,7 @@ export interface OwnAnvil {
   revive(): Promise<void>;
 }
 
-const STARTED_MS = 15_000;
+const STARTED_MS = 120_000;
 const LOOK_MS = 20;
 
 export async function startOwnAnvil(...options: readonly string[]): Promise<OwnAnvil> {

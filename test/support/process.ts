@@ -11,8 +11,8 @@ import { expectNoSecrets } from "./secrets.ts";
 /** Real processes of the service, started, killed and started again by tests. */
 
 const POLL_MS = 25;
-const START_MS = 45_000;
-const END_MS = 30_000;
+const START_MS = 150_000;
+const END_MS = 120_000;
 
 /** Settings of the run that tests itself, which must not reach the processes under test. */
 const NOT_INHERITED =

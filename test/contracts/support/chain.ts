@@ -5,8 +5,8 @@ import { createInterface } from "node:readline";
 import { type Address, createTestClient, http, publicActions, walletActions } from "viem";
 import { anvil } from "viem/chains";
 
-const START_TIMEOUT_MS = 20_000;
-const STOP_TIMEOUT_MS = 5_000;
+const START_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 60_000;
 const POLLING_INTERVAL_MS = 10;
 
 /** Calls in parallel go in one request; nothing is tried again. */

@@ -11,7 +11,7 @@ const AT_ONCE = 7;
 const WINDOW_SECONDS = 3;
 
 describe("an agent's life on real engines against a small model", function () {
-  this.timeout(isSoak ? 3_600_000 : 180_000);
+  this.timeout(isSoak ? 3_600_000 : 900_000);
   let service: TestService;
   /** An organization for each of those that run at the same time: minting keys is limited. */
   let worlds: readonly World[];

@@ -4,7 +4,7 @@ import { COLLECTIONS } from "../../../activities/documents.ts";
 import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
 import { type TestAgent, until, type World } from "./world.ts";
 
-const SETTLED_MS = 20_000;
+const SETTLED_MS = 120_000;
 
 /**
  * The independent auditor: whatever was done to an agent, what its record says was spent and reserved is what its

@@ -21,14 +21,16 @@ export type Paid = Success<"createPayment">;
 export interface TestAgent {
   readonly id: string;
   readonly key: string;
-  /** Pays by card with a fresh idempotency key; must be answered 201. */
+  /** Pays by card with a fresh idempotency key; must be made. */
   pay(fields?: Fields): Promise<Paid>;
+  /** The same where the first answer counts: it must be 201. */
+  payAtOnce(fields?: Fields): Promise<Paid>;
   /** Pays, and must be held. */
   hold(fields?: Fields): Promise<{ readonly transactionId: string; readonly approvalId: string }>;
 }
 
 /** On a busy machine a create may be answered 503 and be made all the same: a person is not given its key again. */
-const AGENTS_TRIED_MAX = 2;
+const AGENTS_TRIED_MAX = 5;
 
 export async function newWorld(on: Promise<TestService> | TestService = sharedService()): Promise<World> {
   const service = await on;
@@ -62,6 +64,8 @@ function testAgent(api: ContractApi, id: string, key: string): TestAgent {
     id,
     key,
     pay,
+    payAtOnce: (fields = {}) =>
+      api.okAtOnce("createPayment", 201, { token: key, body: cardPayment(fields) }),
     async hold(fields = {}) {
       const { approval, transaction } = await pay(fields);
       if (approval === null) throw new Error(`was not held: ${JSON.stringify(transaction)}`);
@@ -126,7 +130,8 @@ export async function demote(world: World, role: "member" | "admin" | "owner"): 
 }
 
 const POLL_MS = 50;
-const WITHIN_MS = 10_000;
+/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
+const WITHIN_MS = 120_000;
 
 /** What the probe answers once it answers at all (not null); fails after a bound. */
 export async function until<T>(what: string, probe: () => Promise<T | null>, ms = WITHIN_MS): Promise<T> {

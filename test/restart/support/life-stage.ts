@@ -11,7 +11,7 @@ import { ServiceProcess } from "../../support/process.ts";
 import { armLife, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "./life-points.ts";
 import { Tenant } from "./tenant.ts";
 
-const HELD_MS = 10_000;
+const HELD_MS = 120_000;
 const STEPPED_UP_MS = 600_000;
 
 /** A request that nobody answers any more once its process is killed. */

@@ -27,7 +27,7 @@ export interface LoadOptions {
 }
 
 const paid = z.object({ transaction: z.object({ id: z.string(), status: z.string() }) });
-const PAID_MS = 30_000;
+const PAID_MS = 150_000;
 /** A prime, so that the retries go through all that was sent. */
 const RETRY_STRIDE = 7_919;
 

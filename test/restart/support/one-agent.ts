@@ -12,7 +12,7 @@ import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { until } from "../../support/process.ts";
 import type { Creator, LifeStage } from "./life-stage.ts";
 
-const VISIBLE_MS = 5_000;
+const VISIBLE_MS = 120_000;
 
 /** Everything that a creator's team holds, seen from outside of the service. */
 export interface Team {

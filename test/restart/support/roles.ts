@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Child, cleanEnvironment } from "../../support/process.ts";
 
-const START_MS = 45_000;
+const START_MS = 150_000;
 
 function required(name: string): string {
   const value = process.env[name];

@@ -14,7 +14,7 @@ import {
 } from "./points.ts";
 import { type Place, Tenant } from "./tenant.ts";
 
-const HELD_MS = 10_000;
+const HELD_MS = 120_000;
 
 /** A service in which payments can be held at points, with one organization on it. */
 export class Stage {
