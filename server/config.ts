@@ -4,6 +4,7 @@ import { z } from "zod";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
 import type { Addresses } from "./connections.ts";
+import { PlainError } from "../src/lib/plain-error.ts";
 
 /**
  * Whose word is taken for where a request comes from, as Express's `trust proxy` has it: these addresses, or so many
@@ -35,7 +36,7 @@ export interface Config {
 }
 
 /** A wrong setting; the message is one line for a person. */
-export class ConfigError extends Error {
+export class ConfigError extends PlainError {
   override readonly name = "ConfigError";
 }
 

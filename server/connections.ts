@@ -2,6 +2,7 @@ import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { type Db, MongoClient } from "mongodb";
 import { GrpcRetries } from "./grpc-retries.ts";
+import { PlainError } from "../src/lib/plain-error.ts";
 
 /** Where the engines are. */
 export interface Addresses {
@@ -43,7 +44,7 @@ export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; d
 }
 
 /** An engine is not there; the message is one line for a person, without the address's credentials. */
-export class EngineUnreachable extends Error {
+export class EngineUnreachable extends PlainError {
   override readonly name = "EngineUnreachable";
 }
 

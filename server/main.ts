@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { main } from "./run.ts";
 
 /**
  * The one entry of the program: a role (`start`, the default: all in one with embedded engines; `server`; `worker`), or
@@ -10,4 +9,5 @@ if (role === "admin") {
   const { runAdminCommand } = await import("./admin/commands.ts");
   await runAdminCommand(args);
 }
+const { main } = await import("./run.ts");
 await main(role, process.env);

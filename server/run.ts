@@ -1,18 +1,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { WrongChain } from "../activities/chain/rpc.ts";
 import type { EffectDependencies } from "../activities/effects.ts";
-import { EngineError } from "../src/engines/errors.ts";
+import { shownOf } from "../src/lib/plain-error.ts";
 import { builtFile } from "../src/lib/package-root.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
-import { EngineUnreachable } from "./connections.ts";
-import { type EnginesInUse, enginesOfOurOwn, enginesThere } from "./engines.ts";
-import { type HttpServer, listen, ListenError } from "./http/server.ts";
+import type { EnginesInUse } from "./engines.ts";
+import { type HttpServer, listen } from "./http/server.ts";
 import { createLogger } from "./logger.ts";
-import { type Roles, type RunningRoles, startRoles } from "./roles.ts";
-import { MasterKeyError } from "./secrets/master-key.ts";
+import type { Roles, RunningRoles } from "./roles.ts";
 import type { Means } from "./service.ts";
-import { installRuntime } from "./worker.ts";
 
 const ROLES: Readonly<Record<string, Roles>> = {
   start: { server: true, worker: true },
@@ -49,18 +45,16 @@ export async function main(
     await untilStopped(running);
     process.exit(0);
   } catch (error) {
-    process.stderr.write(`${explain(error)}\n`);
+    process.stderr.write(`error: ${shownOf(error)}\n`);
     process.exit(1);
   }
 }
 
-/** Errors that say what is wrong in a line; anything else is a defect and shows where. */
-function explain(error: unknown): string {
-  const plain = [ConfigError, EngineError, EngineUnreachable, ListenError, MasterKeyError, WrongChain];
-  if (plain.some((known) => error instanceof known) && error instanceof Error)
-    return `error: ${error.message}`;
-  return error instanceof Error ? `error: ${error.stack ?? error.message}` : `error: ${String(error)}`;
-}
+/** Most of the program: loaded when the settings make sense, while the engines come up. */
+const restOfTheProgram = async () => ({
+  ...(await import("./roles.ts")),
+  ...(await import("./worker.ts")),
+});
 
 interface StartOptions {
   readonly role: string;
@@ -88,9 +82,11 @@ async function start(options: StartOptions): Promise<Running> {
   const urls = urlsOf(config, http);
   const { failed, fail } = failure();
 
-  const engines = embedded
-    ? await enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail })
+  const { enginesOfOurOwn, enginesThere } = await import("./engines.ts");
+  const starting = embedded
+    ? enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail })
     : enginesThere(env);
+  const [engines, { installRuntime, startRoles }] = await Promise.all([starting, restOfTheProgram()]);
   installRuntime(logger);
   const running = await startRoles({
     roles,

@@ -13,6 +13,7 @@ import {
 import { within } from "../within.ts";
 import type { ChainPlace, Fees } from "./config.ts";
 import { fetchWholeBatches } from "./whole-batches.ts";
+import { PlainError } from "../../src/lib/plain-error.ts";
 
 /** One call to the chain; what takes longer is no answer. */
 const CALL_MS = 2_000;
@@ -27,12 +28,12 @@ const BASE_FEE_FACTOR = 3n;
  * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
  * and failures of activities stand in histories.
  */
-export class ChainUnreachable extends Error {
+export class ChainUnreachable extends PlainError {
   override readonly name = "ChainUnreachable";
 }
 
 /** Somebody else's chain answers under the configured address. */
-export class WrongChain extends Error {
+export class WrongChain extends PlainError {
   override readonly name = "WrongChain";
 }
 

@@ -1,17 +1,10 @@
 import { Command, InvalidArgumentError } from "commander";
-import { EngineError } from "../../src/engines/errors.ts";
-import { MasterKeyError } from "../secrets/master-key.ts";
-import { ChainUnreachable, WrongChain } from "../../activities/chain/rpc.ts";
-import { ConfigError } from "../config.ts";
-import { EngineUnreachable } from "../connections.ts";
-import { AdminError } from "./connecting.ts";
-import { adoptKeyDeliveryFolder } from "./adopt-key-delivery-folder.ts";
-import { createOrganization } from "./create-organization.ts";
-import { deployWalletFactory } from "./deploy-wallet-factory.ts";
-import { PATIENCE_MS, reconcile } from "./reconcile/reconcile.ts";
-import { reconciledJson, reconciledText } from "./reconcile/text.ts";
-import { resetSecondFactors } from "./reset-second-factors.ts";
-import { explained, verifyAuditLog } from "./verify-audit-log.ts";
+import { shownOf } from "../../src/lib/plain-error.ts";
+
+// Each command loads what it needs by itself, so that none waits for what the others need.
+
+/** Longer than an actor leaves something undone before it does it itself, and than that takes. */
+const PATIENCE_SECONDS = 20;
 
 const positive = (value: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError("must be a positive number");
@@ -34,6 +27,7 @@ program
   .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
   .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
   .action(async (options: CreateOrganizationOptions) => {
+    const { createOrganization } = await import("./create-organization.ts");
     const created = await createOrganization(process.env, options);
     process.stdout.write(`${JSON.stringify(created)}\n`);
   });
@@ -44,6 +38,7 @@ program
     "Puts the contract that makes agents' wallets on the chain of EVM_RPC_URL, once for all organizations; prints its address as JSON.",
   )
   .action(async () => {
+    const { deployWalletFactory } = await import("./deploy-wallet-factory.ts");
     process.stdout.write(`${JSON.stringify(await deployWalletFactory(process.env))}\n`);
   });
 
@@ -53,6 +48,7 @@ program
     "Makes KEY_DELIVERY_DIR the folder of the service's key deliveries, where the one before is lost; prints it as JSON.",
   )
   .action(async () => {
+    const { adoptKeyDeliveryFolder } = await import("./adopt-key-delivery-folder.ts");
     process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
   });
 
@@ -63,6 +59,7 @@ program
   )
   .requiredOption("--email <email>", "whose: make sure who asks for it")
   .action(async ({ email }: { readonly email: string }) => {
+    const { resetSecondFactors } = await import("./reset-second-factors.ts");
     process.stdout.write(`${JSON.stringify(await resetSecondFactors(process.env, email))}\n`);
   });
 
@@ -76,14 +73,16 @@ program
   .option("--json", "one object on standard output", false)
   .option(
     "--patience <seconds>",
-    `how long work under way may look like a difference (${String(PATIENCE_MS / 1_000)})`,
+    `how long work under way may look like a difference (${String(PATIENCE_SECONDS)})`,
     positive,
   )
   .action(async ({ json, organization, patience, repair }: ReconcileFlags) => {
+    const { reconcile } = await import("./reconcile/reconcile.ts");
+    const { reconciledJson, reconciledText } = await import("./reconcile/text.ts");
     const result = await reconcile(process.env, {
       organizationId: organization ?? null,
       repair,
-      patienceMs: patience === undefined ? PATIENCE_MS : patience * 1_000,
+      patienceMs: (patience ?? PATIENCE_SECONDS) * 1_000,
       onProgress: (line) => void process.stderr.write(`${line}\n`),
     });
     process.stdout.write(`${json ? reconciledJson(result) : reconciledText(result)}\n`);
@@ -99,6 +98,7 @@ program
   .option("--without-anchors", "where there are none: the end of a chain may then be missing", false)
   .option("--json", "the verdict as JSON", false)
   .action(async ({ json, organization, withoutAnchors }: VerifyFlags) => {
+    const { explained, verifyAuditLog } = await import("./verify-audit-log.ts");
     const options = { organization, withoutAnchors, onProgress: sayEntries };
     const verdict = await verifyAuditLog(process.env, options);
     const lines = json ? [JSON.stringify(verdict)] : explained(verdict);
@@ -128,30 +128,13 @@ interface CreateOrganizationOptions {
   readonly mcpPerMinute?: number;
 }
 
-/** Errors that say in a line what is wrong; anything else is a defect and shows where. */
-const PLAIN_ERRORS = [
-  AdminError,
-  ChainUnreachable,
-  WrongChain,
-  ConfigError,
-  EngineError,
-  EngineUnreachable,
-  MasterKeyError,
-];
-
 /** Runs the admin command that the arguments name, and ends the process: 0, or 1 and a line on standard error. */
 export async function runAdminCommand(args: readonly string[]): Promise<never> {
   try {
     await program.parseAsync(args, { from: "user" });
     process.exit();
   } catch (error) {
-    process.stderr.write(`error: ${explain(error)}\n`);
+    process.stderr.write(`error: ${shownOf(error)}\n`);
     process.exit(1);
   }
-}
-
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const isPlain = PLAIN_ERRORS.some((known) => error instanceof known);
-  return isPlain ? error.message : (error.stack ?? error.message);
 }

@@ -6,6 +6,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { standing } from "../limits/minutes.ts";
 import { standingHeaders, surfaceOf } from "./admission.ts";
 import { errorBodyOf } from "./errors.ts";
+import { PlainError } from "../../src/lib/plain-error.ts";
 
 /** How long requests at hand may take once the service drains. */
 const DRAIN_MS = 10_000;
@@ -19,7 +20,7 @@ export interface HttpServer {
 }
 
 /** The address is taken or may not be used; the message is one line for a person. */
-export class ListenError extends Error {
+export class ListenError extends PlainError {
   override readonly name = "ListenError";
 }
 

@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import { inspect } from "node:util";
+import { PlainError } from "../../src/lib/plain-error.ts";
 
 /** What a sub-key is for. One purpose never uses another's key, so that nothing made for one passes as the other. */
 export type KeyPurpose =
@@ -25,7 +26,7 @@ export type MasterKeyErrorCode =
   "MASTER_KEY_MISSING" | "MASTER_KEY_MALFORMED" | "MASTER_KEY_UNREADABLE" | "MASTER_KEY_MISMATCH";
 
 /** Why the service can't start with this master key. The message is one line for the operator, without the key. */
-export class MasterKeyError extends Error {
+export class MasterKeyError extends PlainError {
   override readonly name = "MasterKeyError";
   readonly code: MasterKeyErrorCode;
 

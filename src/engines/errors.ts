@@ -1,3 +1,5 @@
+import { PlainError } from "../lib/plain-error.ts";
+
 /** What went wrong, for callers and tests; the person reads the message. */
 export type EngineErrorCode =
   /** A setting or file of ours is malformed or incomplete. */
@@ -31,7 +33,7 @@ export function oneLine(text: string, charsMax: number = MESSAGE_CHARS_MAX): str
 }
 
 /** An expected failure around the embedded engines. Its message is one line, written for the person at the terminal. */
-export class EngineError extends Error {
+export class EngineError extends PlainError {
   override readonly name = "EngineError";
   readonly code: EngineErrorCode;
 

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { auditValue, canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { hashedText, link, linkAll, NO_ENTRY } from "../../src/domain/audit/entry.ts";
 import { ChainVerifier } from "../../src/domain/audit/verify.ts";
-import { seed } from "../domain/support/seed.ts";
+import { seed } from "../support/seed.ts";
 import {
   anchorOf,
   chainOf,

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { shortOrSoak } from "../support/soak.ts";
-import { seed } from "../domain/support/seed.ts";
+import { seed } from "../support/seed.ts";
 import { actions } from "./model/actions.ts";
 import { Simulation, World } from "./model/simulation.ts";
 import { type Chain, startChain } from "./support/chain.ts";

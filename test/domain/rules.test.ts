@@ -23,7 +23,7 @@ import {
   WEEKDAYS,
 } from "../../src/domain/rules/rules.ts";
 import { DAY, HOUR, NOON, SECOND, TestActor } from "./support/actor.ts";
-import { seed } from "./support/seed.ts";
+import { seed } from "../support/seed.ts";
 
 const payment: RuledPayment = {
   rail: "card",

@@ -2,10 +2,11 @@ import { expect } from "chai";
 import * as fc from "fast-check";
 import { SequenceRun } from "./sequences/run.ts";
 import { sequences } from "./sequences/workload.ts";
-import { seed } from "./support/seed.ts";
+import { shortOrSoak } from "../support/soak.ts";
+import { seed } from "../support/seed.ts";
 
 /** How long fresh sequences are tried; a longer run sets more. */
-const SECONDS = Number(process.env["SEQUENCE_SECONDS"] ?? 6);
+const SECONDS = shortOrSoak(6, 600);
 const LAST_SEQUENCE_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */

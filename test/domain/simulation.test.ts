@@ -1,10 +1,11 @@
 import { expect } from "chai";
 import { violationText } from "../../scripts/simulation/report.ts";
 import { runWorld, runWorlds } from "../../scripts/simulation/run.ts";
-import { seed } from "./support/seed.ts";
+import { shortOrSoak } from "../support/soak.ts";
+import { seed } from "../support/seed.ts";
 
-/** How long fresh seeds are tried; a longer run sets more. */
-const SECONDS = Number(process.env["SIMULATION_SECONDS"] ?? 5);
+/** How long fresh seeds are tried. */
+const SECONDS = shortOrSoak(5, 600);
 const LAST_WORLD_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import * as fc from "fast-check";
 import { countPayment, countWithin, emptyUsage, uncountPayment } from "../../src/domain/agent/usage.ts";
-import { seed } from "./support/seed.ts";
+import { seed } from "../support/seed.ts";
 import { DAY, HOUR, MINUTE, NOON, TestActor } from "./support/actor.ts";
 
 const MIDNIGHT = NOON + 12 * HOUR;

@@ -22,8 +22,6 @@ export interface ReconcileOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Longer than an actor leaves something undone before it does it itself, and than that takes. */
-export const PATIENCE_MS = 20_000;
 /** The first look again; each pause is twice the one before. */
 const LOOK_AGAIN_MS = 1_000;
 const AGENTS_PER_PROGRESS = 500;
@@ -43,7 +41,7 @@ export interface Reconciled {
 }
 
 /**
- * `reconcile` (issue 8, Proof): compares what the actors say with the records, the agents' actors with their projects'
+ * `reconcile`: compares what the actors say with the records, the agents' actors with their projects'
  * budgets, and all payments with what the rails have really done. Reads only, but for `repair`.
  */
 export const reconcile = (env: NodeJS.ProcessEnv, options: ReconcileOptions): Promise<Reconciled> =>

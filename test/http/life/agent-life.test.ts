@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { seed } from "../../domain/support/seed.ts";
+import { seed } from "../../support/seed.ts";
 import { isSoak, shortOrSoak } from "../../support/soak.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 import { newWorld, organizationKey, times, type World } from "../support/world.ts";
