@@ -253,7 +253,7 @@ export async function ended(
   { wallets }: Instance,
   { profile }: TestAgent,
   payment: Payment,
-  withinMs = 20_000,
+  withinMs = 120_000,
 ) {
   const until = performance.now() + withinMs;
   for (;;) {
@@ -268,7 +268,7 @@ export async function ended(
 export async function eventually(
   what: string,
   holds: () => Promise<boolean>,
-  withinMs = 15_000,
+  withinMs = 120_000,
 ): Promise<void> {
   const until = performance.now() + withinMs;
   while (!(await holds().catch(() => false))) {

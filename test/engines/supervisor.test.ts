@@ -12,7 +12,7 @@ interface Told {
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await condition()) && tries < 400; tries += 1) await sleep(20);
+  for (let tries = 0; !(await condition()) && tries < 6_000; tries += 1) await sleep(20);
   expect(await condition()).to.equal(true);
 }
 

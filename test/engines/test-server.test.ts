@@ -29,7 +29,8 @@ describe("The time-skipping test server", () => {
         ),
       );
       expect(value).to.equal("hello");
-      expect(ms).to.be.below(10_000);
+      // Not the day that it waits.
+      expect(ms).to.be.below(120_000);
     } finally {
       await environment.teardown();
     }

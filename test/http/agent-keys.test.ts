@@ -20,7 +20,7 @@ import {
 } from "./support/world.ts";
 
 /** The last use of keys is written every 5 s. */
-const USED_MS = 15_000;
+const USED_MS = 120_000;
 
 describe("agents' keys over HTTP", () => {
   let world: World;

@@ -91,7 +91,8 @@ describe("counts", () => {
     const taken = await Promise.all(times(150, () => minutes.take("d", 100)));
     expect(taken.filter(({ exceeded }) => !exceeded)).to.have.lengthOf(100);
     expect(await minutes.look("d", 100)).to.include({ remaining: 0 });
-    expect(performance.now() - began).to.be.below(1_500);
+    // Each of 150 that waited for it would do so for seconds.
+    expect(performance.now() - began).to.be.below(30_000);
   });
 
   it("of two server processes are one: what one has counted the other refuses", async () => {

@@ -37,7 +37,7 @@ describe("The set-up link of a server's start", () => {
     const [, baseUrl = ""] = await first.printed(/^ +REST +(\S+)\/v1$/m, START_MS);
     const owner = { organizationName: "First", name: "Ada", email: "ada@example.com", password: PASSWORD };
     // No worker runs: the answer does not wait for the organization to be ready.
-    const answer = await new Api(baseUrl).call("POST", "/v1/setup", { body: { token, ...owner } });
+    const answer = await new Api(baseUrl).surely("POST", "/v1/setup", { body: { token, ...owner } });
     expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
     expect(answer.body).to.have.nested.property("organization.status", "provisioning");
     for (const child of [first, second]) {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
+import { onceReachable } from "../../support/api.ts";
 import { ServiceProcess } from "../../support/process.ts";
 import { pay, type Sent } from "./load.ts";
 import {
@@ -85,7 +86,7 @@ export class Stage {
 
   /** The client of `payAndHold` tries again under the same key. */
   payAgain(apiKey: string, point: Point, amountCents: number): Promise<Sent> {
-    return pay(this.tenant.api, apiKey, `key ${point}`, amountCents, point);
+    return onceReachable(() => pay(this.tenant.api, apiKey, `key ${point}`, amountCents, point));
   }
 }
 

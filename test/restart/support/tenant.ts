@@ -70,7 +70,7 @@ export class Tenant {
 
   async usage(agentId: string) {
     const path = `/v1/agents/${agentId}/budget-policy`;
-    const { body, status } = await this.#api.call("GET", path, { token: this.#token });
+    const { body, status } = await this.#api.surely("GET", path, { token: this.#token });
     expect(status, `${agentId}: ${JSON.stringify(body)}`).to.equal(200);
     return budgetPolicy.parse(body).usage;
   }
@@ -86,7 +86,7 @@ export class Tenant {
   /** Approves as the owner; answers the resolution. */
   async approve(approvalId: string): Promise<string> {
     const path = `/v1/approvals/${approvalId}/approve`;
-    const { body, status } = await this.#api.call("POST", path, { token: this.#token });
+    const { body, status } = await this.#api.surely("POST", path, { token: this.#token });
     expect(status, `${approvalId}: ${JSON.stringify(body)}`).to.equal(200);
     return approvedAnswer.parse(body).approval.resolution;
   }

@@ -29,7 +29,7 @@ export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[]
   );
 
 const POLL_MS = 20;
-const POLLS_MAX = 750;
+const POLLS_MAX = 6_000;
 
 /** Waits until a workflow has taken in the results of so many activities; answers its history then. */
 export const afterActivities = (handle: WorkflowHandle, count: number): Promise<readonly HistoryEvent[]> =>
