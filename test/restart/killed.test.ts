@@ -13,7 +13,7 @@ const LONG_WINDOW = { APPROVAL_WINDOW_SECONDS: "600" };
 const SHORT_WINDOW_SECONDS = 12;
 const SHORT_WINDOW = { APPROVAL_WINDOW_SECONDS: String(SHORT_WINDOW_SECONDS) };
 /** So late the machine may be. */
-const EXPIRY_LATE_MS = 120_000;
+const EXPIRY_LATE_MS = 20_000;
 
 interface HeldPayment {
   readonly approvalId: string;
