@@ -35,17 +35,14 @@ async function again() {
     return;
   }
   isBusy = true;
-  do {
-    isStale = false;
-    const { status } = spawnSync(process.execPath, [join(ROOT, "scripts", "build.mjs")], {
-      stdio: "inherit",
-    });
-    if (status === 0 && !isStale && !isEnding) {
-      await stop();
-      if (!isEnding) start();
-    }
-  } while (isStale && !isEnding);
+  isStale = false;
+  const { status } = spawnSync(process.execPath, [join(ROOT, "scripts", "build.mjs")], { stdio: "inherit" });
+  if (status === 0 && !isEnding) {
+    await stop();
+    if (!isEnding) start();
+  }
   isBusy = false;
+  if (isStale && !isEnding) await again();
 }
 
 function start() {

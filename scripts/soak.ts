@@ -57,7 +57,12 @@ function positive(value: string): number {
 
 const { only, scale } = new Command("soak")
   .description("Runs the random tests, kills and outages for hours; each prints its seed. Ctrl-C ends it.")
-  .option("--only <stages...>", `of ${stagesOf(1).map(({ name }) => name).join(", ")}`)
+  .option(
+    "--only <stages...>",
+    `of ${stagesOf(1)
+      .map(({ name }) => name)
+      .join(", ")}`,
+  )
   .option("--scale <n>", "how much of chaos and simulation: 0.1 for a look, 10 for a weekend", positive, 1)
   .parse()
   .opts<Flags>();

@@ -4,7 +4,6 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import { join } from "node:path";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
-
 export type Role = "server" | "worker";
 
 /** What each role prints when it can be used. */

@@ -48,7 +48,10 @@ export class Stage {
   async admin(name: string, options: Readonly<Record<string, string>>): Promise<unknown> {
     const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
     const command = [builtFile("server/main.ts"), "admin", name, ...args];
-    const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: PACKAGE_ROOT, env: this.#env });
+    const { stdout } = await promisify(execFile)(process.execPath, command, {
+      cwd: PACKAGE_ROOT,
+      env: this.#env,
+    });
     return JSON.parse(stdout);
   }
 

@@ -3,7 +3,7 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { Concerns } from "../audit/notes.ts";
 import type { AuthContext } from "./context.ts";
-import { assertionOptions } from "./passkey-ceremonies.ts";
+import { ceremonies } from "./webauthn.ts";
 import { issueChallenge } from "./passkey-challenges.ts";
 import { notAccepted, usePasskey } from "./passkey-use.ts";
 import type { SignedIn } from "./sessions.ts";
@@ -15,7 +15,7 @@ const BY_ANYBODY = { purpose: "sign_in", userId: null, sessionId: null } as cons
 /** Begins a sign-in by passkey. It names no credentials, so it tells nobody whose there are. */
 export async function passkeySignInOptions(context: AuthContext): Promise<RequestOptions> {
   const challenge = await issueChallenge(context, BY_ANYBODY);
-  return await assertionOptions(context.relyingParty, challenge, []);
+  return await (await ceremonies()).assertionOptions(context.relyingParty, challenge, []);
 }
 
 /**

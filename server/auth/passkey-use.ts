@@ -4,8 +4,9 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import type { PasskeyDocument } from "./documents.ts";
-import { challengeOf, type UsedPasskey, verifyAssertion } from "./passkey-ceremonies.ts";
+import type { UsedPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, takeChallenge } from "./passkey-challenges.ts";
+import { ceremonies } from "./webauthn.ts";
 
 const NOT_ACCEPTED =
   "The passkey's response is not right for this request or was used already; ask for new options and try again.";
@@ -26,6 +27,7 @@ export async function usePasskey(
   expected: ChallengeFor,
   onFound: (passkey: PasskeyDocument) => Promise<void> = async () => undefined,
 ): Promise<Result<PasskeyDocument>> {
+  const { challengeOf, verifyAssertion } = await ceremonies();
   const challenge = challengeOf(response);
   if (challenge === null || (await takeChallenge(context, challenge, expected)) === null)
     return notAccepted();

@@ -6,11 +6,12 @@ import { isDuplicateKey } from "../secrets/settings.ts";
 import type { AuthContext } from "./context.ts";
 import type { PasskeyDocument } from "./documents.ts";
 import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
-import { challengeOf, enrolmentOptions, type NewPasskey, verifyEnrolment } from "./passkey-ceremonies.ts";
+import type { NewPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
 import { notAccepted } from "./passkey-use.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { isInForce, isPasskey } from "./views.ts";
+import { ceremonies } from "./webauthn.ts";
 
 /** More than anybody has devices; every one of them goes into the options of each ceremony. */
 export const PASSKEYS_MAX = 20;
@@ -38,6 +39,7 @@ export async function passkeyOptions(
   const passkeys = factors.filter(isPasskey);
   if (passkeys.length >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
   const challenge = await issueChallenge(context, enrolmentBy(principal), steppedUp);
+  const { enrolmentOptions } = await ceremonies();
   return ok(await enrolmentOptions({ id: relyingParty.id, productName }, principal, challenge, passkeys));
 }
 
@@ -50,6 +52,7 @@ export async function enrollPasskey(
   principal: SessionPrincipal,
   { name, response }: EnrollPasskeyInput,
 ): Promise<Result<PasskeyDocument>> {
+  const { challengeOf, verifyEnrolment } = await ceremonies();
   const challenge = challengeOf(response);
   const taken = challenge === null ? null : await takeChallenge(context, challenge, enrolmentBy(principal));
   if (challenge === null || taken === null) return notAccepted();

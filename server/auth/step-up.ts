@@ -3,7 +3,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import { factorsOf } from "./factors.ts";
-import { assertionOptions } from "./passkey-ceremonies.ts";
+import { ceremonies } from "./webauthn.ts";
 import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
 import { usePasskey } from "./passkey-use.ts";
 import type { SessionPrincipal } from "./principal.ts";
@@ -33,7 +33,7 @@ export async function stepUpOptions(
   const passkeys = (await factorsOf(context, principal.userId)).filter(isPasskey);
   if (passkeys.length === 0) return refused(refusal("SECOND_FACTOR_INVALID", NO_PASSKEY));
   const challenge = await issueChallenge(context, stepUpBy(principal));
-  return ok(await assertionOptions(context.relyingParty, challenge, passkeys));
+  return ok(await (await ceremonies()).assertionOptions(context.relyingParty, challenge, passkeys));
 }
 
 /** Elevates the session, on its record and not in the token, so that every server and an old token see it. */

@@ -11,7 +11,10 @@ const MAY_IMPORT: readonly { room: string; own: readonly string[]; types?: reado
   { room: "src/lib/", own: ["src/lib/"] },
   { room: "src/engines/", own: ["src/engines/", "src/lib/"] },
   { room: "workflows/", own: ["workflows/", "src/domain/", "src/messages/"], types: ["activities/types.ts"] },
-  { room: "activities/", own: ["activities/", "contracts/artifacts/", "src/domain/", "src/lib/", "src/messages/"] },
+  {
+    room: "activities/",
+    own: ["activities/", "contracts/artifacts/", "src/domain/", "src/lib/", "src/messages/"],
+  },
   { room: "server/", own: ["server/", "activities/", "src/"] },
 ];
 

@@ -34,6 +34,9 @@ const SPREAD_MS = 150;
 const accepted = (world: World, id: string) =>
   world.service.db.collection<TransactionDocument>("transactions").countDocuments({ agentId: id });
 
+// Who is told to come again, on a busy machine, does so; 200: what was answered 503 was made.
+const outcomeOf = (answer: Answer) => codeOf(answer) ?? (answer.status === 200 ? 201 : answer.status);
+
 describe(`archives that race (TEST_SEED=${seed})`, () => {
   const random = new Random(seed);
   const within = (ms: number) => sleep(random.between(0, ms));
@@ -51,8 +54,6 @@ describe(`archives that race (TEST_SEED=${seed})`, () => {
     });
     after(() => service.stop());
 
-    // Who is told to come again, on a busy machine, does so; 200: what was answered 503 was made.
-    const outcomeOf = (answer: Answer) => codeOf(answer) ?? (answer.status === 200 ? 201 : answer.status);
     const pay = async (key: string) => {
       const request = { token: key, body: cardPayment() };
       return outcomeOf(await onceReachable(() => world.api.call("createPayment", request)));

@@ -9,16 +9,16 @@ import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { removeActivity, removeTimer, renameActivity } from "./alter.ts";
 import { fromRecord, type RecordedHistory, recording, recordings } from "./histories.ts";
 
-describe("replay: workflows that run somewhere still run with today's code", () => {
-  /** The error that a replay ends with; null when it goes through. */
-  async function replay(history: RecordedHistory): Promise<Error | null> {
-    const histories = [{ workflowId: "replayed", history: fromRecord(history) }];
-    for await (const { error } of Worker.runReplayHistories({ workflowBundle: WORKFLOW_BUNDLE }, histories)) {
-      return error ?? null;
-    }
-    throw new Error("nothing was replayed");
+/** The error that a replay ends with; null when it goes through. */
+async function replay(history: RecordedHistory): Promise<Error | null> {
+  const histories = [{ workflowId: "replayed", history: fromRecord(history) }];
+  for await (const { error } of Worker.runReplayHistories({ workflowBundle: WORKFLOW_BUNDLE }, histories)) {
+    return error ?? null;
   }
+  throw new Error("nothing was replayed");
+}
 
+describe("replay: workflows that run somewhere still run with today's code", () => {
   it("every workflow type has a committed history, and each of them replays", async () => {
     const committed = await recordings();
     const types = new Set(committed.map(({ workflowType }) => workflowType));

@@ -26,6 +26,8 @@ function expectAnswers(sent: readonly Sent[]): void {
   expect(odd).to.deep.equal([]);
 }
 
+const isDeadline = ({ ms, status }: Sent) => status === 503 && ms > AT_ONCE_MS;
+
 describe("A service whose engines end, or that is told to end, under load", () => {
   let stage: Stage;
 
@@ -82,7 +84,6 @@ describe("A service whose engines end, or that is told to end, under load", () =
     expect(await service.processes()).to.deep.equal([]);
     expect(await readRuntimeFile(service.dataDir)).to.equal(null);
     const sent = await load.stop();
-    const isDeadline = ({ ms, status }: Sent) => status === 503 && ms > AT_ONCE_MS;
     const odd = sent.filter((one) => one.status !== 201 && one.status !== null && !isDeadline(one));
     expect(odd).to.deep.equal([]);
 

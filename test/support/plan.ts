@@ -42,6 +42,9 @@ const fits = (file: string, beginnings: Beginnings): boolean =>
 
 export const needsEngines = (file: string): boolean => !fits(file, WITHOUT_ENGINES);
 
+/** Whether it starts time-skipping servers. */
+export const needsTestServer = (file: string): boolean => fits(file, ["workflows/"]);
+
 export async function allFiles(): Promise<readonly string[]> {
   const found = await readdir("test", { recursive: true });
   return found
@@ -67,6 +70,9 @@ export async function selected(words: readonly string[]): Promise<Selection> {
   return { files: holding, grep: `^${escaped.join("")}` };
 }
 
+const rankOfLong = (file: string): number =>
+  LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
+
 /** Hands out files in an order that keeps those apart which must not meet. */
 export class Plan {
   readonly #waiting: string[];
@@ -77,9 +83,7 @@ export class Plan {
       files.filter((file) => fits(file, LONG)),
       files.filter((file) => !fits(file, LONG)),
     ];
-    const rank = (file: string): number =>
-      LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
-    this.#waiting = [...long.toSorted((a, b) => rank(a) - rank(b)), ...rest];
+    this.#waiting = [...long.toSorted((a, b) => rankOfLong(a) - rankOfLong(b)), ...rest];
   }
 
   /** The next file that may run now; null: none may, or none is left. */

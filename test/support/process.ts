@@ -2,15 +2,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { listProcesses, type ProcessLine, signalProcess, waitForEnd } from "../../src/engines/processes.ts";
 import { readRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import { pauseBefore } from "./poll-pauses.ts";
 import { expectNoSecrets } from "./secrets.ts";
 
 /** Real processes of the service, started, killed and started again by tests. */
 
-const POLL_MS = 25;
 const START_MS = 150_000;
 const END_MS = 120_000;
 
@@ -30,7 +29,7 @@ export async function until<T>(
 ): Promise<T> {
   const deadline = Date.now() + withinMs;
   let last: unknown = null;
-  for (;;) {
+  for (let look = 0; ; look += 1) {
     try {
       const answer = await ask();
       if (answer !== null) return answer;
@@ -42,7 +41,7 @@ export async function until<T>(
       const why = last instanceof Error ? `: ${last.message}` : "";
       throw new Error(`${what}: not within ${withinMs} ms${why}`, { cause: last });
     }
-    await pause(POLL_MS);
+    await pauseBefore(look);
   }
 }
 

@@ -4,8 +4,9 @@ import { type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
 import { runInLanes } from "./lanes.ts";
 import type { FileResult } from "./lane-messages.ts";
-import { needsEngines, phasesOf, selected } from "./plan.ts";
+import { needsEngines, needsTestServer, phasesOf, selected } from "./plan.ts";
 import { processorTime } from "./processor-time.ts";
+import { withClassArchive } from "./class-archive.ts";
 import { runFolder } from "./run-folder.ts";
 import { plant, scanRun } from "./secret-scan.ts";
 
@@ -55,7 +56,7 @@ for (const [phase, inPhase] of phasesOf(files).entries()) {
     onResult(result) {
       results.push(result);
       const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
-      say(`\n${result.file}, ${seconds(result.ms)}${count}`);
+      say(`\n${timesOf(result)}${count}`);
       if (result.output !== "") say(result.output);
     },
   });
@@ -87,12 +88,14 @@ async function bringUp(): Promise<RunningEngines> {
 }
 
 async function addressesOf({ chain, mongodb, temporal }: RunningEngines): Promise<NodeJS.ProcessEnv> {
+  const testServer = await resolveTestServer(process.env, say);
   return {
+    ...(files.some(needsTestServer) ? await withClassArchive(testServer, folder) : {}),
     TEST_MONGODB_URI: mongodb.uri,
     TEST_TEMPORAL_ADDRESS: temporal.address,
     TEST_TEMPORAL_NAMESPACE: temporal.namespace,
     TEST_EVM_RPC_URL: chain.rpcUrl,
-    TEST_TIME_SKIPPING_SERVER: await resolveTestServer(process.env, say),
+    TEST_TIME_SKIPPING_SERVER: testServer,
   };
 }
 
@@ -101,9 +104,9 @@ function total(count: (result: FileResult) => number): number {
 }
 
 /** What the tests' services logged as errors: some tests mean to, but a failure is often explained there. */
-async function errorsLogged(folder: string): Promise<string[]> {
-  const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith(".log"));
-  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")));
+async function errorsLogged(inFolder: string): Promise<string[]> {
+  const names = (await readdir(inFolder).catch(() => [])).filter((name) => name.endsWith(".log"));
+  const texts = await Promise.all(names.map((name) => readFile(join(inFolder, name), "utf8")));
   const lines = texts.flatMap((text) => text.split("\n")).filter((line) => /"level":[56]0/.test(line));
   return lines.slice(-LOGGED_ERRORS_MAX).map((line) => line.slice(0, LOGGED_CHARACTERS_MAX));
 }
@@ -117,6 +120,11 @@ function seconds(ms: number): string {
   return `${ms < 10_000 ? (ms / 1_000).toFixed(1) : String(Math.round(ms / 1_000))} s`;
 }
 
+/** A file's wall time, its processor time, and that of the processes it started. */
+function timesOf({ childCpuMs, file, ms, ownCpuMs }: FileResult): string {
+  return `${file}: ${seconds(ms)}, processor ${seconds(ownCpuMs)} + ${seconds(childCpuMs)}`;
+}
+
 /** Wall and processor time of the run, and its slowest files. */
 function whereTheTimeWent(): string[] {
   const { childrenMs, ownMs } = processorTime();
@@ -125,9 +133,6 @@ function whereTheTimeWent(): string[] {
   return [
     `time: ${seconds(performance.now() - began)}`,
     `processor time: ${seconds(ownMs + childrenMs)}; the tests' own processes ${seconds(inProcess)}, MongoDB and Temporal ${seconds(engineMs)}`,
-    ...slowest.map(
-      ({ childCpuMs, file, ms, ownCpuMs }) =>
-        `${seconds(ms)}, processor ${seconds(ownCpuMs)} and ${seconds(childCpuMs)} in processes it started: ${file}`,
-    ),
+    ...slowest.map(timesOf),
   ];
 }

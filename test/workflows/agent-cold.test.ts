@@ -34,7 +34,13 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
   /** A worker that keeps no workflow between two tasks, while the work is done. */
   async function withColdWorker<T>(work: () => Promise<T>): Promise<T> {
     const { namespace } = client.options;
-    const options = { connection: native, namespace, taskQueue, workflowBundle: WORKFLOW_BUNDLE, maxCachedWorkflows: 0 };
+    const options = {
+      connection: native,
+      namespace,
+      taskQueue,
+      workflowBundle: WORKFLOW_BUNDLE,
+      maxCachedWorkflows: 0,
+    };
     const worker = await Worker.create({ ...options, activities: {} });
     return worker.runUntil(work);
   }

@@ -9,6 +9,8 @@ export interface Mutant {
   readonly text: string;
   readonly instead: string;
   readonly complaint: RegExp;
+  /** Where another seed than the common one comes to it sooner. */
+  readonly seed?: number;
 }
 
 const inFunction = (name: string, text: string, instead: string): Pick<Mutant, "text" | "instead"> => ({
@@ -52,6 +54,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "anyone may withdraw",
+    seed: 20_261_124,
     ...inFunction(
       "withdraw",
       "(IERC20 token, address to, uint256 amount) external onlyOwner",
@@ -75,6 +78,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "the spender is still there after it detached",
+    seed: 20_261_125,
     text: "_changeSpender(address(0));",
     instead: "emit SpenderChanged(spender, address(0));",
     complaint: /owner and spender|after detachment/,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { COLLECTIONS } from "../../../activities/documents.ts";
 import { ORGANIZATION_SCOPES } from "../../../src/contract/types.ts";
+import { pauseBefore } from "../../support/poll-pauses.ts";
 import { sharedService, type TestOrganization, type TestService } from "../../support/service.ts";
 import { ContractApi, type Success } from "./contract-api.ts";
 
@@ -64,8 +64,7 @@ function testAgent(api: ContractApi, id: string, key: string): TestAgent {
     id,
     key,
     pay,
-    payAtOnce: (fields = {}) =>
-      api.okAtOnce("createPayment", 201, { token: key, body: cardPayment(fields) }),
+    payAtOnce: (fields = {}) => api.okAtOnce("createPayment", 201, { token: key, body: cardPayment(fields) }),
     async hold(fields = {}) {
       const { approval, transaction } = await pay(fields);
       if (approval === null) throw new Error(`was not held: ${JSON.stringify(transaction)}`);
@@ -129,18 +128,17 @@ export async function demote(world: World, role: "member" | "admin" | "owner"): 
   await world.service.db.collection("users").updateOne({ organizationId }, { $set: { role } });
 }
 
-const POLL_MS = 50;
 /** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
 const WITHIN_MS = 120_000;
 
 /** What the probe answers once it answers at all (not null); fails after a bound. */
 export async function until<T>(what: string, probe: () => Promise<T | null>, ms = WITHIN_MS): Promise<T> {
   const end = Date.now() + ms;
-  for (;;) {
+  for (let look = 0; ; look += 1) {
     const found = await probe();
     if (found !== null) return found;
     if (Date.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
-    await sleep(POLL_MS);
+    await pauseBefore(look);
   }
 }
 
