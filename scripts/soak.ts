@@ -9,8 +9,8 @@ const LONG_TESTS = [
   "test/chaos/caps",
   "test/contracts/wallet-model",
   "test/domain",
-  "test/http/archive-races",
-  "test/http/life",
+  "test/agents/archive-races",
+  "test/agents/life",
   "test/outage",
   "test/restart",
 ];

@@ -10,7 +10,7 @@ import { AuditAppender } from "../../activities/audit/appender.ts";
 import { readAnchors } from "../../activities/audit/verification.ts";
 import { rootData, type RootTransaction } from "../../activities/chain/audit-roots.ts";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
-import { until } from "../http/support/world.ts";
+import { until } from "../support/world.ts";
 import { testDatabase } from "../support/mongo.ts";
 import { withHistory } from "./history.ts";
 import { ownSeal } from "./support.ts";

@@ -1,4 +1,4 @@
-import { elevate, newWorld, times, type World } from "../http/support/world.ts";
+import { elevate, newWorld, times, type World } from "../support/world.ts";
 import { startTestService } from "../support/service.ts";
 
 /** An organization with some history on a service of its own. */

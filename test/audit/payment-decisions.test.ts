@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { AuditDocument } from "../../activities/audit/documents.ts";
 import { canonicalJson } from "../../src/domain/audit/canonical.ts";
-import { cardPayment, elevate, newWorld, times, until, type World } from "../http/support/world.ts";
+import { cardPayment, elevate, newWorld, times, until, type World } from "../support/world.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
 

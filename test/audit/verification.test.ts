@@ -11,7 +11,7 @@ import { canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { type AuditSeal, link } from "../../src/domain/audit/entry.ts";
 
 import type { ChainProblem } from "../../src/domain/audit/verify.ts";
-import { until } from "../http/support/world.ts";
+import { until } from "../support/world.ts";
 import { Child } from "../support/process.ts";
 import { withHistory } from "./history.ts";
 import { recordOf } from "./tampering.ts";

@@ -5,8 +5,8 @@ import { type OperationId, operationList, operations } from "../../src/contract/
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { codeOf } from "../http/support/contract-api.ts";
-import { elevate, newWorld, type World } from "../http/support/world.ts";
+import { codeOf } from "../support/contract-api.ts";
+import { elevate, newWorld, type World } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
 
 /**

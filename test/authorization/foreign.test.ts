@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
-import { codeOf } from "../http/support/contract-api.ts";
-import { authenticatorFor, enrolPasskey } from "../http/support/passkeys.ts";
-import { cardPayment, counts, elevate, newWorld, type World } from "../http/support/world.ts";
+import { codeOf } from "../support/contract-api.ts";
+import { authenticatorFor, enrolPasskey } from "../support/passkeys.ts";
+import { cardPayment, counts, elevate, newWorld, type World } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
 
 /**

@@ -7,7 +7,7 @@ import type { ErrorCode } from "../../src/domain/errors.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { Api } from "../support/api.ts";
 import type { TestService } from "../support/service.ts";
-import { newWorld, type World } from "../http/support/world.ts";
+import { newWorld, type World } from "../support/world.ts";
 import { ACCESS, type Row } from "./access-table.ts";
 import { refusalOf } from "./oracle.ts";
 import {

@@ -4,7 +4,7 @@ import { authCollections } from "../../server/auth/documents.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
-import { organizationKey, type TestAgent, type World } from "../http/support/world.ts";
+import { organizationKey, type TestAgent, type World } from "../support/world.ts";
 import type { Credential } from "./oracle.ts";
 
 /** A bearer of a credential, and the name that a failure shows. */

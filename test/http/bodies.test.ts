@@ -2,9 +2,9 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { longestPauseMs } from "../support/pauses.ts";
-import { expectError } from "./support/contract-api.ts";
-import { send, wire } from "./support/wire.ts";
-import { cardPayment, counts, elevate, newWorld, type TestAgent, type World } from "./support/world.ts";
+import { expectError } from "../support/contract-api.ts";
+import { send, wire } from "../support/wire.ts";
+import { cardPayment, counts, elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 const LIMIT_BYTES = 256 * 1_024;
 const JSON_TYPE = { "content-type": "application/json" };

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { inTime } from "../support/in-time.ts";
-import { expectBooksAgree } from "./support/books.ts";
-import { cardPayment, elevate, newWorld, type TestAgent, times, type World } from "./support/world.ts";
+import { expectBooksAgree } from "../support/books.ts";
+import { cardPayment, elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 const PAYERS = 16;
 /** What a person or an agent is told about a busy agent must not wait for it to be idle. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { sharedService } from "../support/service.ts";
-import { send } from "./support/wire.ts";
+import { send } from "../support/wire.ts";
 
 const reference = z.looseObject({ $ref: z.string() });
 const schemaHolder = z.looseObject({ schema: z.looseObject({}) });

@@ -3,10 +3,10 @@ import { expect } from "chai";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
 import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { expectBooksAgree } from "./support/books.ts";
-import { freshRecipient } from "./support/chain.ts";
-import { pixel } from "./support/images.ts";
-import { madeUpAssertion, madeUpRegistration } from "./support/passkeys.ts";
+import { expectBooksAgree } from "../support/books.ts";
+import { freshRecipient } from "../support/chain.ts";
+import { pixel } from "../support/images.ts";
+import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
 import {
   cardPayment,
   counts,
@@ -15,7 +15,7 @@ import {
   newWorld,
   type TestAgent,
   type World,
-} from "./support/world.ts";
+} from "../support/world.ts";
 
 /** What a query language, a driver or a database might take for more than a value. */
 const HOSTILE: readonly unknown[] = [

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { OperationId } from "../../src/contract/registry.ts";
-import { elevate, newWorld, type TestAgent, times, type World } from "./support/world.ts";
+import { elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
 

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { readLogo } from "../../src/contract/logo.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { elevate, type Fields, newWorld, organizationKey, times, type World } from "./support/world.ts";
-import { jpeg, pixel, png, webp } from "./support/images.ts";
+import { elevate, type Fields, newWorld, organizationKey, times, type World } from "../support/world.ts";
+import { jpeg, pixel, png, webp } from "../support/images.ts";
 
 const KIB_64 = 65_536;
 

@@ -6,9 +6,9 @@ import { expect } from "chai";
 import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
 import { createLogger } from "../../server/logger.ts";
 import { sharedService } from "../support/service.ts";
-import { startServiceOn } from "./support/own-service.ts";
-import { authenticatorFor } from "./support/passkeys.ts";
-import { cardPayment, newWorld, until, worldOf } from "./support/world.ts";
+import { startServiceOn } from "../support/own-service.ts";
+import { authenticatorFor } from "../support/passkeys.ts";
+import { cardPayment, newWorld, until, worldOf } from "../support/world.ts";
 
 describe("the log", () => {
   let folder: string;

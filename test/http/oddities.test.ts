@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { operationList } from "../../src/contract/registry.ts";
-import { codeOf, expectError } from "./support/contract-api.ts";
-import { send, wire } from "./support/wire.ts";
-import { newWorld, type TestAgent, times, type World } from "./support/world.ts";
+import { codeOf, expectError } from "../support/contract-api.ts";
+import { send, wire } from "../support/wire.ts";
+import { newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
 

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { Api } from "../support/api.ts";
-import { codeOf, expectError } from "./support/contract-api.ts";
-import { demote, elevate, newWorld, type TestAgent, type World } from "./support/world.ts";
+import { codeOf, expectError } from "../support/contract-api.ts";
+import { demote, elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 /**
  * decisions.md section 1: credential (a paused agent's included) → kind, scope or tool → role → step-up → shape of

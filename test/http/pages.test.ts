@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { sharedService } from "../support/service.ts";
-import { send } from "./support/wire.ts";
+import { send } from "../support/wire.ts";
 
 const PAGES = ["/setup", "/invite", "/docs"];
 const ASSETS = [

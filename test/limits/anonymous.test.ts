@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { ConfigError, readConfig } from "../../server/config.ts";
 import { countedAddress } from "../../server/limits/address.ts";
 import { formatApiKey } from "../../src/domain/api-key.ts";
-import { wire } from "../http/support/wire.ts";
+import { wire } from "../support/wire.ts";
 import { Api, freshAddress } from "../support/api.ts";
 import type { TestService } from "../support/service.ts";
 import {

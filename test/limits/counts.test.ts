@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Api } from "../support/api.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { startTestService } from "../support/service.ts";
-import { startServiceOn } from "../http/support/own-service.ts";
-import { tally, times } from "../http/support/world.ts";
+import { startServiceOn } from "../support/own-service.ts";
+import { tally, times } from "../support/world.ts";
 import { atOnce, from, shown, StandingClock, statuses } from "./support.ts";
 
 interface StoredCount {

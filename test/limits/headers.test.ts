@@ -3,9 +3,9 @@ import { Api, type CallOptions, freshAddress } from "../support/api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../server/limits/counts.ts";
-import { expectError } from "../http/support/contract-api.ts";
-import { send } from "../http/support/wire.ts";
-import { cardPayment, type TestAgent, type World } from "../http/support/world.ts";
+import { expectError } from "../support/contract-api.ts";
+import { send } from "../support/wire.ts";
+import { cardPayment, type TestAgent, type World } from "../support/world.ts";
 import { from, limitedWorld, shown, type StandingClock, startLimitedService } from "./support.ts";
 
 const MCP = { accept: "application/json, text/event-stream", "content-type": "application/json" };

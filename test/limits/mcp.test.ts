@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { Api } from "../support/api.ts";
 import { type OrganizationLimits, type TestService, WITHOUT_LIMITS } from "../support/service.ts";
-import { tally, times, type World } from "../http/support/world.ts";
+import { tally, times, type World } from "../support/world.ts";
 import {
   atOnce,
   callTool,

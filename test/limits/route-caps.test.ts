@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
 import { PASSWORD, type TestService, WITHOUT_LIMITS } from "../support/service.ts";
-import { madeUpAssertion } from "../http/support/passkeys.ts";
-import { elevate, type World } from "../http/support/world.ts";
+import { madeUpAssertion } from "../support/passkeys.ts";
+import { elevate, type World } from "../support/world.ts";
 import {
   atOnce,
   expectLimited,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Answer } from "../support/api.ts";
 import { Api, freshAddress } from "../support/api.ts";
 import { type OrganizationLimits, startTestService, type TestService } from "../support/service.ts";
-import { elevate, type World, worldOf } from "../http/support/world.ts";
+import { elevate, type World, worldOf } from "../support/world.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { mintKey } from "../authorization/scene.ts";
-import { counts, newWorld, type World } from "../http/support/world.ts";
+import { counts, newWorld, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const { checkPayment, createCardPayment, getProjectApprovalRules } = operations;

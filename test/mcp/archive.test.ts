@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
 import { operations } from "../../src/contract/registry.ts";
-import { codeOf } from "../http/support/contract-api.ts";
-import { fund } from "../http/support/chain.ts";
+import { codeOf } from "../support/contract-api.ts";
+import { fund } from "../support/chain.ts";
 import {
   archive,
   type CreateBody,
@@ -17,7 +17,7 @@ import {
   readAgent,
   whileOpen,
   windowClosed,
-} from "../http/support/life.ts";
+} from "../support/life.ts";
 import {
   elevate,
   newWorld,
@@ -27,7 +27,7 @@ import {
   type TestOrganizationKey,
   times,
   type World,
-} from "../http/support/world.ts";
+} from "../support/world.ts";
 import {
   callTool,
   expectLimited,

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
-import { expectBooksAgree } from "../http/support/books.ts";
-import { elevate, newWorld, type TestAgent, times, until, type World } from "../http/support/world.ts";
+import { expectBooksAgree } from "../support/books.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const PAYMENT_OF_NOBODY = `txn_${"0".repeat(26)}`;

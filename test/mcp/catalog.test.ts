@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { bandOf } from "../../src/contract/tool-names.ts";
 import { operationList } from "../../src/contract/registry.ts";
-import { newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import { newWorld, type TestAgent, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 /** Tools of this capability; what is still to come is not listed. */

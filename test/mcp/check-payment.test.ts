@@ -3,9 +3,9 @@ import { expect } from "chai";
 import { array, assert, asyncProperty, boolean, integer, option, record } from "fast-check";
 import type { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
-import { expectBooksAgree } from "../http/support/books.ts";
-import { TestBudgets } from "../http/support/budgets.ts";
-import { counts, elevate, newWorld, type World } from "../http/support/world.ts";
+import { expectBooksAgree } from "../support/books.ts";
+import { TestBudgets } from "../support/budgets.ts";
+import { counts, elevate, newWorld, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const RUNS = 12;

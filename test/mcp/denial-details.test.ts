@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
-import { TestBudgets } from "../http/support/budgets.ts";
-import { cardPayment, elevate, newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import { TestBudgets } from "../support/budgets.ts";
+import { cardPayment, elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const HOUR_MS = 3_600_000;

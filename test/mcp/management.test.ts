@@ -4,7 +4,7 @@ import { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { mintKey } from "../authorization/scene.ts";
-import { newWorld, type World } from "../http/support/world.ts";
+import { newWorld, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const {

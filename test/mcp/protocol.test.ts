@@ -2,9 +2,9 @@ import { McpError } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { z } from "zod";
 import type { Answer } from "../support/api.ts";
-import { codeOf, expectError } from "../http/support/contract-api.ts";
-import { send, wire } from "../http/support/wire.ts";
-import { counts, newWorld, type TestAgent, type World } from "../http/support/world.ts";
+import { codeOf, expectError } from "../support/contract-api.ts";
+import { send, wire } from "../support/wire.ts";
+import { counts, newWorld, type TestAgent, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 const rpcError = z.looseObject({ error: z.looseObject({ code: z.int(), message: z.string() }) });

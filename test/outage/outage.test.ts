@@ -7,11 +7,11 @@ import { ANSWER_MS, inTime } from "../support/in-time.ts";
 import type { Answer } from "../support/api.ts";
 import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import type { TestService } from "../support/service.ts";
-import { booksOnceAgreed, expectBooksAgree } from "../http/support/books.ts";
-import { codeOf, expectError } from "../http/support/contract-api.ts";
-import { startServiceOn } from "../http/support/own-service.ts";
-import { madeUpAssertion, madeUpRegistration } from "../http/support/passkeys.ts";
-import { send } from "../http/support/wire.ts";
+import { booksOnceAgreed, expectBooksAgree } from "../support/books.ts";
+import { codeOf, expectError } from "../support/contract-api.ts";
+import { startServiceOn } from "../support/own-service.ts";
+import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
+import { send } from "../support/wire.ts";
 import {
   cardPayment,
   elevate,
@@ -20,7 +20,7 @@ import {
   times,
   until,
   type World,
-} from "../http/support/world.ts";
+} from "../support/world.ts";
 import { ownEngines, type OwnEngines } from "./engines.ts";
 
 const RECOVERY_MS = 20_000;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ContractApi } from "../http/support/contract-api.ts";
+import { ContractApi } from "../support/contract-api.ts";
 import { Stage } from "./support/stage.ts";
 
 /** Actors do themselves what nobody has done 10 s after it was decided; an activity that died with its worker, later. */

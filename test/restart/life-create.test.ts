@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { successOf, type Success } from "../http/support/contract-api.ts";
+import { successOf, type Success } from "../support/contract-api.ts";
 import { until } from "../support/process.ts";
 import type { LifePoint } from "./support/life-points.ts";
 import { agentIn, type Creator, LifeStage } from "./support/life-stage.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ContractApi } from "../http/support/contract-api.ts";
+import { ContractApi } from "../support/contract-api.ts";
 import { Api, onceReachable } from "../support/api.ts";
 import { type Child, until } from "../support/process.ts";
 import { Load, pay, replay } from "./support/load.ts";

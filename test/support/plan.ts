@@ -15,8 +15,8 @@ const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
 /** What is promised to be answered within a time runs when everything else has ended. */
 const QUIET: Beginnings = [
   "http/busy",
-  "http/machine-archive-chain",
-  "http/unfinished-budgets",
+  "agents/machine-archive-chain",
+  "containers/unfinished-budgets",
   "outage/",
   "restart/engines",
   "restart/roles",
@@ -26,8 +26,8 @@ const QUIET: Beginnings = [
 const LONG: Beginnings = [
   "restart/",
   "chaos/",
-  "http/wallet-silent-chain",
-  "http/wallet-slow-chain",
+  "wallets/wallet-silent-chain",
+  "wallets/wallet-slow-chain",
   "contracts/",
 ];
 

@@ -6,7 +6,7 @@ import { connectMongo } from "../../../server/connections.ts";
 import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import type { Answer } from "../../support/api.ts";
-import { ContractApi } from "../../http/support/contract-api.ts";
+import { ContractApi } from "../../support/contract-api.ts";
 import { ServiceProcess } from "../../support/process.ts";
 import { armLife, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "./life-points.ts";
 import { Tenant } from "./tenant.ts";

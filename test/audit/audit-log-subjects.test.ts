@@ -1,0 +1,125 @@
+import { expect } from "chai";
+import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
+import { PASSWORD } from "../support/service.ts";
+import { authenticatorFor, enrolPasskey, signInBody } from "../support/passkeys.ts";
+import { invite } from "../support/people.ts";
+import { elevate, newWorld, organizationKey, type World } from "../support/world.ts";
+
+describe("on what and by whom, in the audit log", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await newWorld();
+  });
+
+  const entries = async (action: string) =>
+    (await world.api.ok("listAuditLog", 200, { token: world.token, query: { action } })).entries;
+
+  const byOwner = () => ({ type: "user", id: world.organization.userId });
+
+  describe("a sign-in by passkey that is refused leaves an entry for the passkey's owner", () => {
+    const refused = { result: { status: 401, code: "SECOND_FACTOR_INVALID" } };
+
+    it("where the signature is somebody else's", async () => {
+      const authenticator = authenticatorFor(world);
+      await enrolPasskey(world, authenticator);
+      const one = await signInBody(world, authenticator);
+      const other = await signInBody(world, authenticator);
+      const { signature } = other.response.response;
+      const response = { ...one.response, response: { ...one.response.response, signature } };
+      await world.api.refused("signInWithPasskey", 401, "SECOND_FACTOR_INVALID", { body: { response } });
+      const [entry, ...more] = await entries("signInWithPasskey");
+      expect(entry).to.deep.include(refused);
+      expect(entry?.actor).to.include(byOwner());
+      expect(more).to.deep.equal([]);
+    });
+
+    it("where its counter went back, as a copy's does", async () => {
+      const authenticator = authenticatorFor(world);
+      await enrolPasskey(world, authenticator);
+      await world.api.ok("signInWithPasskey", 200, { body: await signInBody(world, authenticator) });
+      const options = requestOptions.parse(await world.api.ok("passkeySignInOptions", 200));
+      const response = authenticator.get(options, { counter: 1 });
+      await world.api.refused("signInWithPasskey", 401, "SECOND_FACTOR_INVALID", { body: { response } });
+      const [entry, before] = await entries("signInWithPasskey");
+      expect(entry).to.deep.include(refused);
+      expect(entry?.actor).to.include(byOwner());
+      expect(before?.result).to.deep.equal({ status: 200, code: null });
+    });
+  });
+
+  it("an enrolment names the passkey", async () => {
+    const { id } = await enrolPasskey(world, authenticatorFor(world), { name: "Phone" });
+    const [entry] = await entries("enrollPasskey");
+    expect(entry).to.deep.include({
+      resource: { type: "passkey", id },
+      before: null,
+      after: { name: "Phone" },
+    });
+    expect(entry?.actor).to.include(byOwner());
+  });
+
+  it("an enrolment that is refused names the person, not a passkey", async () => {
+    const options = creationOptions.parse(await world.api.ok("passkeyOptions", 200, { token: world.token }));
+    const response = authenticatorFor(world).create(options, { userVerified: false });
+    const asked = { token: world.token, body: { name: "Phone", response } };
+    await world.api.refused("enrollPasskey", 403, "SECOND_FACTOR_INVALID", asked);
+    const [entry] = await entries("enrollPasskey");
+    expect(entry?.resource).to.deep.equal(byOwner());
+  });
+
+  it("an invite that is accepted names the invite, its role, and who came of it", async () => {
+    const { invite: made, token } = await invite(world, "admin");
+    const body = { token, name: "New", password: PASSWORD };
+    const { user } = await world.api.ok("acceptInvite", 201, { body });
+    const [entry] = await entries("acceptInvite");
+    expect(entry).to.deep.include({
+      resource: { type: "invite", id: made.id },
+      before: { email: made.email, role: "admin" },
+      after: { userId: user.id, role: "admin" },
+    });
+    expect(entry?.actor).to.include({ type: "user", id: user.id });
+  });
+
+  it("an archive names the state before it; one that changes nothing names none", async () => {
+    const { id } = await world.agent();
+    await elevate(world);
+    const asked = { token: world.token, id };
+    await world.api.ok("pauseAgent", 200, asked);
+    await world.api.ok("archiveAgent", 200, asked);
+    await world.api.ok("archiveAgent", 200, asked);
+    expect((await entries("archiveAgent")).map(({ after, before }) => [before, after])).to.deep.equal([
+      [null, null],
+      [{ state: "paused" }, { state: "archived" }],
+    ]);
+  });
+
+  it("a code in the wrong place is not kept as an id, nor is the caller named instead", async () => {
+    const { token } = world;
+    await elevate(world);
+    for (const operation of ["archiveAgent", "removeMember"] as const) {
+      await world.api.refused(operation, 404, "NOT_FOUND", { token, id: "123456" });
+      const [entry] = await entries(operation);
+      expect(entry?.result.code).to.equal("NOT_FOUND");
+      expect(entry?.resource.id, operation).to.equal(null);
+    }
+  });
+
+  it("a repeated create names the policy while it is still the created one", async () => {
+    const { token } = await organizationKey(world);
+    const { teamId } = world.organization;
+    const body = { name: "Buyer", teamId, budgetCents: 500, idempotencyKey: "k" };
+    const { agent } = await world.api.ok("createAgent", 201, { token, body });
+    await world.api.ok("createAgent", 200, { token, body });
+    const [again, first] = await entries("createAgent");
+    expect(again?.after).to.deep.include({ budgetCents: 500, version: 1 });
+    expect(again?.after).to.deep.equal(first?.after);
+    await elevate(world);
+    const change = { token: world.token, id: agent.id, body: { version: 1, budgetCents: 700 } };
+    await world.api.ok("updateAgentBudgetPolicy", 200, change);
+    await world.api.ok("createAgent", 200, { token, body });
+    expect((await entries("createAgent"))[0]).to.deep.include({
+      after: null,
+      result: { status: 200, code: null },
+    });
+  });
+});

@@ -1,0 +1,353 @@
+import { expect } from "chai";
+import type { OperationId } from "../../src/contract/registry.ts";
+import type { Answer } from "../support/api.ts";
+import { codeOf } from "../support/contract-api.ts";
+import type { TestService } from "../support/service.ts";
+import { secondService } from "../support/own-service.ts";
+import {
+  counts,
+  demote,
+  elevate,
+  type Fields,
+  newWorld,
+  times,
+  worldOf,
+  type World,
+} from "../support/world.ts";
+
+const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+interface Container {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly color: string | null;
+  readonly logo: string | null;
+  readonly createdAt: string;
+  readonly archivedAt: string | null;
+}
+
+type Query = Readonly<Record<string, string>>;
+
+interface Page {
+  readonly items: readonly Container[];
+  readonly nextCursor: string | null;
+}
+
+/** The same operations of the two kinds of container, with what tells their answers apart taken off. */
+interface Kind {
+  readonly noun: "project" | "team";
+  readonly create: (world: World, fields?: Fields) => Promise<Container>;
+  readonly update: (world: World, id: string, body: Fields) => Promise<Container>;
+  readonly read: (world: World, id: string) => Promise<Container>;
+  readonly page: (world: World, query: Query) => Promise<Page>;
+  readonly archive: (world: World, id: string) => Promise<Container>;
+  readonly names: Readonly<Record<"create" | "update" | "read" | "list" | "archive", OperationId>>;
+}
+
+const projects: Kind = {
+  noun: "project",
+  create: async ({ api, token }, fields) =>
+    (await api.ok("createProject", 201, { token, body: { name: "P", ...fields } })).project,
+  update: async ({ api, token }, id, body) =>
+    (await api.ok("updateProject", 200, { token, id, body })).project,
+  read: async ({ api, token }, id) => (await api.ok("getProject", 200, { token, id })).project,
+  page: async ({ api, token }, query) => {
+    const { projects: items, nextCursor } = await api.ok("listProjects", 200, { token, query });
+    return { items, nextCursor };
+  },
+  archive: async ({ api, token }, id) => (await api.ok("archiveProject", 200, { token, id })).project,
+  names: {
+    create: "createProject",
+    update: "updateProject",
+    read: "getProject",
+    list: "listProjects",
+    archive: "archiveProject",
+  },
+};
+
+const teams: Kind = {
+  noun: "team",
+  create: async ({ api, token }, fields) =>
+    (await api.ok("createTeam", 201, { token, body: { name: "T", ...fields } })).team,
+  update: async ({ api, token }, id, body) => (await api.ok("updateTeam", 200, { token, id, body })).team,
+  read: async ({ api, token }, id) => (await api.ok("getTeam", 200, { token, id })).team,
+  page: async ({ api, token }, query) => {
+    const { teams: items, nextCursor } = await api.ok("listTeams", 200, { token, query });
+    return { items, nextCursor };
+  },
+  archive: async ({ api, token }, id) => (await api.ok("archiveTeam", 200, { token, id })).team,
+  names: {
+    create: "createTeam",
+    update: "updateTeam",
+    read: "getTeam",
+    list: "listTeams",
+    archive: "archiveTeam",
+  },
+};
+
+const list = async (kind: Kind, world: World, query: Query = {}): Promise<readonly Container[]> =>
+  (await kind.page(world, query)).items;
+
+const outcomeOf = (answer: Answer): string => codeOf(answer) ?? String(answer.status);
+
+const idsOf = (containers: readonly Container[]): string[] => containers.map(({ id }) => id);
+
+describe("projects and teams over HTTP", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+    await elevate(world);
+  });
+
+  /** The same owner, signed in at another server: sessions are good for the address that they were made at. */
+  async function worldOn(service: TestService): Promise<World> {
+    const { email, password } = world.organization;
+    const token = await service.api.signIn(email, password);
+    await elevate(world);
+    return worldOf(service, { ...world.organization, token });
+  }
+
+  for (const kind of [projects, teams]) {
+    const { names, noun } = kind;
+    describe(noun, () => {
+      it("201 with the record, and the same when it is read alone or in a list, newest first", async () => {
+        const plain = await kind.create(world);
+        expect(plain).to.deep.include({ description: null, color: null, logo: null, archivedAt: null });
+        const full = await kind.create(world, { name: "Full", description: "d", color: "#A1b2c3" });
+        expect(full).to.deep.include({ name: "Full", description: "d", color: "#A1b2c3", logo: null });
+        expect(await kind.read(world, full.id)).to.deep.equal(full);
+        expect((await list(kind, world)).slice(0, 2)).to.deep.equal([full, plain]);
+      });
+
+      const wrong: readonly (readonly [string, Fields])[] = [
+        ["name", { name: "" }],
+        ["name", { name: "  " }],
+        ["name", { name: "x".repeat(101) }],
+        ["name", { name: null }],
+        ["description", { description: "x".repeat(501) }],
+        ["color", { color: "red" }],
+        ["color", { color: "#12345" }],
+        ["colour", { colour: "#123456" }],
+      ];
+      for (const [path, fields] of wrong) {
+        it(`400 names the wrong field, on create and change: ${JSON.stringify(fields).slice(0, 40)}`, async () => {
+          const { token } = world;
+          const { id } = await kind.create(world);
+          const body = { name: "x", ...fields };
+          for (const request of [
+            [names.create, { token, body }],
+            [names.update, { token, id, body }],
+          ] as const) {
+            const { issues } = await world.api.refused(request[0], 400, "VALIDATION_FAILED", request[1]);
+            expect(issues?.map((issue) => issue.path)).to.deep.equal([path]);
+          }
+        });
+      }
+
+      it("a change keeps what it does not name, null clears, an empty one is 200 without effect", async () => {
+        const made = await kind.create(world, { description: "d", color: "#000000" });
+        const renamed = await kind.update(world, made.id, { name: "New" });
+        expect(renamed).to.deep.equal({ ...made, name: "New" });
+        expect(await kind.update(world, made.id, {})).to.deep.equal(renamed);
+        const cleared = await kind.update(world, made.id, { description: null, color: null });
+        expect(cleared).to.deep.equal({ ...renamed, description: null, color: null });
+        expect(await kind.read(world, made.id)).to.deep.equal(cleared);
+      });
+
+      it("archived when empty, again 200 with the same record; then even an empty change is 409", async () => {
+        const made = await kind.create(world);
+        const archived = await kind.archive(world, made.id);
+        expect(archived.archivedAt).to.be.a("string");
+        expect(archived).to.deep.equal({ ...made, archivedAt: archived.archivedAt });
+        expect(await kind.archive(world, made.id)).to.deep.equal(archived);
+        expect(await kind.read(world, made.id)).to.deep.equal(archived);
+        const { token } = world;
+        for (const body of [{ name: "x" }, {}]) {
+          await world.api.refused(names.update, 409, "CONTAINER_ARCHIVED", { token, id: made.id, body });
+        }
+        expect(idsOf(await list(kind, world))).to.include(made.id);
+        expect(idsOf(await list(kind, world, { state: "archived" }))).to.include(made.id);
+        expect(idsOf(await list(kind, world, { state: "active" }))).not.to.include(made.id);
+        await world.api.refused(names.list, 400, "VALIDATION_FAILED", { token, query: { state: "paused" } });
+      });
+
+      it("pages by cursor, bound to its filters", async () => {
+        const own = await newWorld();
+        const made = [];
+        for (let index = 0; index < 3; index += 1) made.unshift((await kind.create(own)).id);
+        const { token } = own;
+        const first = await kind.page(own, { limit: "2" });
+        const nextCursor = first.nextCursor ?? "";
+        const last = await kind.page(own, { limit: "2", cursor: nextCursor });
+        // The last is the default one, which was there before.
+        const met = idsOf([...first.items, ...last.items]);
+        expect([met.slice(0, 3), met.length, last.nextCursor]).to.deep.equal([made, 4, null]);
+        for (const request of [
+          { token, query: { cursor: nextCursor, state: "active" } },
+          { token: world.token, query: { cursor: nextCursor } },
+        ]) {
+          await world.api.refused(names.list, 400, "BAD_CURSOR", request);
+        }
+      });
+
+      it("unknown, malformed and another organization's ids are 404, and nothing is changed by them", async () => {
+        const other = await newWorld();
+        await elevate(other);
+        const foreign = await kind.create(other);
+        const before = await counts(world);
+        const { token } = world;
+        for (const id of [foreign.id, UNKNOWN_ID, "general"]) {
+          await world.api.refused(names.read, 404, "NOT_FOUND", { token, id });
+          await world.api.refused(names.update, 404, "NOT_FOUND", { token, id, body: { name: "x" } });
+          await world.api.refused(names.archive, 404, "NOT_FOUND", { token, id });
+        }
+        expect(await counts(world)).to.deep.equal(before);
+        expect(await kind.read(other, foreign.id)).to.deep.equal(foreign);
+      });
+
+      it("a member reads; creating, changing and archiving need an admin, archiving a step-up too", async () => {
+        const own = await newWorld();
+        const { id } = await kind.create(own);
+        const { token } = own;
+        await own.api.refused(names.archive, 403, "STEP_UP_REQUIRED", { token, id });
+        await demote(own, "member");
+        await elevate(own);
+        await own.api.refused(names.create, 403, "ROLE_REQUIRED", { token, body: { name: "x" } });
+        await own.api.refused(names.update, 403, "ROLE_REQUIRED", { token, id, body: {} });
+        await own.api.refused(names.archive, 403, "ROLE_REQUIRED", { token, id });
+        expect((await kind.read(own, id)).id).to.equal(id);
+        expect(idsOf(await list(kind, own))).to.include(id);
+        await demote(own, "admin");
+        expect((await kind.archive(own, id)).archivedAt).to.be.a("string");
+      });
+    });
+  }
+
+  describe("a team's project", () => {
+    it("is the named one, by default the default one; the list narrows by it", async () => {
+      const own = await newWorld();
+      const { api, token } = own;
+      const { projectId, teamId } = own.organization;
+      const { id } = await projects.create(own);
+      const { team: inDefault } = await api.ok("createTeam", 201, { token, body: { name: "T" } });
+      const { team: named } = await api.ok("createTeam", 201, { token, body: { name: "T", projectId: id } });
+      expect([inDefault.projectId, named.projectId]).to.deep.equal([projectId, id]);
+      const listed = async (query: Readonly<Record<string, string>>) => idsOf(await list(teams, own, query));
+      expect(await listed({ projectId: id })).to.deep.equal([named.id]);
+      expect(await listed({ projectId })).to.deep.equal([inDefault.id, teamId]);
+      expect(await listed({ projectId, state: "archived" })).to.deep.equal([]);
+      for (const nothing of [UNKNOWN_ID, world.organization.projectId, teamId]) {
+        expect(await listed({ projectId: nothing })).to.deep.equal([]);
+      }
+      await api.refused("listTeams", 400, "VALIDATION_FAILED", { token, query: { projectId: "general" } });
+    });
+
+    it("that is unknown or another organization's is 404, that is archived is 409", async () => {
+      const { token } = world;
+      const { id: archivedId } = await projects.create(world);
+      await projects.archive(world, archivedId);
+      const other = await newWorld();
+      for (const projectId of [UNKNOWN_ID, other.organization.projectId, world.organization.teamId]) {
+        await world.api.refused("createTeam", 404, "NOT_FOUND", { token, body: { name: "T", projectId } });
+      }
+      const body = { name: "T", projectId: archivedId };
+      await world.api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body });
+    });
+  });
+
+  describe("what is not empty", () => {
+    it("a team with an active or paused agent is 409 CONTAINER_NOT_EMPTY, else it is archived", async () => {
+      const { token } = world;
+      const team = await teams.create(world);
+      const agent = await world.agent({ teamId: team.id });
+      const refuse = () =>
+        world.api.refused("archiveTeam", 409, "CONTAINER_NOT_EMPTY", { token, id: team.id });
+      await refuse();
+      await world.api.ok("pauseAgent", 200, { token, id: agent.id });
+      await refuse();
+      expect((await teams.read(world, team.id)).archivedAt).to.equal(null);
+      await world.service.db
+        .collection<{ _id: string }>("agents")
+        .updateOne({ _id: agent.id }, { $set: { lifecycle: "archived", archivedAt: new Date() } });
+      expect((await teams.archive(world, team.id)).archivedAt).to.be.a("string");
+    });
+
+    it("a project with a live team is 409 CONTAINER_NOT_EMPTY, else it is archived", async () => {
+      const { token } = world;
+      const { id: projectId } = await projects.create(world);
+      const team = await teams.create(world, { projectId });
+      await world.api.refused("archiveProject", 409, "CONTAINER_NOT_EMPTY", { token, id: projectId });
+      await teams.archive(world, team.id);
+      expect((await projects.archive(world, projectId)).archivedAt).to.be.a("string");
+    });
+
+    it("defaults may be archived too; creates that rely on the default project are then 409", async () => {
+      const own = await newWorld();
+      await elevate(own);
+      const { api, organization, token } = own;
+      await api.refused("archiveProject", 409, "CONTAINER_NOT_EMPTY", { token, id: organization.projectId });
+      await teams.archive(own, organization.teamId);
+      await projects.archive(own, organization.projectId);
+      await api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: { name: "T" } });
+      const { id: projectId } = await projects.create(own);
+      expect((await teams.create(own, { projectId })).archivedAt).to.equal(null);
+    });
+  });
+
+  describe("an archive and a create in it at once, on two servers", () => {
+    const ROUNDS = 15;
+
+    it("never leave a live agent in an archived team", async () => {
+      const second = await secondService(world.service);
+      try {
+        const there = await worldOn(second);
+        for (let round = 0; round < ROUNDS; round += 1) {
+          const { id } = await teams.create(world);
+          const body = { name: "Racer", teamId: id, budgetCents: 1 };
+          const outcomes: string[] = [];
+          const create = async (at: World) => {
+            const answer = await at.api.call("createAgent", { token: at.token, body });
+            outcomes.push(`create ${outcomeOf(answer)}`);
+          };
+          // The record is what commits a create; the actor before it takes a while.
+          const archive = async () => {
+            await new Promise((resolve) => setTimeout(resolve, round * 2));
+            const answer = await there.api.call("archiveTeam", { token: there.token, id });
+            outcomes.push(`archive ${outcomeOf(answer)}`);
+          };
+          await Promise.all([archive(), ...times(3, (index) => create(index % 2 === 0 ? world : there))]);
+          const live = await world.service.db.collection("agents").countDocuments({ teamId: id });
+          const { archivedAt } = await teams.read(world, id);
+          expect(archivedAt === null || live === 0, `${outcomes.join(", ")}: ${live} live`).to.equal(true);
+          expect(outcomes.filter((outcome) => outcome === "create 201")).to.have.lengthOf(live);
+          expect(outcomes).to.include(archivedAt === null ? "archive CONTAINER_NOT_EMPTY" : "archive 200");
+        }
+      } finally {
+        await second.stop();
+      }
+    });
+
+    it("never leave a live team in an archived project", async () => {
+      const second = await secondService(world.service);
+      try {
+        const there = await worldOn(second);
+        for (let round = 0; round < ROUNDS; round += 1) {
+          const { id: projectId } = await projects.create(world);
+          const body = { name: "Racer", projectId };
+          const [archived, created] = await Promise.all([
+            there.api.call("archiveProject", { token: there.token, id: projectId }),
+            world.api.call("createTeam", { token: world.token, body }),
+          ]);
+          const pair = `archive ${outcomeOf(archived)}, create ${outcomeOf(created)}`;
+          expect(pair).to.be.oneOf([
+            "archive 200, create CONTAINER_ARCHIVED",
+            "archive CONTAINER_NOT_EMPTY, create 201",
+          ]);
+        }
+      } finally {
+        await second.stop();
+      }
+    });
+  });
+});

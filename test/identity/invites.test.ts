@@ -1,0 +1,184 @@
+import { expect } from "chai";
+import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { codeOf } from "../support/contract-api.ts";
+import { invite, join, newEmail, type Person, type Role } from "../support/people.ts";
+import { newWorld, tally, times, type World } from "../support/world.ts";
+
+const WEEK_MS = 7 * 24 * 3_600_000;
+
+const accepting = (token: string, fields: object = {}) => ({
+  body: { token, name: "New", password: PASSWORD, ...fields },
+});
+
+describe("invites", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await newWorld();
+  });
+
+  const open = async () => (await world.api.ok("listInvites", 200, { token: world.token })).invites;
+
+  it("an accepted invite makes a signed-in member with its e-mail and role, and is used up", async () => {
+    const { invite: made, token } = await invite(world, "admin", "  New.Person@Example.com ");
+    expect(made).to.deep.include({ email: "New.Person@Example.com", role: "admin" });
+    expect(made.createdBy).to.deep.equal({ type: "user", id: world.organization.userId });
+    expect(Date.parse(made.expiresAt) - Date.parse(made.createdAt)).to.equal(WEEK_MS);
+    expect(await open()).to.deep.equal([made]);
+    const session = await world.api.ok("acceptInvite", 201, accepting(token));
+    const { id } = session.organization;
+    expect(id).to.equal(world.organization.organizationId);
+    expect(session.user).to.deep.include({ name: "New", email: "New.Person@Example.com", role: "admin" });
+    await world.api.ok("listInvites", 200, { token: session.token });
+    const body = { email: "new.person@example.com", password: PASSWORD };
+    expect((await world.api.ok("signIn", 200, { body })).user.id).to.equal(session.user.id);
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(token));
+    expect(await open()).to.deep.equal([]);
+    // The e-mail is free again, for other runs of this test.
+    await world.service.db.collection("users").deleteOne({ emailNormalized: body.email });
+  });
+
+  it("an invite is worth what its maker may still give: nobody comes back by one they kept", async () => {
+    const [removed, demoted] = [await join(world, "admin"), await join(world, "owner")];
+    const kept = async (maker: Person, role: Role) =>
+      await world.api.ok("createInvite", 201, { token: maker.token, body: { email: newEmail(), role } });
+    const ofRemoved = await kept(removed, "admin");
+    const [ofDemoted, stillGood] = [await kept(demoted, "owner"), await kept(demoted, "member")];
+    await world.api.call("removeMember", { token: world.token, id: removed.id });
+    await world.api.ok("updateMember", 200, { token: world.token, id: demoted.id, body: { role: "admin" } });
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(ofRemoved.token));
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(ofDemoted.token));
+    await world.api.ok("acceptInvite", 201, accepting(stillGood.token));
+    expect((await open()).map(({ id }) => id)).not.to.include(ofRemoved.invite.id);
+  });
+
+  it("of twenty at once that accept one invite exactly one is let through", async () => {
+    const { token } = await invite(world, "member");
+    const answers = await Promise.all(times(20, () => world.api.call("acceptInvite", accepting(token))));
+    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "201": 1, "404": 19 });
+    const { organizationId } = world.organization;
+    expect(await world.service.db.collection("users").countDocuments({ organizationId })).to.equal(2);
+  });
+
+  it("the token is nowhere in the database, and neither an id nor a hash is one", async () => {
+    const { invite: made, token } = await invite(world, "member");
+    expect(token).to.match(/^[\w-]{43}$/);
+    const stored = await world.service.db.collection("invites").findOne({ email: made.email });
+    expect(JSON.stringify(stored)).not.to.include(token);
+    const wrong = [made.id, String(stored?.["tokenHash"]), `${token}=`, token.slice(1), token.toLowerCase()];
+    for (const each of wrong) await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(each));
+    await world.api.ok("acceptInvite", 201, accepting(token));
+  });
+
+  it("a new invite to an e-mail, in any case, replaces the open one; of ten at once one is left", async () => {
+    const email = newEmail();
+    const first = await invite(world, "admin", email);
+    const second = await invite(world, "member", email.toUpperCase());
+    expect(await open()).to.deep.equal([second.invite]);
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(first.token));
+    const made = await Promise.all(times(10, () => invite(world, "member", email)));
+    const [left] = await open();
+    expect(await open()).to.have.lengthOf(1);
+    for (const { invite: each, token } of made.filter(({ invite: { id } }) => id !== left?.id)) {
+      expect(each.email).to.equal(email);
+      await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(token));
+    }
+    const token = made.find(({ invite: { id } }) => id === left?.id)?.token ?? "";
+    expect((await world.api.ok("acceptInvite", 201, accepting(token))).user.role).to.equal("member");
+  });
+
+  it("a withdrawn invite is worth nothing; another organization's can't be seen or withdrawn", async () => {
+    const { invite: made, token } = await invite(world, "member");
+    const foreign = await newWorld();
+    expect((await foreign.api.ok("listInvites", 200, { token: foreign.token })).invites).to.deep.equal([]);
+    for (const [who, id] of [
+      [foreign.token, made.id],
+      [world.token, "inv_01M7Z1P8M5F5CN3BVX8K8K07N9"],
+      [world.token, "someone"],
+    ] as const) {
+      await world.api.refused("revokeInvite", 404, "NOT_FOUND", { token: who, id });
+    }
+    const revoked = await world.api.ok("revokeInvite", 200, { token: world.token, id: made.id });
+    expect(revoked.invite).to.deep.equal(made);
+    await world.api.refused("revokeInvite", 404, "NOT_FOUND", { token: world.token, id: made.id });
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(token));
+  });
+
+  it("an admin invites members, and admins with step-up; an owner owners too; a member nobody", async () => {
+    const [admin, member] = [await join(world, "admin"), await join(world, "member")];
+    const ask = async (token: string, role: string) =>
+      codeOf(await world.api.call("createInvite", { token, body: { email: newEmail(), role } })) ?? "made";
+    const outcomes = async (token: string) => [
+      await ask(token, "member"),
+      await ask(token, "admin"),
+      await ask(token, "owner"),
+    ];
+    expect(await outcomes(world.token)).to.deep.equal(["made", "made", "made"]);
+    expect(await outcomes(admin.token)).to.deep.equal(["made", "made", "ROLE_REQUIRED"]);
+    expect(await outcomes(member.token)).to.deep.equal(["ROLE_REQUIRED", "ROLE_REQUIRED", "ROLE_REQUIRED"]);
+    const { organizationId } = world.organization;
+    const none = { $set: { stepUpExpiresAt: null } };
+    await world.service.db.collection("sessions").updateMany({ organizationId }, none);
+    const STEP_UP = "STEP_UP_REQUIRED";
+    expect(await outcomes(world.token)).to.deep.equal(["made", STEP_UP, STEP_UP]);
+    expect(await outcomes(admin.token)).to.deep.equal(["made", STEP_UP, "ROLE_REQUIRED"]);
+  });
+
+  it("a member can't be invited again, which says nothing about people of other organizations", async () => {
+    const member = await join(world, "member");
+    const foreign = await newWorld();
+    const ask = (email: string) => ({ token: world.token, body: { email, role: "member" } });
+    const again = ask(member.email.toUpperCase());
+    const { issues } = await world.api.refused("createInvite", 400, "VALIDATION_FAILED", again);
+    expect(issues?.map(({ path }) => path)).to.deep.equal(["email"]);
+    await world.api.ok("createInvite", 201, ask(foreign.organization.email));
+  });
+
+  it("whose e-mail has an account elsewhere by now is told so, and the invite stays open", async () => {
+    const foreign = await newWorld();
+    const { invite: made, token } = await invite(world, "member", foreign.organization.email);
+    const { issues } = await world.api.refused("acceptInvite", 400, "VALIDATION_FAILED", accepting(token));
+    expect(issues?.map(({ path }) => path)).to.deep.equal(["email"]);
+    expect(await open()).to.deep.equal([made]);
+  });
+
+  it("an easily guessed password is refused by its field, and the invite stays open", async () => {
+    const { invite: made, token } = await invite(
+      world,
+      "member",
+      `greta.thornbury.${Date.now()}@example.com`,
+    );
+    for (const password of ["password1234", "eleven char", "gretathornbury", "x".repeat(1024)]) {
+      const request = accepting(token, { password });
+      const { issues } = await world.api.refused("acceptInvite", 400, "VALIDATION_FAILED", request);
+      expect(issues?.map(({ path }) => path)).to.deep.equal(["password"]);
+    }
+    // Nobody learns about passwords without a good token.
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting("x", { password: "password1234" }));
+    expect(await open()).to.deep.equal([made]);
+  });
+
+  describe("on a clock of its own", () => {
+    let service: TestService;
+    let aheadMs = 0;
+    before(async () => {
+      service = await startTestService({ clock: () => new Date(Date.now() + aheadMs) });
+    });
+    after(() => service.stop());
+
+    it("an invite is good for 7 days, then it is 404, not listed, and not in the way of a new one", async () => {
+      world = await newWorld(service);
+      const [early, late] = [await invite(world, "member"), await invite(world, "member")];
+      aheadMs = WEEK_MS - 60_000;
+      await world.api.ok("acceptInvite", 201, accepting(early.token));
+      aheadMs = WEEK_MS + 1_000;
+      await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(late.token));
+      const { email, password } = world.organization;
+      const { token = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
+      expect((await world.api.ok("listInvites", 200, { token })).invites).to.deep.equal([]);
+      await world.api.refused("revokeInvite", 404, "NOT_FOUND", { token, id: late.invite.id });
+      const body = { email: late.invite.email, role: "member" };
+      const again = await world.api.ok("createInvite", 201, { token, body });
+      await world.api.ok("acceptInvite", 201, accepting(again.token));
+    });
+  });
+});

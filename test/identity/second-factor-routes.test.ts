@@ -1,0 +1,135 @@
+import { generate } from "otplib";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../support/service.ts";
+import { newWorld, times, type World } from "../support/world.ts";
+
+const STEP_SECONDS = 30;
+
+describe("the second factor over HTTP", () => {
+  let service: TestService;
+  let world: World;
+  let aheadMs = 0;
+  before(async () => {
+    service = await startTestService({ clock: () => new Date(Date.now() + aheadMs) });
+  });
+  beforeEach(async () => {
+    world = await newWorld(service);
+  });
+  after(() => service.stop());
+
+  /** A code that was not used yet: each is accepted once, so the clock goes on to the next. */
+  function freshCode(secret: string): Promise<string> {
+    aheadMs += STEP_SECONDS * 1_000;
+    return generate({ secret, epoch: (Date.now() + aheadMs) / 1_000 });
+  }
+
+  async function wrongCode(secret: string): Promise<string> {
+    const right = await generate({ secret, epoch: (Date.now() + aheadMs) / 1_000 });
+    return right === "000000" || right === "111111" ? "222222" : right.startsWith("0") ? "111111" : "000000";
+  }
+
+  async function enrolled(): Promise<string> {
+    const { secret } = await world.api.ok("enrollTotp", 201, { token: world.token });
+    const body = { code: await freshCode(secret) };
+    const { user } = await world.api.ok("confirmTotp", 200, { token: world.token, body });
+    expect(user.secondFactors).to.deep.equal(["totp"]);
+    return secret;
+  }
+
+  const stepUp = (code: string) => ({ token: world.token, body: { method: "totp", code } });
+  const patch = (id: string, version = 1) => ({ token: world.token, id, body: { version, budgetCents: 1 } });
+
+  it("a policy change is STEP_UP_REQUIRED until step-up, and again 5 minutes after it", async () => {
+    const { id } = await world.agent();
+    await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", patch(id));
+    const secret = await enrolled();
+    await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", patch(id));
+    const { stepUpExpiresAt } = await world.api.ok("stepUp", 200, stepUp(await freshCode(secret)));
+    expect(Date.parse(stepUpExpiresAt) - Date.now() - aheadMs).to.be.within(295_000, 300_000);
+    const me = await world.api.ok("getMe", 200, { token: world.token });
+    expect(me.stepUpExpiresAt).to.equal(stepUpExpiresAt);
+    const changed = await world.api.ok("updateAgentBudgetPolicy", 200, patch(id));
+    expect([changed.budgetCents, changed.version]).to.deep.equal([1, 2]);
+    aheadMs += 300_000;
+    await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", patch(id, 2));
+    const later = await world.api.ok("getMe", 200, { token: world.token });
+    expect(later.stepUpExpiresAt, "an elevation that is over").to.equal(null);
+  });
+
+  it("a step-up elevates its own session only", async () => {
+    const { id } = await world.agent();
+    const secret = await enrolled();
+    await world.api.ok("stepUp", 200, stepUp(await freshCode(secret)));
+    const { email, password } = world.organization;
+    const credentials = { email, password, code: await freshCode(secret) };
+    const other = await world.api.ok("signIn", 200, { body: credentials });
+    const request = { ...patch(id), token: other.token };
+    await world.api.refused("updateAgentBudgetPolicy", 403, "STEP_UP_REQUIRED", request);
+  });
+
+  it("a code is good once, a wrong one is 403, and the sixth try is locked out with a wait", async () => {
+    const secret = await enrolled();
+    const code = await freshCode(secret);
+    await world.api.ok("stepUp", 200, stepUp(code));
+    await world.api.refused("stepUp", 403, "SECOND_FACTOR_INVALID", stepUp(code));
+    const wrong = stepUp(await wrongCode(secret));
+    for (const _try of times(5, (index) => index)) {
+      await world.api.refused("stepUp", 403, "SECOND_FACTOR_INVALID", wrong);
+    }
+    const { retry_after_seconds } = await world.api.refused("stepUp", 403, "SECOND_FACTOR_LOCKED", wrong);
+    expect(retry_after_seconds).to.be.within(890, 900);
+    const right = stepUp(await freshCode(secret));
+    await world.api.refused("stepUp", 403, "SECOND_FACTOR_LOCKED", right);
+    const { email, password } = world.organization;
+    const signIn = { body: { email, password, code: await freshCode(secret) } };
+    await world.api.refused("signIn", 403, "SECOND_FACTOR_LOCKED", signIn);
+  });
+
+  it("one code sent ten times at once is accepted once", async () => {
+    const secret = await enrolled();
+    const request = stepUp(await freshCode(secret));
+    const answers = await Promise.all(times(10, () => world.api.call("stepUp", request)));
+    expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(1);
+  });
+
+  it("sign-in asks for the code with 401 only after the right password, and takes no wrong one", async () => {
+    const secret = await enrolled();
+    const { email, password } = world.organization;
+    const signIn = (fields: object) => ({ body: { email, password, ...fields } });
+    await world.api.refused("signIn", 401, "SECOND_FACTOR_REQUIRED", signIn({}));
+    await world.api.refused("signIn", 401, "UNAUTHORIZED", signIn({ password: "wrong" }));
+    const wrong = await wrongCode(secret);
+    await world.api.refused("signIn", 401, "SECOND_FACTOR_INVALID", signIn({ code: wrong }));
+    const { user } = await world.api.ok("signIn", 200, signIn({ code: await freshCode(secret) }));
+    expect(user.email).to.equal(email);
+  });
+
+  it("enrolling again needs step-up, also to confirm an earlier start; none without a factor", async () => {
+    const confirm = { token: world.token, body: { code: "123456" } };
+    const toldToEnrol = [
+      await world.api.refused("stepUp", 403, "SECOND_FACTOR_INVALID", stepUp("123456")),
+      await world.api.refused("confirmTotp", 403, "SECOND_FACTOR_INVALID", confirm),
+    ];
+    await enrolled();
+    const toldToStepUp = await world.api.refused("enrollTotp", 403, "STEP_UP_REQUIRED", {
+      token: world.token,
+    });
+    for (const { message } of toldToEnrol) expect(message).to.include("POST /v1/auth/totp");
+    expect(toldToStepUp.message).to.include("POST /v1/auth/step-up");
+  });
+
+  it("a code is six digits and a method totp or passkey; anything else is 400", async () => {
+    for (const body of [
+      {},
+      { method: "totp" },
+      { method: "sms", code: "123456" },
+      { method: "totp", code: "12345" },
+      { method: "totp", code: "１２３４５６" },
+      { method: "totp", code: 123_456 },
+      { method: "totp", code: { $gt: "" } },
+      { method: "totp", code: "123456", remember: true },
+    ]) {
+      await world.api.refused("stepUp", 400, "VALIDATION_FAILED", { token: world.token, body });
+    }
+  });
+});

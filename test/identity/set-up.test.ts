@@ -1,0 +1,151 @@
+import { createHmac } from "node:crypto";
+import { expect } from "chai";
+import { createOrganization } from "../../server/admin/create-organization.ts";
+import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { ContractApi } from "../support/contract-api.ts";
+import { startServiceOn } from "../support/own-service.ts";
+import { tally, times, until } from "../support/world.ts";
+
+const OWNER = { organizationName: "Analytical Engines", name: "Ada", email: "ada@example.com" } as const;
+
+const request = (token: string, fields: object = {}) => ({
+  body: { token, ...OWNER, password: PASSWORD, ...fields },
+});
+
+describe("the set-up link", () => {
+  let service: TestService;
+  let api: ContractApi;
+  beforeEach(async () => {
+    service = await startTestService();
+    api = new ContractApi(service.baseUrl);
+  });
+  afterEach(() => service.stop());
+
+  const tokenOf = async (of: TestService = service): Promise<string> => {
+    const link = await of.setUpLink();
+    const token = link === null ? undefined : /\/setup#token=([\w-]{43})$/.exec(link)?.[1];
+    if (token === undefined) throw new Error(`no link: ${String(link)}`);
+    return token;
+  };
+  const count = (name: string) => service.db.collection(name).countDocuments();
+
+  it("makes the first organization, free and ready, signs its owner in, and then is 404", async () => {
+    const token = await tokenOf();
+    const session = await api.ok("setUp", 201, request(token));
+    expect(session.organization).to.deep.include({
+      name: "Analytical Engines",
+      plan: "free",
+      status: "ready",
+    });
+    expect(session.user).to.deep.include({ name: "Ada", email: "ada@example.com", role: "owner" });
+    const { user, organization } = session;
+    expect(await api.ok("getMe", 200, { token: session.token })).to.deep.include({ user, organization });
+    await api.ok("signIn", 200, { body: { email: "ada@example.com", password: PASSWORD } });
+    await api.refused("setUp", 404, "NOT_FOUND", request(token, { email: "eve@example.com" }));
+    expect(await service.setUpLink()).to.equal(null);
+    const { organizationId } = await service.db.collection("projects").findOne({}).then(one);
+    expect(organizationId).to.equal(organization.id);
+  });
+
+  it("of twenty at once exactly one is let through, and nothing is left of the others", async () => {
+    const token = await tokenOf();
+    const answers = await Promise.all(
+      times(20, (index) => api.call("setUp", request(token, { email: `owner${index}@example.com` }))),
+    );
+    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "201": 1, "404": 19 });
+    expect([await count("organizations"), await count("users")]).to.deep.equal([1, 1]);
+  });
+
+  it("an organization that the operator's command made closes it, also when both come at once", async () => {
+    const token = await tokenOf();
+    const byCommand = {
+      name: "By command",
+      ownerEmail: "op@example.com",
+      ownerPassword: PASSWORD,
+      plan: "pro",
+    };
+    const [answer] = await Promise.all([
+      api.call("setUp", request(token)),
+      createOrganization(service.env, byCommand),
+    ]);
+    expect(answer.status).to.be.oneOf([201, 404]);
+    expect(await count("organizations")).to.equal(answer.status === 201 ? 2 : 1);
+    await api.refused("setUp", 404, "NOT_FOUND", request(token, { email: "eve@example.com" }));
+    expect(await service.setUpLink()).to.equal(null);
+  });
+
+  it("an organization from before there were set-up links closes it as well", async () => {
+    const token = await tokenOf();
+    await service.db.collection("organizations").insertOne({ name: "Old" });
+    await api.refused("setUp", 404, "NOT_FOUND", request(token));
+    expect(await service.setUpLink()).to.equal(null);
+  });
+
+  it("a wrong token is 404 and writes nothing: cut, of another key, or the database's nonce", async () => {
+    const token = await tokenOf();
+    const nonce = await service.db
+      .collection<{ _id: string; value: string }>("settings")
+      .findOne({ _id: "set-up-nonce" })
+      .then(one);
+    const foreign = createHmac("sha256", "a guess").update(nonce.value).digest("base64url");
+    for (const wrong of [token.slice(1), `${token}x`, token.toUpperCase(), foreign, nonce.value]) {
+      await api.refused("setUp", 404, "NOT_FOUND", request(wrong));
+    }
+    expect([await count("organizations"), await count("users")]).to.deep.equal([0, 0]);
+    const settings = JSON.stringify(await service.db.collection("settings").find().toArray());
+    expect(settings).not.to.include(token);
+  });
+
+  it("what is wrong with the fields is said by their names, and the link stays good", async () => {
+    const token = await tokenOf();
+    for (const [path, fields] of [
+      ["password", { password: "password1234" }],
+      ["password", { password: "eleven char" }],
+      ["password", { password: "analyticalengines" }],
+      ["email", { email: "ada" }],
+      ["name", { name: " " }],
+      ["organizationName", { organizationName: "x".repeat(101) }],
+      ["plan", { plan: "enterprise" }],
+    ] as const) {
+      const { issues } = await api.refused("setUp", 400, "VALIDATION_FAILED", request(token, fields));
+      expect(issues?.map((issue) => issue.path)).to.deep.equal([path]);
+    }
+    await api.ok("setUp", 201, request(token));
+  });
+
+  it("a second server and a restart name the same token", async () => {
+    const token = await tokenOf();
+    const second = await startServiceOn({ env: service.env, worker: false });
+    try {
+      expect(await tokenOf(second)).to.equal(token);
+      await api.ok("setUp", 201, request(token));
+      expect(await second.setUpLink()).to.equal(null);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  it("an organization never provisioned is provisioned when its owner signs in or refreshes", async () => {
+    for (const how of ["signIn", "refreshSession"] as const) {
+      const { email, organizationId, password } = await service.organization();
+      const { refreshToken } = await api.ok("signIn", 200, { body: { email, password } });
+      // As a server leaves it that died between the organization and its workflow.
+      const unfinished = { $set: { status: "provisioning", readyAt: null } };
+      const organizations = service.db.collection<{ _id: string }>("organizations");
+      await organizations.updateOne({ _id: organizationId }, unfinished);
+      const session = await api.ok(how, 200, {
+        body: how === "signIn" ? { email, password } : { refreshToken },
+      });
+      expect(session.organization.id).to.equal(organizationId);
+      await until("it is ready", async () => {
+        const me = await api.ok("getMe", 200, { token: session.token });
+        return me.organization.status === "ready" ? true : null;
+      });
+    }
+  });
+});
+
+function one<T>(found: T | null): T {
+  if (found === null) throw new Error("nothing was found");
+  return found;
+}

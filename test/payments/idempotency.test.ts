@@ -1,0 +1,156 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { codeOf } from "../support/contract-api.ts";
+import { expectBooksAgree } from "../support/books.ts";
+import { secondService } from "../support/own-service.ts";
+import { cardPayment, newWorld, tally, times, worldOf, type World } from "../support/world.ts";
+
+describe("idempotency over HTTP", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+  });
+
+  it("one key 50 times at once: one 201, 49 replays with the same transaction, one effect", async () => {
+    const agent = await world.agent();
+    const request = { token: agent.key, body: cardPayment() };
+    const answers = await Promise.all(times(50, () => world.api.call("createPayment", request)));
+    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "200": 49, "201": 1 });
+    const bodies = new Set(answers.map(({ body }) => JSON.stringify(body)));
+    expect([...bodies]).to.have.lengthOf(1);
+    expect(await expectBooksAgree(world, agent)).to.deep.include({ entries: 1, spentCents: 100 });
+  });
+
+  it("50 different payloads under one key at once: one is made, the others are 422", async () => {
+    const agent = await world.agent();
+    const idempotencyKey = randomUUID();
+    const answers = await Promise.all(
+      times(50, (index) => {
+        const body = cardPayment({ idempotencyKey, amountCents: 100 + index });
+        return world.api.call("createPayment", { token: agent.key, body });
+      }),
+    );
+    const outcomes = answers.map((answer) => codeOf(answer) ?? answer.status);
+    expect(tally(outcomes)).to.deep.equal({ "201": 1, IDEMPOTENCY_KEY_REUSED: 49 });
+    expect((await expectBooksAgree(world, agent)).entries).to.equal(1);
+  });
+
+  it("each field of the payload counts, the order of fields and a spelt-out default do not", async () => {
+    const agent = await world.agent();
+    const body = cardPayment();
+    const { transaction } = await world.api.ok("createPayment", 201, { token: agent.key, body });
+    for (const fields of [
+      { amountCents: 101 },
+      { merchant: "other" },
+      { purpose: "another" },
+      { merchantCategory: "5734" },
+    ]) {
+      const request = { token: agent.key, body: { ...body, ...fields } };
+      await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", request);
+    }
+    const same = Object.fromEntries(Object.entries({ ...body, currency: "USD" }).toReversed());
+    const replayed = await world.api.ok("createPayment", 200, { token: agent.key, body: same });
+    expect(replayed.transaction).to.deep.equal(transaction);
+  });
+
+  it("the key belongs to the agent: another agent's payment under the same one is its own", async () => {
+    const [one, two] = [await world.agent(), await world.agent()];
+    const body = cardPayment();
+    const first = await world.api.ok("createPayment", 201, { token: one.key, body });
+    const second = await world.api.ok("createPayment", 201, { token: two.key, body });
+    expect(first.transaction.id).not.to.equal(second.transaction.id);
+  });
+
+  it("a replay answers the transaction as it is now: held, then approved; a denial stays one", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 0, budgetCents: 150 });
+    const body = cardPayment();
+    const request = { token: agent.key, body };
+    const held = await world.api.ok("createPayment", 201, request);
+    expect(await world.api.ok("createPayment", 200, request)).to.deep.equal(held);
+    const id = held.approval?.id ?? "";
+    const { approval } = await world.api.ok("approveApproval", 200, { token: world.token, id });
+    const replayed = await world.api.ok("createPayment", 200, request);
+    expect([replayed.transaction.status, replayed.approval]).to.deep.equal(["approved", approval]);
+    const tooMuch = { token: agent.key, body: cardPayment() };
+    const denied = await world.api.ok("createPayment", 201, tooMuch);
+    expect(denied.transaction.denialCode).to.equal("BUDGET_EXCEEDED");
+    expect(await world.api.ok("createPayment", 200, tooMuch)).to.deep.equal(denied);
+  });
+
+  it("a second server on the same engines replays what the first one did, and vice versa", async () => {
+    const agent = await world.agent();
+    const second = await secondService(world.service);
+    try {
+      const there = worldOf(second, world.organization);
+      const [early, late] = [
+        { token: agent.key, body: cardPayment() },
+        { token: agent.key, body: cardPayment() },
+      ];
+      const first = await world.api.ok("createPayment", 201, early);
+      expect(await there.api.ok("createPayment", 200, early)).to.deep.equal(first);
+      const raced = await Promise.all(
+        times(20, (index) => (index % 2 === 0 ? world : there).api.call("createPayment", late)),
+      );
+      expect(tally(raced.map(({ status }) => status))).to.deep.equal({ "200": 19, "201": 1 });
+    } finally {
+      await second.stop();
+    }
+    expect(await expectBooksAgree(world, agent)).to.deep.include({ entries: 2, spentCents: 200 });
+  });
+
+  const create = (fields: object = {}) => {
+    const { teamId } = world.organization;
+    return {
+      token: world.token,
+      body: { name: "Once", teamId, budgetCents: 1, idempotencyKey: randomUUID(), ...fields },
+    };
+  };
+
+  describe("of creating an agent", () => {
+    it("a replay is 200 with the same agent, no key for a session; another payload is 422", async () => {
+      const request = create();
+      const created = await world.api.ok("createAgent", 201, request);
+      const replayed = await world.api.ok("createAgent", 200, request);
+      expect(replayed).to.deep.equal({ agent: created.agent, apiKey: null, mcpConfigBlock: null });
+      const { idempotencyKey } = request.body;
+      const other = create({ idempotencyKey, budgetCents: 2 });
+      await world.api.refused("createAgent", 422, "IDEMPOTENCY_KEY_REUSED", other);
+    });
+
+    it("20 times at once: one agent, and its key given out once", async () => {
+      const request = create({ name: "At once" });
+      const answers = await Promise.all(times(20, () => world.api.call("createAgent", request)));
+      expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "200": 19, "201": 1 });
+      const agents = await world.service.db.collection("agents").find({ name: "At once" }).toArray();
+      expect(agents).to.have.lengthOf(1);
+    });
+
+    it("without a key each call creates another", async () => {
+      const request = create({ idempotencyKey: undefined });
+      const [one, two] = [
+        await world.api.ok("createAgent", 201, request),
+        await world.api.ok("createAgent", 201, request),
+      ];
+      expect(one.agent.id).not.to.equal(two.agent.id);
+    });
+
+    it("a replay answers the agent also when its team was archived since", async () => {
+      const own = await newWorld();
+      const { teamId } = own.organization;
+      const request = { ...create({ teamId }), token: own.token };
+      const { agent } = await own.api.ok("createAgent", 201, request);
+      const teams = own.service.db.collection<{ _id: string }>("teams");
+      await teams.updateOne({ _id: teamId }, { $set: { archivedAt: new Date() } });
+      expect((await own.api.ok("createAgent", 200, request)).agent).to.deep.equal(agent);
+    });
+
+    it("the key belongs to the user: another organization's create under the same one is its own", async () => {
+      const own = await newWorld();
+      const request = create();
+      const { agent } = await world.api.ok("createAgent", 201, request);
+      const body = { ...request.body, teamId: own.organization.teamId };
+      const other = await own.api.ok("createAgent", 201, { token: own.token, body });
+      expect(other.agent.id).not.to.equal(agent.id);
+    });
+  });
+});

@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import type { TransactionDocument } from "../../activities/documents.ts";
+import { MERCHANT_COLLATION } from "../../activities/projections.ts";
+import { collectionsOf } from "../../server/collections.ts";
+import { newId } from "../../server/ids.ts";
+import { likenessHash, PaymentRulings } from "../../server/rules/payment-rules.ts";
+import type { TransactionStatus } from "../../src/domain/agent/payment.ts";
+import type { PaymentRules } from "../../src/domain/rules/checks.ts";
+import { newWorld, type World } from "../support/world.ts";
+
+const NOON = Date.UTC(2026, 4, 13, 12);
+const duplicates: PaymentRules = { checks: [{ type: "duplicate", windowSeconds: 60 }] };
+
+/** What a server looks up for an actor that does not remember, in a database that has it (docs/policy.md). */
+describe("what rules look up among an agent's records", () => {
+  let world: World;
+  let rulings: PaymentRulings;
+  before(async () => {
+    world = await newWorld();
+    const collections = collectionsOf(world.service.db);
+    rulings = new PaymentRulings({ collections, clock: () => new Date(NOON) });
+  });
+
+  const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;
+
+  /** A payment's record, as far as it is looked at. */
+  async function record(agentId: string, change: Partial<TransactionDocument> = {}): Promise<void> {
+    const { amountCents, rail, recipient: merchant } = payment;
+    const made = { _id: newId("txn"), agentId, keyHash: randomUUID(), rail, merchant, amountCents };
+    const document = { ...made, status: "approved", createdAt: new Date(NOON), ...change };
+    await world.service.db.collection<{ _id: string }>("transactions").insertOne(document);
+  }
+
+  const likeAt = async (agentId: string) =>
+    (await rulings.withLikePayment(duplicates, agentId, payment))?.likeAt ?? null;
+
+  const statuses: readonly [TransactionStatus, boolean][] = [
+    ["approved", true],
+    ["reversed", true],
+    ["failed", true],
+    ["expired", true],
+    ["denied", false],
+    // The actor has it itself, and knows what became of it since.
+    ["pending", false],
+  ];
+  for (const [status, isFound] of statuses) {
+    it(`a like payment that is ${status} is ${isFound ? "found" : "passed over"}`, async () => {
+      const agentId = randomUUID();
+      await record(agentId, { status });
+      expect(await likeAt(agentId)).to.equal(isFound ? NOON : null);
+    });
+  }
+
+  it("the newest one is found in any case; another amount, rail, recipient or agent is not alike", async () => {
+    const agentId = randomUUID();
+    for (const change of [
+      { amountCents: 8 },
+      { rail: "wallet" as const },
+      { merchant: "Shops" },
+      // The same letters to the index, other ones to people.
+      { merchant: "Ｓｈｏｐ" },
+      { agentId: randomUUID() },
+    ]) {
+      await record(agentId, { ...change, createdAt: new Date(NOON + 9_000) });
+    }
+    expect(await likeAt(agentId)).to.equal(null);
+    await record(agentId, { createdAt: new Date(NOON + 1_000), merchant: "SHOP" });
+    await record(agentId, { createdAt: new Date(NOON), merchant: "shop" });
+    expect(await likeAt(agentId)).to.equal(NOON + 1_000);
+  });
+
+  it("nothing is looked up where no rule looks for duplicates", async () => {
+    const rules: PaymentRules = { checks: [{ type: "velocity", count: 1, windowSeconds: 1 }] };
+    const agentId = randomUUID();
+    await record(agentId);
+    expect(await rulings.withLikePayment(rules, agentId, payment)).to.equal(rules);
+    expect(await rulings.withLikePayment(undefined, agentId, payment)).to.equal(undefined);
+  });
+
+  it("its index serves it", async () => {
+    const plan = await world.service.db
+      .collection("transactions")
+      .find({ agentId: randomUUID(), rail: "card", merchant: "Shop", status: { $in: ["approved"] } })
+      .collation(MERCHANT_COLLATION)
+      .sort({ createdAt: -1 })
+      .explain("queryPlanner");
+    const text = JSON.stringify(plan);
+    expect(text).to.include('"indexName":"agent_recipient"').and.not.to.include('"stage":"SORT"');
+  });
+
+  it("likeness is rail, amount and recipient without case, and nothing else", () => {
+    const hash = likenessHash(payment);
+    expect(likenessHash({ ...payment, recipient: "sHOP", merchantCategory: "7995" })).to.equal(hash);
+    for (const change of [{ amountCents: 70 }, { rail: "wallet" as const }, { recipient: "7 Shop" }]) {
+      expect(likenessHash({ ...payment, ...change })).not.to.equal(hash);
+    }
+  });
+});

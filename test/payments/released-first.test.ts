@@ -1,0 +1,119 @@
+import { expect } from "chai";
+import type { Payment } from "../../src/domain/agent/payment.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { outcomeOf, TestBudgets } from "../support/budgets.ts";
+import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
+
+const CAP = 1_000;
+/** An actor does itself what nobody has done 10 s after it was decided. */
+const SWEPT_MS = 120_000;
+
+describe("what is given back under caps is there for others before anyone can read that it ended", () => {
+  let service: TestService;
+  let world: World;
+  let budgets: TestBudgets;
+  /** Called when the end of a payment is about to be written down for the first time. */
+  let onEnd: ((payment: Payment) => Promise<void>) | null = null;
+  /** So many calls of the card's rail go unanswered. */
+  let silentCalls = 0;
+  before(async () => {
+    service = await startTestService({
+      decorateEffects: (plain) => ({
+        ...plain,
+        projections: {
+          writeAgentSummary: (agentId, summary) => plain.projections.writeAgentSummary(agentId, summary),
+          async writePayment(profile, payment) {
+            const noticed = onEnd;
+            if (noticed !== null && ["failed", "reversed"].includes(payment.status)) {
+              onEnd = null;
+              await noticed(payment);
+            }
+            await plain.projections.writePayment(profile, payment);
+          },
+        },
+        rails: {
+          ...plain.rails,
+          card: {
+            capabilities: plain.rails.card.capabilities,
+            async send(profile, payment) {
+              silentCalls -= 1;
+              if (silentCalls >= 0) throw new Error("no answer");
+              return plain.rails.card.send(profile, payment);
+            },
+            query: (payment) => plain.rails.card.query(payment),
+            settle: (profile, payment, withinMs) => plain.rails.card.settle(profile, payment, withinMs),
+            reverse: (payment) => plain.rails.card.reverse(payment),
+            balance: (profile) => plain.rails.card.balance(profile),
+            detach: (profile) => plain.rails.card.detach(profile),
+          },
+        },
+      }),
+    });
+  });
+  after(() => service?.stop());
+  beforeEach(async () => {
+    world = await newWorld(service);
+    budgets = new TestBudgets(world);
+    onEnd = null;
+    silentCalls = 0;
+  });
+
+  interface Row {
+    readonly name: string;
+    readonly merchant: string;
+    /** What the payer's threshold is, and what is done after the payment. */
+    readonly autoApprovalThresholdCents?: number;
+    readonly unansweredCalls?: number;
+    readonly afterwards?: (payer: TestAgent, approvalId: string | null) => Promise<unknown>;
+  }
+
+  const approve = (_payer: TestAgent, id: string | null) =>
+    world.api.ok("approveApproval", 200, { token: world.token, id: id ?? "none" });
+  const lowerTheCapAndApprove = async (payer: TestAgent, id: string | null) => {
+    await budgets.setTeam({ capCents: CAP - 1 });
+    await approve(payer, id);
+  };
+
+  const rows: readonly Row[] = [
+    { name: "a declined card", merchant: "sandbox-decline" },
+    { name: "a reversal that is followed", merchant: "sandbox-reverse" },
+    {
+      name: "an approved payment that its card declines",
+      merchant: "sandbox-decline",
+      autoApprovalThresholdCents: 0,
+      afterwards: approve,
+    },
+    {
+      name: "an approved payment that the caps take no more",
+      merchant: "shop",
+      autoApprovalThresholdCents: 0,
+      afterwards: lowerTheCapAndApprove,
+    },
+    {
+      name: "a declined card, found by the actor that sees to what its server left",
+      merchant: "sandbox-decline",
+      unansweredCalls: 2,
+    },
+  ];
+  for (const { autoApprovalThresholdCents = null, merchant, name, afterwards, unansweredCalls = 0 } of rows) {
+    it(name, async () => {
+      const [payer, other] = [await world.agent({ autoApprovalThresholdCents }), await world.agent()];
+      await budgets.setTeam({ capCents: CAP });
+      await budgets.setProject({ capCents: CAP });
+      let found: string | null = null;
+      onEnd = async () => {
+        found = await outcomeOf(other, CAP - 1);
+      };
+      silentCalls = unansweredCalls;
+      const { approval } = await payer.pay({ amountCents: CAP, merchant });
+      await afterwards?.(payer, approval?.id ?? null);
+      expect(await until("its end is about to be read", () => Promise.resolve(found), SWEPT_MS)).to.equal(
+        "approved",
+      );
+      await until("its end is read, and the money is back once", async () => {
+        const { usage } = await budgets.team();
+        return usage.spentCents === CAP - 1 && usage.reservedCents === 0 ? true : null;
+      });
+    });
+  }
+});

@@ -1,0 +1,140 @@
+import { expect } from "chai";
+import type { z } from "zod";
+import { openApiDocument } from "../../src/contract/openapi.ts";
+import { errorBody } from "../../src/contract/records.ts";
+import { type OperationId, operations, type Operations } from "../../src/contract/registry.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+import { type Answer, Api, type CallOptions, onceReachable } from "./api.ts";
+
+/** What goes into one call of an operation; all of it may be wrong on purpose. */
+export interface Request extends CallOptions {
+  /** What stands in the path for `:id`. */
+  readonly id?: string;
+  readonly query?: Readonly<Record<string, string>> | string;
+}
+
+export type Success<K extends OperationId> = z.output<Operations[K]["output"]>;
+export type ErrorBody = z.output<typeof errorBody>;
+
+const documented = openApiDocument("http://test").paths;
+const strictError = errorBody.strict();
+
+/** Each call mints money, or uses up a token or code; whoever is told to come again can not know whether it has. */
+const NEVER_TWICE: readonly OperationId[] = ["fundAgentInSandbox", "refreshSession"];
+
+const hasIdempotencyKey = ({ body }: Request): boolean =>
+  typeof body === "object" && body !== null && "idempotencyKey" in body;
+
+/** Traces of an implementation that no answer may carry. */
+const INTERNAL = /node_modules|\bat \w.*:\d+:\d+|\.ts:\d|mongo|temporal|zod|ECONN|Symbol\(|\[object/i;
+
+/**
+ * A client over real HTTP that holds every answer against the contract: its status and code are documented for the
+ * operation, and its body parses by the operation's own strict schema, or as a flat error.
+ */
+export class ContractApi {
+  readonly #api: Api;
+
+  constructor(baseUrl: string) {
+    this.#api = new Api(baseUrl);
+  }
+
+  async call(operationId: OperationId, request: Request = {}): Promise<Answer> {
+    const { http } = operations[operationId];
+    if (http === null) throw new Error(`${operationId} has no route`);
+    const { id, query, ...options } = request;
+    const path = http.path.replace(":id", id ?? "missing");
+    const search = query === undefined ? "" : `?${new URLSearchParams(query).toString()}`;
+    const answer = await this.#api.call(http.method.toUpperCase(), `${path}${search}`, options);
+    expectAsDocumented(operationId, answer);
+    return answer;
+  }
+
+  /** The body of the first answer, which must have this status: where being told to come again would be wrong. */
+  async okAtOnce<K extends OperationId>(
+    operationId: K,
+    status: number,
+    request: Request = {},
+  ): Promise<Success<K>> {
+    const answer = await this.call(operationId, request);
+    expect(answer.status, JSON.stringify(answer.body)).to.equal(status);
+    return successOf(operationId, answer.body);
+  }
+
+  /**
+   * The body of an answer that must have this status. On a busy machine a call may be told to come again, as clients do,
+   * unless that could do something twice. What has an idempotency key is answered 200 where the first call has made it.
+   */
+  async ok<K extends OperationId>(
+    operationId: K,
+    status: number,
+    request: Request = {},
+  ): Promise<Success<K>> {
+    if (NEVER_TWICE.includes(operationId)) return this.okAtOnce(operationId, status, request);
+    let statuses = [status];
+    const answer = await onceReachable((repeat) => {
+      if (repeat > 0 && status === 201 && hasIdempotencyKey(request)) statuses = [200, 201];
+      return this.call(operationId, request);
+    });
+    expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf(statuses);
+    return successOf(operationId, answer.body);
+  }
+
+  /** What a create with an idempotency key has made. */
+  made<K extends OperationId>(operationId: K, request: Request): Promise<Success<K>> {
+    return this.ok(operationId, 201, request);
+  }
+
+  /** The body of an answer that must be this error; of the first one where that may be to come again. */
+  async refused(
+    operationId: OperationId,
+    status: number,
+    code: ErrorCode,
+    request: Request = {},
+  ): Promise<ErrorBody> {
+    const ask = () => this.call(operationId, request);
+    const answer = await (status === 503 ? ask() : onceReachable(ask));
+    expect([answer.status, codeOf(answer)], JSON.stringify(answer.body)).to.deep.equal([status, code]);
+    return strictError.parse(answer.body);
+  }
+}
+
+export function successOf<K extends OperationId>(operationId: K, body: unknown): Success<K>;
+export function successOf(operationId: OperationId, body: unknown): unknown {
+  return operations[operationId].output.parse(body);
+}
+
+/** The error's code; null for a success. */
+export const codeOf = ({ body, status }: Answer): string | null =>
+  status < 400 ? null : strictError.parse(body).error;
+
+/** An error as every route, known or not, must answer it: flat, from the closed table, with its headers. */
+export function expectError({ body, headers, status }: Answer): ErrorBody {
+  expect(headers.get("content-type")).to.match(/^application\/json\b/);
+  const error = strictError.parse(body);
+  expect(JSON.stringify(body)).not.to.match(INTERNAL);
+  expect(headers.get("www-authenticate")).to.equal(status === 401 ? "Bearer" : null);
+  const retryAfter = error.retry_after_seconds;
+  expect(headers.get("retry-after")).to.equal(retryAfter === undefined ? null : String(retryAfter));
+  expect(error.issues !== undefined, "issues go with VALIDATION_FAILED alone").to.equal(
+    error.error === "VALIDATION_FAILED",
+  );
+  return error;
+}
+
+function expectAsDocumented(operationId: OperationId, answer: Answer): void {
+  const { body, headers, status } = answer;
+  const { http, output } = operations[operationId];
+  const path = http?.path.replace(":id", "{id}") ?? "";
+  const response = documented[path]?.[http?.method ?? ""]?.responses[String(status)];
+  const text = JSON.stringify(body) ?? "";
+  expect(response, `${operationId} answers an undocumented ${status}: ${text}`).not.to.equal(undefined);
+  expect(headers.get("x-powered-by")).to.equal(null);
+  if (status < 400) {
+    const parsed = output.safeParse(body);
+    expect(parsed.success, `${operationId}: ${parsed.error?.message ?? ""} in ${text}`).to.equal(true);
+  } else {
+    const codes = response !== undefined && "description" in response ? String(response.description) : "";
+    expect(codes.split(", "), `${operationId} ${status}`).to.include(expectError(answer).error);
+  }
+}

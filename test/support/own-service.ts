@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { createOrganizationOn } from "../../server/admin/create-organization.ts";
+import { readAddresses, readConfig } from "../../server/config.ts";
+import type { Connections } from "../../server/connections.ts";
+import { listen } from "../../server/http/server.ts";
+import type { Counts } from "../../server/limits/counts.ts";
+import type { Logger } from "../../server/logger.ts";
+import { startRoles } from "../../server/roles.ts";
+import { Api } from "./api.ts";
+import {
+  type OrganizationLimits,
+  PASSWORD,
+  testLogger,
+  type TestOrganization,
+  type TestService,
+  WITHOUT_LIMITS,
+} from "./service.ts";
+
+export interface ServiceOn {
+  /** Names the engines, the database and the task queue. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly logger?: Logger;
+  readonly worker?: boolean;
+  readonly clock?: () => Date;
+  readonly counts?: Counts;
+}
+
+/** A service in this process on engines, a database and a task queue that the test names. */
+export async function startServiceOn({
+  clock = () => new Date(),
+  counts,
+  env: engines,
+  logger,
+  worker = true,
+}: ServiceOn): Promise<TestService> {
+  // The tests are their own proxy: each request says where it comes from.
+  const env = { TRUSTED_PROXIES: "loopback", ...engines };
+  const http = await listen("127.0.0.1", 0);
+  const baseUrl = `http://127.0.0.1:${http.port}`;
+  const running = await startRoles({
+    roles: { server: true, worker },
+    config: readConfig(env, "127.0.0.1"),
+    addresses: readAddresses(env),
+    embedded: false,
+    http,
+    baseUrl,
+    mcpUrl: baseUrl,
+    logger: logger ?? testLogger(`own-${randomUUID()}`),
+    clock,
+    env,
+    ...(counts === undefined ? {} : { counts }),
+  });
+  const { connections } = running;
+  const api = new Api(baseUrl);
+  const organization = (limits = WITHOUT_LIMITS) => newOrganization(connections, api, limits);
+  const setUpLink = () => running.setUpLink();
+  const stop = () => running.stop();
+  return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
+}
+
+async function newOrganization(
+  connections: Connections,
+  api: Api,
+  limits: OrganizationLimits,
+): Promise<TestOrganization> {
+  const email = `owner-${randomUUID()}@example.com`;
+  const owner = { name: "Test", ownerEmail: email, ownerPassword: PASSWORD };
+  const created = await createOrganizationOn(connections, { ...owner, ...limits });
+  return { ...created, email, password: PASSWORD, token: await api.signIn(email, PASSWORD) };
+}
+
+/** Another server process, but for the process, beside one that runs. Each signs sessions as their own address. */
+export const secondService = (first: TestService): Promise<TestService> =>
+  startServiceOn({ env: first.env, worker: false });

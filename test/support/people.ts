@@ -1,0 +1,29 @@
+import { randomUUID } from "node:crypto";
+import { PASSWORD } from "./service.ts";
+import type { Success } from "./contract-api.ts";
+import { elevate, type World } from "./world.ts";
+
+export type Role = "owner" | "admin" | "member";
+
+export interface Person {
+  readonly id: string;
+  readonly email: string;
+  readonly token: string;
+}
+
+export const newEmail = (): string => `person-${randomUUID()}@example.com`;
+
+/** Invites somebody in the owner's name, who has just stepped up. */
+export async function invite(world: World, role: Role, email = newEmail()): Promise<Success<"createInvite">> {
+  await elevate(world);
+  return await world.api.ok("createInvite", 201, { token: world.token, body: { email, role } });
+}
+
+/** One more member of the world's organization, by an invite, as stepped up as everybody in it. */
+export async function join(world: World, role: Role): Promise<Person> {
+  const { invite: invited, token } = await invite(world, role);
+  const body = { token, name: `The ${role}`, password: PASSWORD };
+  const session = await world.api.ok("acceptInvite", 201, { body });
+  await elevate(world);
+  return { id: session.user.id, email: invited.email, token: session.token ?? "" };
+}

@@ -1,0 +1,215 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { operations } from "../../src/contract/registry.ts";
+import { McpCaller } from "../mcp/support.ts";
+import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { inTime } from "../support/in-time.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { successOf } from "../support/contract-api.ts";
+import {
+  ChainView,
+  expectChainAgrees,
+  finalPayment,
+  freshRecipient,
+  fundedAgent,
+  payAtOnceFromWallet,
+  payFromWallet,
+  recordOnce,
+  walletPayment,
+} from "../support/chain.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+
+/** The actor looks after what nobody answered for every 10 s. */
+const SETTLED_MS = 120_000;
+const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense", "cut-before", "cut-after"];
+const MONEY = 10_000;
+
+const { getWallet } = operations;
+const readiness = z.strictObject({ ready: z.boolean(), missing: z.array(z.string()) });
+
+describe("a chain that does not answer", () => {
+  const rpcUrl = process.env["TEST_EVM_RPC_URL"] ?? "";
+  let proxy: ChainProxy;
+  let service: TestService;
+  let world: World;
+  before(async () => {
+    proxy = await startChainProxy(rpcUrl);
+    service = await startTestService({ evmRpcUrl: proxy.url });
+    world = await newWorld(service);
+  });
+  after(async () => {
+    proxy.behave(() => "pass");
+    await service.stop();
+    await proxy.close();
+  });
+  beforeEach(() => proxy.behave(() => "pass"));
+
+  async function expectPending(agent: TestAgent, body = walletPayment(freshRecipient())): Promise<string> {
+    const { approval, transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
+    expect([transaction.status, transaction.denialCode, approval]).to.deep.equal(["pending", null, null]);
+    return transaction.id;
+  }
+
+  async function expectSettledOnce(agent: TestAgent, ids: readonly string[]): Promise<void> {
+    proxy.behave(() => "pass");
+    for (const id of ids) {
+      const { transaction } = await finalPayment(world, agent, id, SETTLED_MS);
+      expect(transaction.status).to.equal("approved");
+      expect(transaction.onChainTxHash).to.match(/^0x[0-9a-f]{64}$/);
+    }
+    const transfers = await expectChainAgrees(world, agent, MONEY, new ChainView(world, rpcUrl));
+    expect(transfers).to.have.lengthOf(ids.length);
+  }
+
+  const ready = async () => {
+    const response = await fetch(`${service.baseUrl}/readyz`);
+    return { status: response.status, ...readiness.parse(await response.json()) };
+  };
+
+  describe("whatever it does instead", () => {
+    let agent: TestAgent;
+    const ids: string[] = [];
+    before(async () => {
+      agent = await fundedAgent(world, MONEY);
+    });
+
+    for (const mishap of MISHAPS) {
+      it(`${mishap}: a payment is pending in time, its balance unknown, and all else works`, async () => {
+        const mcp = await McpCaller.connect(service.baseUrl, agent.key);
+        proxy.behave(() => mishap);
+        const body = walletPayment(freshRecipient());
+        const paymentId = await expectPending(agent, body);
+        ids.push(paymentId);
+        const again = world.api.okAtOnce("createPayment", 200, { token: agent.key, body });
+        const { transaction } = await inTime("its replay", again);
+        expect([transaction.id, transaction.status]).to.deep.equal([paymentId, "pending"]);
+        const cancel = { token: agent.key, id: paymentId };
+        await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
+        const unknown = await inTime("get_wallet", mcp.refused("get_wallet", "SERVICE_UNAVAILABLE"));
+        expect(unknown.retry_after_seconds).to.be.a("number");
+        expect(unknown).not.to.have.property("balanceCents");
+        await inTime("get_budget", mcp.call("get_budget"));
+        const other = await inTime("a new agent", world.agent());
+        expect((await inTime("a card", other.payAtOnce())).transaction.status).to.equal("approved");
+        const { id } = other;
+        const record = await world.api.ok("getAgent", 200, { token: world.token, id });
+        expect(record.agent.wallet?.address).to.match(/^0x/);
+        const funding = { token: world.token, id, body: { amountCents: 1 } };
+        await inTime("fund", world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", funding));
+        expect(await inTime("readyz", ready())).to.deep.equal({
+          status: 503,
+          ready: false,
+          missing: ["the chain"],
+        });
+        await mcp.close();
+      });
+    }
+
+    it("each such payment settles by itself, once, when it answers again, and the balance is known", async () => {
+      expect(ids).to.have.lengthOf(MISHAPS.length);
+      await expectSettledOnce(agent, ids);
+      await until("the service is ready", async () => ((await ready()).status === 200 ? true : null));
+      const mcp = await McpCaller.connect(service.baseUrl, agent.key);
+      const { balanceCents } = await mcp.ok(getWallet.output, "get_wallet");
+      expect(balanceCents).to.equal(MONEY - MISHAPS.length * 100);
+      await mcp.close();
+    });
+  });
+
+  it("payments that come one after another while it is silent are all answered in time", async () => {
+    const agent = await fundedAgent(world, MONEY);
+    proxy.behave(() => "silence");
+    const first = expectPending(agent);
+    const later = times(4, async (index) => {
+      await new Promise((resolve) => setTimeout(resolve, 700 * (index + 1)));
+      return expectPending(agent);
+    });
+    await expectSettledOnce(agent, await Promise.all([first, ...later]));
+  });
+
+  for (const method of ["eth_sendRawTransaction", "eth_getTransactionReceipt", "eth_getTransactionCount"]) {
+    for (const mishap of ["silence", "cut-after"] as const) {
+      it(`${method} alone meets ${mishap}: answered in time, settled once`, async () => {
+        const agent = await fundedAgent(world, MONEY);
+        proxy.behave((body) => (body.includes(method) ? mishap : "pass"));
+        const body = walletPayment(freshRecipient());
+        const { transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
+        expect(transaction.status).to.be.oneOf(["pending", "approved"]);
+        await expectSettledOnce(agent, [transaction.id]);
+      });
+    }
+  }
+
+  it("an accepted payment settles though its budget was lowered; the wallet ends at the new one", async () => {
+    await elevate(world);
+    const agent = await fundedAgent(world, MONEY);
+    await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    proxy.behave(() => "silence");
+    const id = await expectPending(agent);
+    const manage = { token: world.token, id: agent.id };
+    const body = { version: 1, budgetCents: 50 };
+    await inTime("the policy", world.api.okAtOnce("updateAgentBudgetPolicy", 200, { ...manage, body }));
+    proxy.behave(() => "pass");
+    expect((await finalPayment(world, agent, id, SETTLED_MS)).transaction.status).to.equal("approved");
+    const chain = new ChainView(world, rpcUrl);
+    expect(await chain.transfers(agent)).to.have.lengthOf(2);
+    await recordOnce(world, agent, 200, 0);
+    await until(
+      "the wallet's limit is the budget",
+      async () => ((await chain.limitCents(agent)) === 50 ? true : null),
+      SETTLED_MS,
+    );
+  });
+
+  it("what a person approves while it is silent is executing, then approved, once", async () => {
+    const agent = await fundedAgent(world, MONEY, { autoApprovalThresholdCents: 0 });
+    const held = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    proxy.behave(() => "silence");
+    const id = held.approval?.id ?? "";
+    const approving = world.api.okAtOnce("approveApproval", 200, { token: world.token, id });
+    expect((await inTime("approve", approving)).approval.resolution).to.equal("executing");
+    await expectSettledOnce(agent, [held.transaction.id]);
+  });
+});
+
+describe("a service that is started while its chain is silent", () => {
+  const rpcUrl = process.env["TEST_EVM_RPC_URL"] ?? "";
+  let proxy: ChainProxy;
+  let service: TestService;
+  before(async () => {
+    proxy = await startChainProxy(rpcUrl);
+    proxy.behave(() => "silence");
+    service = await startTestService({ evmRpcUrl: proxy.url });
+  });
+  after(async () => {
+    proxy.behave(() => "pass");
+    await service.stop();
+    await proxy.close();
+  });
+
+  it("has agents with wallets that pay by card; no money or payment is lost before the token", async () => {
+    const world = await newWorld(service);
+    const agent = await world.agent();
+    const chain = new ChainView(world, rpcUrl);
+    const other = await world.agent();
+    expect((await inTime("a card", other.payAtOnce())).transaction.status).to.equal("approved");
+    const funding = { token: world.token, id: agent.id, body: { amountCents: MONEY } };
+    const refused = world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", funding);
+    await inTime("fund", refused);
+    const body = walletPayment(freshRecipient());
+    const early = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
+    expect(early.transaction.status).to.equal("pending");
+
+    proxy.behave(() => "pass");
+    const { balanceCents } = await until("the money is there", async () => {
+      const answer = await world.api.call("fundAgentInSandbox", funding);
+      return answer.status === 200 ? successOf("fundAgentInSandbox", answer.body) : null;
+    });
+    expect(balanceCents)
+      .to.be.at.most(MONEY)
+      .and.at.least(MONEY - 100);
+    const paid = await finalPayment(world, agent, early.transaction.id, SETTLED_MS);
+    expect(paid.transaction.status).to.equal("approved");
+    expect(await expectChainAgrees(world, agent, MONEY, chain)).to.have.lengthOf(1);
+  });
+});

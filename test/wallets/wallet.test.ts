@@ -1,0 +1,223 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { getAddress } from "viem";
+import { z } from "zod";
+import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
+import { operations } from "../../src/contract/registry.ts";
+import { McpCaller } from "../mcp/support.ts";
+import {
+  ChainView,
+  expectChainAgrees,
+  freshRecipient,
+  fund,
+  fundedAgent,
+  idOnChain,
+  payFromWallet,
+  recordOnce,
+  walletPayment,
+} from "../support/chain.ts";
+import { elevate, newWorld, type World } from "../support/world.ts";
+
+const { checkPayment, createWalletPayment, getDenialFeedback, getWallet } = operations;
+
+describe("wallet payments", () => {
+  let world: World;
+  let chain: ChainView;
+  before(async () => {
+    world = await newWorld();
+    await elevate(world);
+    chain = new ChainView(world);
+  });
+
+  const setBudget = (id: string, budgetCents: number) =>
+    world.api.ok("updateAgentBudgetPolicy", 200, {
+      token: world.token,
+      id,
+      body: { version: 1, budgetCents },
+    });
+
+  it("a new agent's wallet can be funded undeployed; the first payment deploys it", async () => {
+    const agent = await world.agent();
+    const { wallet } = (await world.api.ok("getAgent", 200, { token: world.token, id: agent.id })).agent;
+    expect(wallet?.chainCaip2).to.equal("eip155:31337");
+    expect(wallet?.address).to.equal(getAddress(wallet?.address ?? ""));
+    expect((await fund(world, agent, 5_000)).balanceCents).to.equal(5_000);
+    expect(await chain.isDeployed(agent)).to.equal(false);
+    await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    expect(await chain.isDeployed(agent)).to.equal(true);
+    await expectChainAgrees(world, agent, 5_000);
+  });
+
+  it("an approved payment is one transfer on chain, under its id, to its recipient", async () => {
+    const agent = await fundedAgent(world, 5_000);
+    const to = freshRecipient();
+    const { approval, transaction } = await payFromWallet(
+      world,
+      agent,
+      walletPayment(to, { amountCents: 1_234 }),
+    );
+    expect(transaction).to.deep.include({
+      status: "approved",
+      rail: "wallet",
+      merchant: to,
+      amountCents: 1_234,
+      currency: "USD",
+      direction: "debit",
+      chainCaip2: "eip155:31337",
+      denialCode: null,
+    });
+    expect(approval).to.equal(null);
+    const spent = { hash: transaction.onChainTxHash, id: idOnChain(transaction.id), to, cents: 1_234 };
+    expect(await chain.transfers(agent)).to.deep.equal([spent]);
+    expect(await chain.cents(agent, to)).to.equal(1_234);
+    await expectChainAgrees(world, agent, 5_000);
+  });
+
+  it("the same idempotency key pays once, whichever way its recipient's address is written", async () => {
+    const agent = await fundedAgent(world, 500);
+    const to = freshRecipient();
+    const body = walletPayment(to);
+    const paid = await payFromWallet(world, agent, body);
+    const lower = { ...body, recipient: to.toLowerCase() };
+    for (const again of [body, lower]) {
+      const replayed = await world.api.ok("createPayment", 200, { token: agent.key, body: again });
+      expect(replayed).to.deep.equal(paid);
+    }
+    const other = { token: agent.key, body: { ...body, recipient: freshRecipient() } };
+    await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", other);
+    const first = walletPayment(to.toLowerCase());
+    const inLower = await payFromWallet(world, agent, first);
+    expect(inLower.transaction.merchant).to.equal(to);
+    const inMixed = { token: agent.key, body: { ...first, recipient: to } };
+    expect(await world.api.ok("createPayment", 200, inMixed)).to.deep.equal(inLower);
+    expect(await expectChainAgrees(world, agent, 500)).to.have.lengthOf(2);
+  });
+
+  it("a wallet that holds too little fails the payment, gives it back, and tells the agent", async () => {
+    const agent = await fundedAgent(world, 99);
+    const to = freshRecipient();
+    const body = walletPayment(to);
+    const { transaction } = await payFromWallet(world, agent, body);
+    expect(transaction).to.deep.include({
+      status: "failed",
+      denialCode: "INSUFFICIENT_FUNDS",
+      denialDetails: null,
+      onChainTxHash: null,
+    });
+    await recordOnce(world, agent, 0, 0);
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    const args = { transactionId: transaction.id };
+    const { denials } = await mcp.ok(getDenialFeedback.output, "get_denial_feedback", args);
+    expect(denials).to.have.lengthOf(1);
+    expect(denials[0]).to.deep.include({
+      status: "failed",
+      denialCode: "INSUFFICIENT_FUNDS",
+      feedback: null,
+    });
+    expect(denials[0]?.denialReason).to.match(/wallet does not hold enough/);
+    await mcp.close();
+
+    await fund(world, agent, 1);
+    // What failed stays failed: the agent must decide anew.
+    const replayed = await world.api.ok("createPayment", 200, { token: agent.key, body });
+    expect(replayed.transaction.status).to.equal("failed");
+    expect((await payFromWallet(world, agent, walletPayment(to))).transaction.status).to.equal("approved");
+    expect(await expectChainAgrees(world, agent, 100)).to.have.lengthOf(1);
+  });
+
+  it("policy is asked before the wallet: over budget is BUDGET_EXCEEDED, whatever it holds", async () => {
+    const agent = await world.agent({ budgetCents: 99 });
+    const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    expect(transaction).to.deep.include({ status: "denied", denialCode: "BUDGET_EXCEEDED" });
+    expect(await chain.isDeployed(agent)).to.equal(false);
+  });
+
+  it("check_payment answers a wallet payment by policy, whatever the wallet holds", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 500, budgetCents: 1_000 });
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    const recipient = freshRecipient();
+    for (const [amountCents, decision] of [
+      [500, "approved"],
+      [501, "held"],
+      [1_001, "denied"],
+    ] as const) {
+      const args = { rail: "wallet", recipient, amountCents };
+      expect((await mcp.ok(checkPayment.output, "check_payment", args)).decision).to.equal(decision);
+    }
+    await mcp.close();
+  });
+
+  it("a wallet of another chain is never read or funded: balance unknown, payments fail", async () => {
+    const agent = await world.agent();
+    await world.service.db
+      .collection<AgentDocument>(COLLECTIONS.agents)
+      .updateOne({ _id: agent.id }, { $set: { "wallet.chainCaip2": "eip155:1" } });
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    await mcp.refused("get_wallet", "SERVICE_UNAVAILABLE");
+    await mcp.close();
+    const funding = { token: world.token, id: agent.id, body: { amountCents: 100 } };
+    await world.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", funding);
+    const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    expect(transaction).to.deep.include({ status: "failed", denialCode: "RAIL_UNAVAILABLE" });
+    await recordOnce(world, agent, 0, 0);
+  });
+
+  it("an idempotency key of a card payment is not good for a wallet payment", async () => {
+    const agent = await fundedAgent(world, 100);
+    const idempotencyKey = randomUUID();
+    await agent.pay({ idempotencyKey });
+    const body = walletPayment(freshRecipient(), { idempotencyKey });
+    await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", { token: agent.key, body });
+    expect(await chain.isDeployed(agent)).to.equal(false);
+  });
+
+  it("a raised budget can be spent at once, to the cent", async () => {
+    const agent = await fundedAgent(world, 2_000, { budgetCents: 100 });
+    const to = freshRecipient();
+    const pay = async (amountCents: number) =>
+      (await payFromWallet(world, agent, walletPayment(to, { amountCents }))).transaction;
+    expect((await pay(100)).status).to.equal("approved");
+    expect((await pay(1)).denialCode).to.equal("BUDGET_EXCEEDED");
+    await setBudget(agent.id, 1_000);
+    expect((await pay(900)).status).to.equal("approved");
+    expect((await pay(1)).denialCode).to.equal("BUDGET_EXCEEDED");
+    expect(await expectChainAgrees(world, agent, 2_000)).to.have.lengthOf(2);
+  });
+
+  it("create_wallet_payment and get_wallet over MCP answer what REST and the chain say", async () => {
+    const agent = await world.agent();
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    const read = () => mcp.ok(getWallet.output, "get_wallet");
+    const { chainCaip2, address } = await chain.wallet(agent);
+    expect(await read()).to.deep.equal({ address, chainCaip2, balanceCents: 0, currency: "USD" });
+    await fund(world, agent, 700);
+    const { rail, ...args } = walletPayment(freshRecipient());
+    const paid = await mcp.ok(createWalletPayment.output, "create_wallet_payment", args);
+    expect(paid.transaction.status).to.equal("approved");
+    const id = paid.transaction.id;
+    expect(await world.api.ok("getPayment", 200, { token: agent.key, id })).to.deep.equal(paid);
+    expect(await mcp.ok(createWalletPayment.output, "create_wallet_payment", args)).to.deep.equal(paid);
+    const twin = { token: agent.key, body: { rail, ...args } };
+    expect(await world.api.ok("createPayment", 200, twin)).to.deep.equal(paid);
+    expect((await read()).balanceCents).to.equal(600);
+    expect(await chain.cents(agent, getAddress(address))).to.equal(600);
+    expect(await expectChainAgrees(world, agent, 700)).to.have.lengthOf(1);
+    await mcp.close();
+  });
+
+  it("what was paid can't be cancelled, and the list tells wallet from card", async () => {
+    const agent = await fundedAgent(world, 100);
+    const byCard = await agent.pay();
+    const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    const cancel = { token: agent.key, id: transaction.id };
+    await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
+    const listed = z.array(z.looseObject({ id: z.string() }));
+    const idsOf = async (type: string) => {
+      const query = { agent_id: agent.id, type };
+      const page = await world.api.ok("listTransactions", 200, { token: world.token, query });
+      return listed.parse(page.transactions).map(({ id }) => id);
+    };
+    expect(await idsOf("wallet")).to.deep.equal([transaction.id]);
+    expect(await idsOf("card")).to.deep.equal([byCard.transaction.id]);
+  });
+});
