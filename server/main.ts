@@ -1,13 +1,21 @@
 #!/usr/bin/env node
 
-/**
- * The one entry of the program: a role (`start`, the default: all in one with embedded engines; `server`; `worker`), or
- * `admin` with one of its commands.
- */
+/** The one entry of the program; each role loads what it needs by itself. */
+const USAGE = `agent-spending-control [role]
+
+  start     everything on this machine, with embedded engines (the default)
+  server    REST and MCP, on engines that the environment names
+  worker    the workflows, on engines that the environment names
+  admin     commands for operators; admin --help lists them
+`;
+
 const [role = "start", ...args] = process.argv.slice(2);
-if (role === "admin") {
+if (["--help", "-h", "help"].includes(role)) {
+  process.stdout.write(USAGE);
+} else if (role === "admin") {
   const { runAdminCommand } = await import("./admin/commands.ts");
   await runAdminCommand(args);
+} else {
+  const { main } = await import("./run.ts");
+  await main(role, process.env);
 }
-const { main } = await import("./run.ts");
-await main(role, process.env);

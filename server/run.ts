@@ -38,7 +38,7 @@ export async function main(
   try {
     const roles = ROLES[role];
     if (roles === undefined)
-      throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")}.`);
+      throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")} or admin.`);
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
     const running = await start({ role, roles, embedded, config, env, overrides });

@@ -77,6 +77,9 @@ describe("the package", () => {
       const help = Child.spawn(process.execPath, [command, "admin", "--help"], env);
       expect((await help.exit(ENDED_MS)).code).to.equal(0);
       expect(help.stdout).to.include("create-organization");
+      const usage = Child.spawn(process.execPath, [command, "--help"], env);
+      expect((await usage.exit(ENDED_MS)).code).to.equal(0);
+      expect(usage.stdout).to.match(/start[^]*server[^]*worker[^]*admin/);
 
       const service = Child.spawn(process.execPath, [command], { ...env, ...ports });
       const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
