@@ -317,7 +317,7 @@ describe("machine archive: the edges of the window, by the actor's own time", ()
 
 describe("machine archive: of an agent that is archived already", () => {
   for (const archiver of ["a person", "its own lineage"] as const) {
-    it(`by ${archiver}: its own lineage is answered 200, without a change, whatever the balance`, () => {
+    it(`by ${archiver}: its own lineage is answered 200 and changes nothing, at any balance`, () => {
       const actor = archivedBy(archiver);
       const before = JSON.stringify(actor.state);
       for (const balance of CONDITIONS.balance) {
