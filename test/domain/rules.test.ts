@@ -296,7 +296,7 @@ describe("rules: any set of them", () => {
     assert(every, { seed, numRuns: 3_000 });
   }).timeout(300_000);
 
-  it(`judged in another order, rules flag the same in that order (TEST_SEED=${seed})`, () => {
+  it(`rules flag the same in whatever order they are judged (TEST_SEED=${seed})`, () => {
     const every = property(anyRules, circumstances, (rules, of) => {
       const forwards = flagged(rules, of);
       expect(flagged(rules.toReversed(), of).toSorted()).to.deep.equal(forwards.toSorted());
