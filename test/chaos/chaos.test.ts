@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { freshSeed } from "../../scripts/chaos/random.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
+import { seed } from "../support/seed.ts";
 
 /** One disaster; the long runs are `npm run chaos` and `npm run soak`. */
 const ROUNDS = 1;
@@ -20,9 +20,7 @@ const result = z.object({
 describe("chaos", function () {
   this.timeout(RUN_MS + STOPPED_MS + 10_000);
 
-  it(`after each of ${String(ROUNDS)} disasters under payments the books agree to the cent`, async () => {
-    const seed = freshSeed();
-    process.stdout.write(`    seed ${String(seed)}\n`);
+  it(`after a disaster under payments the books agree to the cent (TEST_SEED=${String(seed)})`, async () => {
     const args = ["--rounds", String(ROUNDS), "--seed", String(seed), "--json"];
     const child = Child.node("scripts/chaos.ts", args, cleanEnvironment());
     // Told to end, it ends what it has started; killed, it could not.
@@ -38,7 +36,9 @@ describe("chaos", function () {
         passed: true,
         rounds: ROUNDS,
       });
-      expect(kills).to.be.greaterThan(0);
+      // A line that is cut or disturbed kills nobody; every other disaster does.
+      const isKill = rounds.some(({ disaster }) => !disaster.startsWith("line to the chain"));
+      expect(kills > 0, rounds.map(({ disaster }) => disaster).join()).to.equal(isKill);
       // How many is the machine's matter.
       expect(payments).to.be.greaterThan(0);
     } finally {
