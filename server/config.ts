@@ -4,6 +4,7 @@ import { z } from "zod";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
 import type { Addresses } from "./connections.ts";
+import { MasterKey } from "./secrets/master-key.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
 
 /**
@@ -126,7 +127,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
-    masterKey: value.MASTER_KEY,
+    masterKey: usable(value.MASTER_KEY),
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
@@ -136,6 +137,12 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     trustedProxies: value.TRUSTED_PROXIES,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
   };
+}
+
+/** Refuses a master key that no start can use before an engine is started for it. */
+function usable(masterKey: string | undefined): string | undefined {
+  if (masterKey !== undefined && masterKey.trim() !== "") MasterKey.parse(masterKey, "MASTER_KEY");
+  return masterKey;
 }
 
 /** Refuses what could only lead to passkeys that every browser refuses; what is not set follows from the base URL. */

@@ -1,5 +1,4 @@
 import { Client, Connection } from "@temporalio/client";
-import { NativeConnection } from "@temporalio/worker";
 import { type Db, MongoClient } from "mongodb";
 import { GrpcRetries } from "./grpc-retries.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
@@ -79,6 +78,3 @@ export async function connect(addresses: Addresses): Promise<Connections> {
     },
   };
 }
-
-export const connectNative = (addresses: Addresses): Promise<NativeConnection> =>
-  NativeConnection.connect({ address: addresses.temporalAddress });

@@ -6,7 +6,7 @@ import { relyingPartyOf } from "./auth/relying-party.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
-import { type Addresses, connect, connectNative, type Connections } from "./connections.ts";
+import { type Addresses, connect, type Connections } from "./connections.ts";
 import { type Core, createCore } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "./limits/counts.ts";
@@ -18,8 +18,7 @@ import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
-import { type Means, startService } from "./service.ts";
-import { startWorker } from "./worker.ts";
+import type { Means } from "./service.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind (decisions.md section 10). */
 export interface Roles {
@@ -86,7 +85,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
-  const worker = roles.worker ? await runWorker(options, connections, core) : null;
+  const worker = roles.worker ? await runWorker(connections, core) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
@@ -124,23 +123,17 @@ function openAnchoring(
   return anchoring;
 }
 
-async function runWorker({ addresses }: RoleOptions, connections: Connections, core: Core) {
-  const native = await connectNative(addresses);
-  const worker = await startWorker({ connections, native, core });
-  return {
-    failed: worker.failed,
-    cachedWorkflows: () => worker.cachedWorkflows(),
-    async stop() {
-      await worker.stop();
-      await core.mailboxes.flushAll();
-      await native.close();
-    },
-  };
+/** A process without a worker does not load the SDK for it. */
+async function runWorker(connections: Connections, core: Core) {
+  const { startWorker } = await import("./worker.ts");
+  return startWorker({ connections, core });
 }
 
+/** A process without a server does not load what answers requests. */
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
   const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
+  const { startService } = await import("./service.ts");
   const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
   return startService({
     http,

@@ -6,7 +6,7 @@ import { builtFile } from "../src/lib/package-root.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
-import { createLogger } from "./logger.ts";
+import { createLogger, type Logger } from "./logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
 import type { Means } from "./service.ts";
 
@@ -50,11 +50,12 @@ export async function main(
   }
 }
 
-/** Most of the program: loaded when the settings make sense, while the engines come up. */
-const restOfTheProgram = async () => ({
-  ...(await import("./roles.ts")),
-  ...(await import("./worker.ts")),
-});
+/** Most of the program, as far as the roles need it: loaded when the settings make sense, while the engines come up. */
+async function restOfTheProgram(roles: Roles, logger: Logger) {
+  if (roles.server) await import("./service.ts");
+  if (roles.worker) (await import("./worker.ts")).installRuntime(logger);
+  return import("./roles.ts");
+}
 
 interface StartOptions {
   readonly role: string;
@@ -86,8 +87,7 @@ async function start(options: StartOptions): Promise<Running> {
   const starting = embedded
     ? enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail })
     : enginesThere(env);
-  const [engines, { installRuntime, startRoles }] = await Promise.all([starting, restOfTheProgram()]);
-  installRuntime(logger);
+  const [engines, { startRoles }] = await Promise.all([starting, restOfTheProgram(roles, logger)]);
   const running = await startRoles({
     roles,
     config,

@@ -1,5 +1,5 @@
 import type { LogEntry } from "@temporalio/worker";
-import { DefaultLogger, type NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createActivities } from "../activities/index.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
@@ -29,14 +29,14 @@ export interface RunningWorker {
 
 export interface WorkerOptions {
   readonly connections: Connections;
-  readonly native: NativeConnection;
   readonly core: Core;
 }
 
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { connections, core, native } = options;
-  const { taskQueue, temporalNamespace: namespace } = connections.addresses;
+  const { connections, core } = options;
+  const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
+  const native = await NativeConnection.connect({ address });
   const worker = await Worker.create({
     connection: native,
     namespace,
@@ -64,6 +64,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     async stop() {
       if (worker.getState() === "RUNNING") worker.shutdown();
       await run;
+      await core.mailboxes.flushAll();
+      await native.close();
     },
   };
 }

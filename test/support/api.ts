@@ -62,9 +62,15 @@ export async function onceReachable<T extends Answered>(call: (repeat: number) =
   for (let repeat = 0; ; repeat += 1) {
     const answer = await call(repeat);
     if (!isForNow(answer) || repeat === REPEATS_MAX) return answer;
+    repeats += 1;
     await sleep(REPEAT_AFTER_MS);
   }
 }
+
+let repeats = 0;
+
+/** How many calls of this process were repeated: a service that often says "come again" would hide behind that. */
+export const repeatsSoFar = (): number => repeats;
 
 /** A client over real HTTP. Each call comes from an address of its own, unless it names one. */
 export class Api {

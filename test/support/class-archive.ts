@@ -11,7 +11,10 @@ const LOOKS_MAX = 240;
  * The environment in which the time-skipping server starts with half of the processor time, where it is a Java program:
  * it finds its classes parsed in an archive, which one run of it leaves behind. Each workflow test starts one.
  */
-export async function withClassArchive(server: string, folder: string): Promise<NodeJS.ProcessEnv> {
+export async function withClassArchive(
+  server: string,
+  folder: string,
+): Promise<Readonly<Record<string, string>>> {
   const archive = join(folder, "test-server.jsa");
   const { port } = await choosePorts({ port: { port: 0, variable: "none" } });
   const child = spawn(server, [String(port)], {

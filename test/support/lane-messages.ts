@@ -16,12 +16,21 @@ const fileResult = z.object({
   /** Processor time of the process, and of the processes that it started and that have ended, in milliseconds. */
   ownCpuMs: z.number(),
   childCpuMs: z.number(),
+  /** Calls that were told to come again, and did. */
+  repeats: z.int(),
 });
 export type FileResult = z.infer<typeof fileResult>;
 
 /** What a process that runs test files says to the one that started it. */
 export const laneMessage = z.discriminatedUnion("kind", [z.object({ kind: z.literal("idle") }), fileResult]);
 
-/** What it is told: the next file to run, by its path in the repository; null: there is none, and it ends. */
-export const laneOrder = z.object({ file: z.string().nullable(), grep: z.string().nullable() });
+/**
+ * What it is told: the next file to run, by its path in the repository, and where its engines are, as environment
+ * variables; null: there is none, and it ends.
+ */
+export const laneOrder = z.object({
+  file: z.string().nullable(),
+  grep: z.string().nullable(),
+  env: z.record(z.string(), z.string()),
+});
 export type LaneOrder = z.infer<typeof laneOrder>;

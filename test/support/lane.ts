@@ -3,6 +3,7 @@ import Mocha from "mocha";
 import { createLogger } from "../../server/logger.ts";
 import { installRuntime } from "../../server/worker.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
+import { repeatsSoFar } from "./api.ts";
 import { type FileResult, type LaneOrder, laneOrder } from "./lane-messages.ts";
 import { mapped } from "./mapped-stack.ts";
 import { processorTime } from "./processor-time.ts";
@@ -21,19 +22,22 @@ const said: string[] = [];
 // The one way by which mocha's reporters print.
 Mocha.reporters.Base.consoleLog = (...words: unknown[]) => void said.push(format(...words));
 
+// What most files need is loaded while the engines come up.
+await import("../../server/service.ts");
 process.on("message", (message) => void carryOut(laneOrder.parse(message)));
 process.send?.({ kind: "idle" });
 
-async function carryOut({ file, grep }: LaneOrder): Promise<void> {
+async function carryOut({ env, file, grep }: LaneOrder): Promise<void> {
   if (file === null) {
     await closeSharedService();
     process.exit();
   }
+  Object.assign(process.env, env);
   process.send?.(await run(file, grep));
 }
 
 async function run(file: string, grep: string | null): Promise<FileResult> {
-  const [began, before] = [performance.now(), processorTime()];
+  const [began, before, repeatsBefore] = [performance.now(), processorTime(), repeatsSoFar()];
   const mocha = new Mocha({
     reporter: "spec",
     timeout: TEST_MS,
@@ -80,6 +84,7 @@ async function run(file: string, grep: string | null): Promise<FileResult> {
     ms: performance.now() - began,
     ownCpuMs: after.ownMs - before.ownMs,
     childCpuMs: after.childrenMs - before.childrenMs,
+    repeats: repeatsSoFar() - repeatsBefore,
   };
 }
 

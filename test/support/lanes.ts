@@ -7,7 +7,8 @@ import { Plan } from "./plan.ts";
 export interface LanesOptions {
   readonly files: readonly string[];
   readonly grep: string | null;
-  readonly env: NodeJS.ProcessEnv;
+  /** Where the engines are. The processes load what they need while these come up. */
+  readonly env: Promise<Readonly<Record<string, string>>>;
   /** How many processes run files side by side. */
   readonly lanes: number;
   /** Whether each has a local chain of its own: some tests have its mining in their own hands. */
@@ -35,6 +36,8 @@ class Lane {
   #child: ChildProcess | null = null;
   #file: string | null = null;
   #isIdle = false;
+  /** Null until the engines are up. */
+  #env: LaneOrder["env"] | null = null;
 
   constructor(plan: Plan, options: LanesOptions, onDone: () => void) {
     this.#plan = plan;
@@ -44,18 +47,24 @@ class Lane {
 
   /** Ends when no file is left. A process that ends before is a failure of the file at hand, and another goes on. */
   async run(): Promise<void> {
-    const chain = this.#options.withChains ? await startOwnAnvil("--prune-history", "256") : null;
-    do await this.#process(chain);
-    while (this.#plan.left > 0);
-    await chain?.kill();
+    const chain = this.#options.withChains ? startOwnAnvil("--prune-history", "256") : null;
+    await Promise.all([this.#look(chain), this.#processes()]);
+    await (await chain)?.kill();
   }
 
-  async #process(chain: OwnAnvil | null): Promise<void> {
-    const env = chain === null ? this.#options.env : { ...this.#options.env, TEST_EVM_RPC_URL: chain.url };
-    const child = fork(builtFile("test/support/lane.ts"), {
-      env,
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-    });
+  async #look(chain: Promise<OwnAnvil> | null): Promise<void> {
+    const [env, own] = await Promise.all([this.#options.env, chain]);
+    this.#env = own === null ? env : { ...env, TEST_EVM_RPC_URL: own.url };
+    this.feed();
+  }
+
+  async #processes(): Promise<void> {
+    do await this.#process();
+    while (this.#plan.left > 0);
+  }
+
+  async #process(): Promise<void> {
+    const child = fork(builtFile("test/support/lane.ts"), { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#child = child;
     const output: string[] = [];
     child.stdout?.on("data", (chunk) => output.push(String(chunk)));
@@ -85,12 +94,12 @@ class Lane {
   /** Gives the next file to a process that waits for one; ends it when there is none. */
   feed(): void {
     const child = this.#child;
-    if (child === null || !this.#isIdle) return;
+    if (child === null || !this.#isIdle || this.#env === null) return;
     const file = this.#plan.take();
     if (file === null && this.#plan.left > 0) return;
     this.#isIdle = false;
     this.#file = file;
-    child.send({ file, grep: this.#options.grep } satisfies LaneOrder);
+    child.send({ file, grep: this.#options.grep, env: this.#env } satisfies LaneOrder);
   }
 }
 
@@ -107,4 +116,5 @@ const lost = (file: string, output: string): FileResult => ({
   ms: 0,
   ownCpuMs: 0,
   childCpuMs: 0,
+  repeats: 0,
 });

@@ -36,14 +36,10 @@ const logDir = join(dataDir, "logs");
 process.env["TEST_SECRETS_FILE"] = join(folder, "noted-secrets");
 // Of this process, and of all that it starts.
 process.env["TMPDIR"] = folder;
-const engines = files.some(needsEngines) ? await bringUp() : null;
-const planted = engines === null ? null : await plant(engines, logDir);
-const env = {
-  ...process.env,
-  TEST_LOG_DIR: logDir,
-  TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
-  ...(engines === null ? {} : await addressesOf(engines)),
-};
+const bringsUp = files.some(needsEngines) ? bringUp() : null;
+// Beside the first files.
+const planted = bringsUp === null ? null : bringsUp.then((running) => plant(running, logDir));
+const env = settings(bringsUp);
 
 const results: FileResult[] = [];
 for (const [phase, inPhase] of phasesOf(files).entries()) {
@@ -52,7 +48,7 @@ for (const [phase, inPhase] of phasesOf(files).entries()) {
     grep,
     env,
     lanes: phase === 0 ? LANES : QUIET_LANES,
-    withChains: engines !== null,
+    withChains: bringsUp !== null,
     onResult(result) {
       results.push(result);
       const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
@@ -61,9 +57,10 @@ for (const [phase, inPhase] of phasesOf(files).entries()) {
     },
   });
 }
+const [engines, hidden] = await Promise.all([bringsUp, planted]);
 const engineMs = engines === null ? 0 : enginesProcessorMs(engines);
 await engines?.stop();
-const leaks = planted === null ? [] : await scanRun(dataDir, planted, say);
+const leaks = hidden === null ? [] : await scanRun(dataDir, hidden, say);
 const failed = total(({ failed: count }) => count) + leaks.length;
 if (failed > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
@@ -71,7 +68,7 @@ for (const line of whereTheTimeWent()) say(`  ${line}`);
 for (const { title, message } of results.flatMap(({ failures }) => failures)) {
   say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
 }
-const passed = total(({ passed: count }) => count) + (planted !== null && leaks.length === 0 ? 1 : 0);
+const passed = total(({ passed: count }) => count) + (hidden !== null && leaks.length === 0 ? 1 : 0);
 say(`${String(passed)} passed, ${String(failed)} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 
@@ -87,16 +84,24 @@ async function bringUp(): Promise<RunningEngines> {
   });
 }
 
-async function addressesOf({ chain, mongodb, temporal }: RunningEngines): Promise<NodeJS.ProcessEnv> {
-  const testServer = await resolveTestServer(process.env, say);
+async function settings(up: Promise<RunningEngines> | null): Promise<Readonly<Record<string, string>>> {
+  const folders = { TEST_LOG_DIR: logDir, TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery") };
+  if (up === null) return folders;
+  const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings()]);
   return {
-    ...(files.some(needsTestServer) ? await withClassArchive(testServer, folder) : {}),
+    ...folders,
+    ...testServer,
     TEST_MONGODB_URI: mongodb.uri,
     TEST_TEMPORAL_ADDRESS: temporal.address,
     TEST_TEMPORAL_NAMESPACE: temporal.namespace,
     TEST_EVM_RPC_URL: chain.rpcUrl,
-    TEST_TIME_SKIPPING_SERVER: testServer,
   };
+}
+
+async function testServerSettings(): Promise<Readonly<Record<string, string>>> {
+  const testServer = await resolveTestServer(process.env, say);
+  const archived = files.some(needsTestServer) ? await withClassArchive(testServer, folder) : {};
+  return { TEST_TIME_SKIPPING_SERVER: testServer, ...archived };
 }
 
 function total(count: (result: FileResult) => number): number {
@@ -121,8 +126,9 @@ function seconds(ms: number): string {
 }
 
 /** A file's wall time, its processor time, and that of the processes it started. */
-function timesOf({ childCpuMs, file, ms, ownCpuMs }: FileResult): string {
-  return `${file}: ${seconds(ms)}, processor ${seconds(ownCpuMs)} + ${seconds(childCpuMs)}`;
+function timesOf({ childCpuMs, file, ms, ownCpuMs, repeats }: FileResult): string {
+  const again = repeats === 0 ? "" : `, ${String(repeats)} calls repeated after a 503`;
+  return `${file}: ${seconds(ms)}, processor ${seconds(ownCpuMs)} + ${seconds(childCpuMs)}${again}`;
 }
 
 /** Wall and processor time of the run, and its slowest files. */
@@ -133,6 +139,7 @@ function whereTheTimeWent(): string[] {
   return [
     `time: ${seconds(performance.now() - began)}`,
     `processor time: ${seconds(ownMs + childrenMs)}; the tests' own processes ${seconds(inProcess)}, MongoDB and Temporal ${seconds(engineMs)}`,
+    `calls repeated after a 503: ${String(total(({ repeats }) => repeats))}`,
     ...slowest.map(timesOf),
   ];
 }

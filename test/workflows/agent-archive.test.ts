@@ -4,7 +4,9 @@ import type { WrittenSummary } from "../../src/domain/agent/state.ts";
 import { StagedAgent } from "./support/agent.ts";
 import { activitiesOf, eventsOf, eventsUntil } from "./support/history.ts";
 import { begin, detailsOf, FIRST_KEY, LINEAGE, machineArchive, replayOfCreate } from "./support/life.ts";
-import { play } from "./support/timed.ts";
+import { useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

@@ -5,7 +5,9 @@ import { StagedAgent } from "./support/agent.ts";
 import { StagedBudget } from "./support/budget.ts";
 import { activitiesOf, afterActivities, eventsOf } from "./support/history.ts";
 import type { Stage } from "./support/stage.ts";
-import { play, type TimedStage } from "./support/timed.ts";
+import { type TimedStage, useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
 
 const SWEEP_MS = AGENT_SETTINGS.sweepAfterSeconds * 1_000;
 const CAP = 10_000;

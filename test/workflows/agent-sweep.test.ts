@@ -3,7 +3,9 @@ import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { confirmation, payCommand, StagedAgent } from "./support/agent.ts";
 import { gate, SETTLED } from "./support/doubles.ts";
 import { activitiesOf, afterActivities, eventsOf, timeOf } from "./support/history.ts";
-import { play } from "./support/timed.ts";
+import { useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
 
 const SWEEP_MS = AGENT_SETTINGS.sweepAfterSeconds * 1_000;
 const MINUTE_MS = 60_000;

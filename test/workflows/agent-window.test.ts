@@ -21,7 +21,9 @@ import {
   timersOf,
 } from "./support/history.ts";
 import type { StageOptions } from "./support/stage.ts";
-import { play } from "./support/timed.ts";
+import { useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
 
 const SECOND_MS = 1_000;
 /** Time that is skipped runs on while something is done. */

@@ -8,8 +8,10 @@ import { SETTLED } from "./support/doubles.ts";
 import type { HistoryEvent } from "./support/history.ts";
 import { activitiesOf, afterActivities, eventsOf, timeOf, timersOf } from "./support/history.ts";
 import type { Stage } from "./support/stage.ts";
-import { play } from "./support/timed.ts";
+import { useTimedStage } from "./support/timed.ts";
 import { useStage } from "./support/untimed.ts";
+
+const play = useTimedStage();
 
 const DAY_MS = 86_400_000;
 const HELD = 6_000;

@@ -4,9 +4,11 @@ import { BUDGET_SETTINGS } from "../../src/messages/budget.ts";
 import { confirmation, containers, StagedAgent } from "./support/agent.ts";
 import { StagedBudget } from "./support/budget.ts";
 import { activitiesOf, afterActivities, eventsOf } from "./support/history.ts";
-import { agentIdOf, type Stage, type StageOptions } from "./support/stage.ts";
-import { play, type TimedStage } from "./support/timed.ts";
+import { agentIdOf, sceneOf, type Stage, type StageOptions } from "./support/stage.ts";
+import { type TimedStage, useTimedStage } from "./support/timed.ts";
 import { useStage } from "./support/untimed.ts";
+
+const play = useTimedStage();
 
 const SWEEP_MS = BUDGET_SETTINGS.sweepAfterSeconds * 1_000;
 const MINUTE_MS = 60_000;
@@ -33,11 +35,14 @@ async function exempted(
 }
 
 /** What the look-up in the records finds: the first agents of the scene. */
-const finding = (count: number, scene = "scene"): StageOptions => ({
+const finding = (count: number): StageOptions => ({
   activities: {
-    agentsUnder: () =>
+    agentsUnder: ({ projectId }) =>
       Promise.resolve(
-        Array.from({ length: count }, (_none, index) => ({ agentId: agentIdOf(scene, index + 1), teamId })),
+        Array.from({ length: count }, (_none, index) => ({
+          agentId: agentIdOf(sceneOf(projectId), index + 1),
+          teamId,
+        })),
       ),
   },
 });
@@ -149,10 +154,10 @@ describe("workflow budget: what a replacement began, the actor carries through",
 
   it("a look-up that fails is done again; meanwhile the cap holds for whoever asks", () => {
     let looked = 0;
-    const agentsUnder = async () => {
+    const agentsUnder: Activities["agentsUnder"] = async ({ projectId }) => {
       looked += 1;
       if (looked <= 2) throw new Error("no database");
-      return [{ agentId: agentIdOf("scene"), teamId }];
+      return [{ agentId: agentIdOf(sceneOf(projectId)), teamId }];
     };
     return play(
       async (stage) => {

@@ -5,7 +5,9 @@ import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { confirmation, StagedAgent } from "./support/agent.ts";
 import { SETTLED } from "./support/doubles.ts";
 import { eventsOf, timersOf } from "./support/history.ts";
-import { play } from "./support/timed.ts";
+import { useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
 
 const PENDING: RailOutcome = { status: "pending" };
 const seconds = (events: Parameters<typeof timersOf>[0]) => timersOf(events).map((ms) => ms / 1_000);

@@ -65,7 +65,9 @@ export const agentIdOf = (scene: string, number = 1): string =>
 /** Agents of one scene. */
 const CAST_MAX = 3;
 
-export const projectIdOf = (scene: string): string => `project-${scene}`;
+const PROJECT = "project-";
+export const projectIdOf = (scene: string): string => `${PROJECT}${scene}`;
+export const sceneOf = (projectId: string): string => projectId.slice(PROJECT.length);
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import proto from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
@@ -5,6 +6,9 @@ import type { Stage, StageOptions } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
 
 const STARTS_MAX = 6;
+/** Of the engine's time, and what it may take: it takes some milliseconds, or as long as it says. */
+const PROBE_SKIPPED_MS = 60_000;
+const PROBE_MS = 1_000;
 
 /** A stage whose time is skipped while a workflow's result is awaited. */
 export interface TimedStage extends Stage {
@@ -18,34 +22,68 @@ export interface TimedStage extends Stage {
   withoutWorker(work: () => Promise<void>): Promise<void>;
 }
 
+type Play = (plot: (stage: TimedStage) => Promise<void>, options?: StageOptions) => Promise<void>;
+
+/** A time-skipping server with a worker. */
+interface Place {
+  play: Play;
+  /** Whether its time still goes by at once: a workflow that is ended in the midst of a task can hold it for ever. */
+  skips(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
 /**
- * Plays a scene on a time-skipping server of its own: its time is everyone's, and what one scene leaves behind hangs
- * the next.
+ * Gives the tests of a file a time-skipping server. Its time is everyone's: it has gone on when the next scene begins. After
+ * a scene that failed, or that left something behind which holds the time, the next one has a new server.
  */
-export async function play(
-  plot: (stage: TimedStage) => Promise<void>,
-  options: StageOptions = {},
-): Promise<void> {
-  const { isForgetful = false } = options;
-  const environment = await startEnvironment();
-  try {
-    const { client, nativeConnection: native } = environment;
-    const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful });
+export function useTimedStage(): Play {
+  let shared: Promise<Place> | null = null;
+  after(async () => (await shared)?.close());
+  return async (plot, options = {}) => {
+    if (options.isForgetful === true) shared = await closed(shared);
+    const place = await (shared ??= openPlace(options.isForgetful === true));
+    let isWhole = false;
     try {
-      const now = () => environment.currentTimeMs();
-      const time = {
-        now,
-        skip: (ms: number) => environment.sleep(ms),
-        withoutWorker: (work: () => Promise<void>) => theatre.withoutWorker(work),
-        skipTo: async (at: number) => environment.sleep(Math.max(0, at - (await now()))),
-      };
-      await theatre.play("scene", options, (stage) => plot({ ...stage, ...time }));
+      await place.play(plot, options);
+      isWhole = options.isForgetful !== true && (await place.skips());
     } finally {
-      await theatre.close();
+      if (!isWhole) shared = await closed(shared);
     }
-  } finally {
-    await environment.teardown();
-  }
+  };
+}
+
+async function closed(place: Promise<Place> | null): Promise<null> {
+  await (await place)?.close();
+  return null;
+}
+
+async function openPlace(isForgetful: boolean): Promise<Place> {
+  const environment = await startEnvironment();
+  const { client, nativeConnection: native } = environment;
+  const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful });
+  const now = () => environment.currentTimeMs();
+  const time = {
+    now,
+    skip: (ms: number) => environment.sleep(ms),
+    withoutWorker: (work: () => Promise<void>) => theatre.withoutWorker(work),
+    skipTo: async (at: number) => environment.sleep(Math.max(0, at - (await now()))),
+  };
+  return {
+    play: (plot, options = {}) => theatre.play(randomUUID(), options, (stage) => plot({ ...stage, ...time })),
+    skips() {
+      const probe = environment.connection.withDeadline(Date.now() + PROBE_MS, () =>
+        environment.sleep(PROBE_SKIPPED_MS),
+      );
+      return probe.then(
+        () => true,
+        () => false,
+      );
+    },
+    async close() {
+      await theatre.close();
+      await environment.teardown();
+    },
+  };
 }
 
 async function startEnvironment(): Promise<TestWorkflowEnvironment> {
