@@ -1,4 +1,6 @@
-import type { Success } from "./contract-api.ts";
+import { expect } from "chai";
+import { type Answer, onceReachable } from "./api.ts";
+import { type Success, successOf } from "./contract-api.ts";
 import type { TestAgent, World } from "./world.ts";
 
 export type TeamBudget = Success<"getTeamBudget">;
@@ -20,21 +22,33 @@ export class TestBudgets {
     return this.#world.api.ok("getProjectBudget", 200, { token: this.#world.token, id });
   }
 
-  /** Replaces the whole budget by what is read and changed. */
+  /** Replaces the whole budget by what is read and changed; read anew where a replacement may have been made and was not told. */
   async setTeam(
     change: Partial<Pick<TeamBudget, "agents" | "capCents">>,
     id = this.#world.organization.teamId,
   ): Promise<TeamBudget> {
-    const { usage: _usage, ...body } = { ...(await this.team(id)), ...change };
-    return this.#world.api.ok("setTeamBudget", 200, { token: this.#world.token, id, body });
+    const { api, token } = this.#world;
+    return successOf(
+      "setTeamBudget",
+      await replaced(async () => {
+        const { usage: _usage, ...body } = { ...(await this.team(id)), ...change };
+        return api.call("setTeamBudget", { token, id, body });
+      }),
+    );
   }
 
   async setProject(
     change: Partial<Pick<ProjectBudget, "teams" | "capCents">>,
     id = this.#world.organization.projectId,
   ): Promise<ProjectBudget> {
-    const { usage: _usage, ...body } = { ...(await this.project(id)), ...change };
-    return this.#world.api.ok("setProjectBudget", 200, { token: this.#world.token, id, body });
+    const { api, token } = this.#world;
+    return successOf(
+      "setProjectBudget",
+      await replaced(async () => {
+        const { usage: _usage, ...body } = { ...(await this.project(id)), ...change };
+        return api.call("setProjectBudget", { token, id, body });
+      }),
+    );
   }
 
   async newTeam(projectId = this.#world.organization.projectId): Promise<string> {
@@ -46,6 +60,12 @@ export class TestBudgets {
     const body = { name: "Project" };
     return (await this.#world.api.ok("createProject", 201, { token: this.#world.token, body })).project.id;
   }
+}
+
+async function replaced(replace: () => Promise<Answer>): Promise<unknown> {
+  const { body, status } = await onceReachable(replace);
+  expect(status, JSON.stringify(body)).to.equal(200);
+  return body;
 }
 
 /** Pays; what came of it: the denial's code, or the status. */

@@ -86,7 +86,8 @@ export const replay = (world: World, { body }: Pick<MadeAgent, "body">, token: s
 /** An answer to a create that carries no key, and says or does not say that it will not come any more. */
 export function expectNoKey(answer: Created, keyDelivery: "expired" | undefined): void {
   const { apiKey, keyDelivery: said, mcpConfigBlock } = answer;
-  expect([apiKey, mcpConfigBlock, said]).to.deep.equal([null, null, keyDelivery]);
+  const told = `${apiKey === null ? "no key" : "a key"}, ${said ?? "as delivered"}`;
+  expect([apiKey, mcpConfigBlock, said], told).to.deep.equal([null, null, keyDelivery]);
 }
 
 export const deliveries = ({ service }: World) =>
