@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from "express";
 import express from "express";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
+import { routesOf } from "../../src/contract/routes.ts";
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import { Arrival } from "../deadline.ts";
 import type { Pipeline } from "../pipeline.ts";
@@ -20,9 +21,7 @@ export interface RestDependencies {
 /** The REST routes of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  for (const [id, operation] of operationList) {
-    const { http } = operation;
-    if (http === null) continue;
+  for (const { http, id, operation } of routesOf(operationList)) {
     router[http.method](http.path, (request, response) =>
       serve(dependencies, id, operation, http, request, response),
     );

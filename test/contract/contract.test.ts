@@ -1,11 +1,13 @@
 import { expect } from "chai";
 import { z } from "zod";
+import { derivedTools } from "../../server/mcp/tools.ts";
 import { rulesAsSent } from "../../src/contract/approval-rules.ts";
 import { bandOf } from "../../src/contract/tool-names.ts";
 import { define } from "../../src/contract/define.ts";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { cents, idempotencyKey, name, paymentCents, text, uuid } from "../../src/contract/primitives.ts";
 import { RATE_CLASSES } from "../../src/contract/rate-classes.ts";
+import { openApiDocument } from "../../src/contract/openapi.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
@@ -275,6 +277,13 @@ describe("the contract", () => {
     for (const type of RULE_TYPES) expect(description).to.include(`${type} {`);
     expect(description).to.include("velocity {count, windowSeconds}").and.to.include("new_recipient {}");
     expect(description).to.include("time_window {timezone, days, from, to, outside}");
+  });
+
+  it("what people and models read names no document that they do not have", () => {
+    const listings = [...derivedTools.values()].map(({ listing }) => listing);
+    const read = JSON.stringify([openApiDocument("https://example.com"), listings, ERRORS]);
+    expect(read.match(/.{0,60}\b(specification|decisions?|management-api|issue) \d.{0,20}/gi)).to.equal(null);
+    expect(read.match(/.{0,60}\b(decisions|management-api|design|ledger)\.md/gi)).to.equal(null);
   });
 
   it("an operation that nothing reaches, or whose path and parameters differ, stops the start", () => {

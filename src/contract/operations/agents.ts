@@ -49,8 +49,7 @@ export const createAgent = define({
     "organization must send one, and creates as many a day as its daily limit allows. To it, and the keys that it is " +
     "rotated into, a replay delivers the agent's key again for about 30 minutes; after that `apiKey` and " +
     "`mcpConfigBlock` are null and `keyDelivery` is `expired`, which a slow first answer may be, too. A person gets the " +
-    "key once. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx. " +
-    "Specification 2.1, 3.1, 4.1.",
+    "key once. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx.",
   tag: "Agents",
   access: manages("agents:write", "newAgent", { role: "admin" }),
   rate: "standard",
@@ -69,7 +68,7 @@ export const createAgent = define({
 export const listAgents = define({
   summary: "List agents",
   description:
-    "The organization's agents, newest first, archived ones too. An unknown project or team as a filter gives an empty list. Specification 4.1.",
+    "The organization's agents, newest first, archived ones too. An unknown project or team as a filter gives an empty list.",
   tag: "Agents",
   access: manages("agents:read", "list"),
   rate: "standard",
@@ -87,7 +86,7 @@ export const listAgents = define({
 
 export const getAgent = define({
   summary: "Read an agent",
-  description: "One agent's record. Specification 2.1.",
+  description: "One agent's record.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
@@ -100,8 +99,7 @@ export const getAgent = define({
 
 export const getAgentBudgetPolicy = define({
   summary: "Read an agent's budget policy",
-  description:
-    "The policy as its actor has it now, with usage and the `version` that a change must name. Specification 2.1, 4.1.",
+  description: "The policy as its actor has it now, with usage and the `version` that a change must name.",
   tag: "Agents",
   access: manages("agents:write", "agent"),
   rate: "standard",
@@ -116,7 +114,7 @@ export const updateAgentBudgetPolicy = define({
   summary: "Change an agent's budget policy",
   description:
     "A partial change: a field left out stays, null clears a ceiling. A stale `version` is 409. A limit may be lowered " +
-    "below what is used: it then stops the next payment. Specification 2.1, 4.1, 5.4.",
+    "below what is used: it then stops the next payment.",
   tag: "Agents",
   access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
   rate: "standard",
@@ -135,7 +133,7 @@ export const pauseAgent = define({
   summary: "Pause an agent",
   description:
     "At once: every request of its key is refused from now on. Key and configuration are kept, what is on hold stays. " +
-    "Pausing a paused agent is 200. Specification 3.1.",
+    "Pausing a paused agent is 200.",
   tag: "Agents",
   access: manages("agents:write", "agent"),
   rate: "standard",
@@ -148,7 +146,7 @@ export const pauseAgent = define({
 
 export const resumeAgent = define({
   summary: "Resume a paused agent",
-  description: "The agent may pay again. Resuming an active agent is 200. Specification 3.1.",
+  description: "The agent may pay again. Resuming an active agent is 200.",
   tag: "Agents",
   access: manages("agents:write", "agent"),
   rate: "standard",
@@ -161,7 +159,7 @@ export const resumeAgent = define({
 
 export const updateAgent = define({
   summary: "Change an agent's name, description or appearance",
-  description: "What is left out stays, null clears. People only. Specification 4.1.",
+  description: "What is left out stays, null clears. People only.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",
@@ -180,7 +178,7 @@ export const mintAgentKey = define({
   summary: "Mint an agent's key",
   description:
     "A new key for an agent that has none; its value is shown once. While one is active it is KEY_ALREADY_EXISTS: revoke it " +
-    "first. People only, with step-up. Specification 3.2, 4.1.",
+    "first. People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -194,7 +192,7 @@ export const revokeAgentKey = define({
   summary: "Revoke an agent's key",
   description:
     "The active key is dead on its next request; with none it is 404. Pausing and revoking is the emergency stop; minting " +
-    "and resuming takes it back. People only, with step-up. Specification 3.1, 3.2, 4.1.",
+    "and resuming takes it back. People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),
   rate: "keyRevoke",
@@ -212,7 +210,7 @@ export const archiveAgent = define({
     "is empty. People need step-up. A key of the organization may archive only an agent that its lineage created, whose key " +
     "provably was never delivered, that never authenticated, holds nothing, and whose keys no person touched: " +
     "MACHINE_ARCHIVE_DENIED is terminal, KEY_STILL_DELIVERABLE, KEY_DELIVERY_UNPROVEN (replay the create) and " +
-    "BALANCE_UNVERIFIABLE are not. Specification 3.1, 4.1, 5.4.",
+    "BALANCE_UNVERIFIABLE are not.",
   tag: "Agents",
   access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
   rate: "archive",

@@ -9,15 +9,14 @@ const params = z.strictObject({ id: uuid });
 const body = z.strictObject({ rules: rulesAsSent, version });
 
 const READS =
-  "The rules whose flags hold a payment for a person, with the `version` that a change must name. ";
+  "The rules whose flags hold a payment for a person, with the `version` that a change must name.";
 const REPLACES =
   "Full replacement: a rule that is left out is deleted, one that is sent back with its id keeps it, one without gets " +
-  "one; an unknown id is 400. A stale `version` is STALE_APPROVAL_RULES. Binds every payment that comes after the answer. ";
-const WHOSE = "Decisions 4.";
+  "one; an unknown id is 400. A stale `version` is STALE_APPROVAL_RULES. Binds every payment that comes after the answer.";
 
 export const getProjectApprovalRules = define({
   summary: "Read a project's approval rules",
-  description: READS + WHOSE,
+  description: READS,
   tag: "Projects",
   access: manages("projects:write", "project"),
   rate: "standard",
@@ -32,7 +31,7 @@ export const getProjectApprovalRules = define({
 
 export const setProjectApprovalRules = define({
   summary: "Set a project's approval rules",
-  description: REPLACES + WHOSE,
+  description: REPLACES,
   tag: "Projects",
   access: manages("projects:write", "project", { role: "admin" }),
   rate: "standard",
@@ -49,7 +48,7 @@ export const setProjectApprovalRules = define({
 
 export const getTeamApprovalRules = define({
   summary: "Read a team's approval rules",
-  description: READS + WHOSE,
+  description: READS,
   tag: "Teams",
   access: manages("teams:write", "team"),
   rate: "standard",
@@ -62,7 +61,7 @@ export const getTeamApprovalRules = define({
 
 export const setTeamApprovalRules = define({
   summary: "Set a team's approval rules",
-  description: REPLACES + WHOSE,
+  description: REPLACES,
   tag: "Teams",
   access: manages("teams:write", "team", { role: "admin" }),
   rate: "standard",

@@ -18,7 +18,7 @@ const decides = person();
 
 export const listPendingApprovals = define({
   summary: "List pending approvals",
-  description: "What waits for a person's decision, newest first. Specification 4.4.",
+  description: "What waits for a person's decision, newest first.",
   tag: "Approvals",
   access: reads,
   rate: "standard",
@@ -30,7 +30,7 @@ export const listPendingApprovals = define({
 
 export const listCompletedApprovals = define({
   summary: "List completed approvals",
-  description: "What was resolved, with its resolution, newest first. Specification 4.4.",
+  description: "What was resolved, with its resolution, newest first.",
   tag: "Approvals",
   access: reads,
   rate: "standard",
@@ -44,7 +44,7 @@ export const approveApproval = define({
   summary: "Approve a payment on hold",
   description:
     "The payment is checked against the hard limits again and carried out. The answer waits a few seconds for it: " +
-    "resolution `approved`, still `executing`, or `failed` with the transaction's denialCode. Specification 3.4, 4.4.",
+    "resolution `approved`, still `executing`, or `failed` with the transaction's denialCode.",
   tag: "Approvals",
   access: decides,
   rate: "standard",
@@ -56,8 +56,7 @@ export const approveApproval = define({
 
 export const denyApproval = define({
   summary: "Deny a payment on hold",
-  description:
-    "The amount is released, and the agent reads the feedback with get_denial_feedback. Specification 3.4, 4.4.",
+  description: "The amount is released, and the agent reads the feedback with get_denial_feedback.",
   tag: "Approvals",
   access: decides,
   rate: "standard",

@@ -21,7 +21,7 @@ export const listAuditLog = define({
   description:
     "Every write to the organization, refused ones too, and every decision on a payment, newest first: who, what, on " +
     "what, from where, with what result; for policies as they were and as they are. An unknown id as a filter gives an " +
-    "empty list. Specification 5.2, decisions 2.",
+    "empty list.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -35,7 +35,7 @@ export const exportAuditLog = define({
   summary: "Export the audit log",
   description:
     "The same entries as JSON lines, oldest first, as far as the log has come when the export begins. A line is an entry " +
-    "as its hash is made of it (docs/audit-log.md), so that the chain can be checked without the service. Specification 5.2, decisions 2.",
+    "as its hash is made of it (docs/audit-log.md), so that the chain can be checked without the service.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "export",

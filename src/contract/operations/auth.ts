@@ -11,7 +11,7 @@ export const signIn = define({
   summary: "Sign in",
   description:
     "Answers a session: a JWT of 15 minutes and a refresh token; to a browser that asks for them with `svc-session: " +
-    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys sign in by themselves. Does not step up. Decisions 2.",
+    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys sign in by themselves. Does not step up.",
   tag: "Authentication",
   access: anyone,
   rate: "signIn",
@@ -25,7 +25,7 @@ export const setUp = define({
   summary: "Set the service up",
   description:
     "Makes the first organization and its owner with the token of the link that the first start prints, and signs the " +
-    "owner in. Once there is an organization the token is 404. Decisions 2.",
+    "owner in. Once there is an organization the token is 404.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -39,7 +39,7 @@ export const refreshSession = define({
   summary: "Refresh a session",
   description:
     "Gives a new token for a refresh token, which is used up. Using an old one again ends the session. Without one in " +
-    "the body the refresh cookie counts, and the answer is in cookies. Decisions 2.",
+    "the body the refresh cookie counts, and the answer is in cookies.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -51,8 +51,7 @@ export const refreshSession = define({
 
 export const signOut = define({
   summary: "Sign out",
-  description:
-    "Ends the session; its token is refused from now on, and a browser's cookies are cleared. Decisions 2.",
+  description: "Ends the session; its token is refused from now on, and a browser's cookies are cleared.",
   tag: "Authentication",
   access: person(),
   rate: "standard",
@@ -64,7 +63,7 @@ export const signOut = define({
 export const getMe = define({
   summary: "Who am I",
   description:
-    "The signed-in user, the organization, and until when this session is stepped up (null: it is not). Decisions 2.",
+    "The signed-in user, the organization, and until when this session is stepped up (null: it is not).",
   tag: "Authentication",
   access: person(),
   rate: "standard",
@@ -76,7 +75,7 @@ export const getMe = define({
 export const enrollTotp = define({
   summary: "Enrol a TOTP factor",
   description:
-    "Answers a new secret, once; it counts after it was confirmed with a code. With a factor enrolled already it needs step-up. Decisions 2.",
+    "Answers a new secret, once; it counts after it was confirmed with a code. With a factor enrolled already it needs step-up.",
   tag: "Authentication",
   access: person(),
   rate: "standard",
@@ -87,7 +86,7 @@ export const enrollTotp = define({
 
 export const confirmTotp = define({
   summary: "Confirm a TOTP factor",
-  description: "Uses the code up; does not step up. Decisions 2.",
+  description: "Uses the code up; does not step up.",
   tag: "Authentication",
   access: person(),
   rate: "standard",
@@ -100,7 +99,7 @@ export const confirmTotp = define({
 export const stepUp = define({
   summary: "Step up",
   description:
-    "Verifies a second factor, a code or a passkey's response to `step-up/options`, and elevates this session for 5 minutes, on the server. Decisions 2.",
+    "Verifies a second factor, a code or a passkey's response to `step-up/options`, and elevates this session for 5 minutes, on the server.",
   tag: "Authentication",
   access: person(),
   rate: "stepUp",

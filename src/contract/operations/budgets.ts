@@ -59,8 +59,7 @@ const REPLACES =
 export const getProjectBudget = define({
   summary: "Read a project's budget",
   description:
-    "The project's cap, those of its live teams, what is used, and the `version` that a change must name. Specification 2.7, " +
-    "decisions 4.",
+    "The project's cap, those of its live teams, what is used, and the `version` that a change must name.",
   tag: "Projects",
   access: manages("projects:write", "project"),
   waitsFor: "agents told",
@@ -74,7 +73,7 @@ export const getProjectBudget = define({
 
 export const setProjectBudget = define({
   summary: "Replace a project's budget",
-  description: `${REPLACES}A team's cap that changes raises the team's own \`version\`. Specification 4.2, decisions 4.`,
+  description: `${REPLACES}A team's cap that changes raises the team's own \`version\`.`,
   tag: "Projects",
   access: manages("projects:write", "project", { role: "admin" }),
   waitsFor: "agents told",
@@ -93,8 +92,7 @@ export const setProjectBudget = define({
 export const getTeamBudget = define({
   summary: "Read a team's budget",
   description:
-    "The team's cap, the budgets of its live agents, what is used, and the `version` that a change must name. Specification " +
-    "2.7, decisions 4.",
+    "The team's cap, the budgets of its live agents, what is used, and the `version` that a change must name.",
   tag: "Teams",
   access: manages("teams:write", "team"),
   waitsFor: "agents told",
@@ -108,7 +106,7 @@ export const getTeamBudget = define({
 
 export const setTeamBudget = define({
   summary: "Replace a team's budget",
-  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; no step-up is asked for. Specification 4.2, decisions 4.`,
+  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; no step-up is asked for.`,
   tag: "Teams",
   access: manages("teams:write", "team", { role: "admin" }),
   waitsFor: "agents told",

@@ -43,7 +43,7 @@ const changesRoles: ManagementAccess<"never", "none"> = {
 
 export const listMembers = define({
   summary: "List members",
-  description: "The people of the organization with their roles, newest first. Decisions 2.",
+  description: "The people of the organization with their roles, newest first.",
   tag: "Members",
   access: person(),
   rate: "standard",
@@ -56,7 +56,7 @@ export const listMembers = define({
 export const updateMember = define({
   summary: "Change a member's role",
   description:
-    "The new role binds open sessions at once. Only an owner makes or demotes owners; the last one stays. Decisions 2.",
+    "The new role binds open sessions at once. Only an owner makes or demotes owners; the last one stays.",
   tag: "Members",
   access: changesRoles,
   rate: "standard",
@@ -69,8 +69,7 @@ export const updateMember = define({
 
 export const removeMember = define({
   summary: "Remove a member",
-  description:
-    "Their sessions and factors end at once. Only an owner removes owners; the last one stays. Decisions 2.",
+  description: "Their sessions and factors end at once. Only an owner removes owners; the last one stays.",
   tag: "Members",
   access: person({ role: "admin", stepUp: true }),
   rate: "standard",
@@ -84,7 +83,7 @@ export const createInvite = define({
   summary: "Invite a person",
   description:
     "Answers a single-use token, shown once, for the link `/invite#token=…`; valid 7 days. A new invite to the same " +
-    "e-mail takes the place of an open one. Inviting an owner or admin needs step-up. Decisions 2.",
+    "e-mail takes the place of an open one. Inviting an owner or admin needs step-up.",
   tag: "Members",
   access: invites,
   rate: "standard",
@@ -96,7 +95,7 @@ export const createInvite = define({
 
 export const listInvites = define({
   summary: "List open invites",
-  description: "Those that can still be accepted, newest first; never a token. Decisions 2.",
+  description: "Those that can still be accepted, newest first; never a token.",
   tag: "Members",
   access: person(),
   rate: "standard",
@@ -108,7 +107,7 @@ export const listInvites = define({
 
 export const revokeInvite = define({
   summary: "Withdraw an invite",
-  description: "Its token is worth nothing from now on. Decisions 2.",
+  description: "Its token is worth nothing from now on.",
   tag: "Members",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -121,7 +120,7 @@ export const revokeInvite = define({
 export const acceptInvite = define({
   summary: "Accept an invite",
   description:
-    "Makes the invited person a member and signs them in. A used, withdrawn, expired or unknown token is 404. Decisions 2.",
+    "Makes the invited person a member and signs them in. A used, withdrawn, expired or unknown token is 404.",
   tag: "Members",
   access: anyone,
   rate: "standard",

@@ -36,7 +36,7 @@ export const mintOrganizationKey = define({
   summary: "Mint an organization key",
   description:
     "A credential for an orchestrator: its value is shown once. Scopes, binding and daily create limit are fixed for its " +
-    "life. Specification 2.4, 5.",
+    "life.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -56,7 +56,7 @@ export const mintOrganizationKey = define({
 
 export const listOrganizationKeys = define({
   summary: "List organization keys",
-  description: "Newest first, rotated and revoked ones too; never a value. Specification 2.4.",
+  description: "Newest first, rotated and revoked ones too; never a value.",
   tag: "Organization keys",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -70,7 +70,7 @@ export const rotateOrganizationKey = define({
   summary: "Rotate an organization key",
   description:
     "A new value under the same lineage, scopes, binding and limit; the old one is dead at once, and the creates that it " +
-    "used today stay used. A key that is rotated or revoked already is 404. Specification 2.4.",
+    "used today stay used. A key that is rotated or revoked already is 404.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -83,8 +83,7 @@ export const rotateOrganizationKey = define({
 export const revokeOrganizationKey = define({
   summary: "Revoke an organization key",
   description:
-    "Dead on its next request. Revoking it again is 200; one that was rotated is 404: revoke its successor. " +
-    "Specification 2.4, 5.2.",
+    "Dead on its next request. Revoking it again is 200; one that was rotated is 404: revoke its successor.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyRevoke",

@@ -33,7 +33,7 @@ export const updateOrganization = define({
   description:
     "The address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
     "remove the service. It holds for agents that are created from now on; of an existing wallet its owner passes the ownership " +
-    "on, on chain. Decisions 6.",
+    "on, on chain.",
   tag: "Organization",
   access: person({ role: "owner", stepUp: true }),
   rate: "standard",

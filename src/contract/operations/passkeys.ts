@@ -17,7 +17,7 @@ export const passkeyOptions = define({
   summary: "Begin to enrol a passkey",
   description:
     "Answers what `navigator.credentials.create()` takes. Its challenge is good once, for 5 minutes, for this session's " +
-    "enrolment alone. With a factor enrolled already it needs step-up. Decisions 2.",
+    "enrolment alone. With a factor enrolled already it needs step-up.",
   tag,
   access: person(),
   rate: "standard",
@@ -30,7 +30,7 @@ export const enrollPasskey = define({
   summary: "Enrol a passkey",
   description:
     "Puts the passkey in force that the browser made with the options. Does not step up; other sessions live on. A " +
-    "response that is not right uses its challenge up. Decisions 2.",
+    "response that is not right uses its challenge up.",
   tag,
   access: person(),
   rate: "standard",
@@ -42,7 +42,7 @@ export const enrollPasskey = define({
 
 export const listPasskeys = define({
   summary: "List your passkeys",
-  description: "The signed-in person's own, newest first. Decisions 2.",
+  description: "The signed-in person's own, newest first.",
   tag,
   access: person(),
   rate: "standard",
@@ -54,7 +54,7 @@ export const listPasskeys = define({
 
 export const updatePasskey = define({
   summary: "Rename a passkey",
-  description: "One of the signed-in person's own. Decisions 2.",
+  description: "One of the signed-in person's own.",
   tag,
   access: person({ stepUp: true }),
   rate: "standard",
@@ -69,7 +69,7 @@ export const removePasskey = define({
   summary: "Remove a passkey",
   description:
     "It signs nobody in and steps nobody up from now on. The last second factor of an owner or admin stays until another " +
-    "is enrolled. Decisions 2.",
+    "is enrolled.",
   tag,
   access: person({ stepUp: true }),
   rate: "standard",
@@ -83,7 +83,7 @@ export const passkeySignInOptions = define({
   summary: "Begin to sign in by passkey",
   description:
     "Answers what `navigator.credentials.get()` takes; no e-mail is asked for. Its challenge is good once, for 5 minutes, " +
-    "for sign-in alone. Decisions 2.",
+    "for sign-in alone.",
   tag,
   access: anyone,
   rate: "signIn",
@@ -96,7 +96,7 @@ export const signInWithPasskey = define({
   summary: "Sign in by passkey",
   description:
     "As sign-in, without password and code: a passkey that verified its user is two factors. Does not step up. A " +
-    "response that is not right uses its challenge up. Decisions 2.",
+    "response that is not right uses its challenge up.",
   tag,
   access: anyone,
   rate: "signIn",
@@ -110,7 +110,7 @@ export const stepUpOptions = define({
   summary: "Begin to step up by passkey",
   description:
     "Answers what `navigator.credentials.get()` takes, with the person's own passkeys. Its challenge is good once, for " +
-    "5 minutes, for this session's step-up alone. Decisions 2.",
+    "5 minutes, for this session's step-up alone.",
   tag,
   access: person(),
   rate: "stepUp",

@@ -67,7 +67,7 @@ export const createPayment = define({
     "Decides the payment by the agent's policy and by the caps and rules of its team and project, reserves its amount and " +
     "carries it out, or holds it for a person's approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
     "twice: a replay answers 200 with the same transaction as it is now. A wallet payment is `pending` until its chain has " +
-    "confirmed it; the answer waits up to 5 seconds for that. Decisions 5.",
+    "confirmed it; the answer waits up to 5 seconds for that.",
   tag: "Payments",
   access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
   rate: "standard",
@@ -117,7 +117,7 @@ export const getWallet = define({
   summary: "Read the wallet",
   description:
     "The agent's wallet: its address, its chain (CAIP-2) and what it holds there now. A balance that can't be read is " +
-    "SERVICE_UNAVAILABLE, never zero. Decisions 8.",
+    "SERVICE_UNAVAILABLE, never zero.",
   tag: "Payments",
   access: agentWith("get_wallet"),
   rate: "standard",
@@ -185,8 +185,7 @@ export const checkPayment = define({
 
 export const getPayment = define({
   summary: "Read a payment",
-  description:
-    "One of the agent's own payments as it is now, with its approval request if it was held. Decisions 5.",
+  description: "One of the agent's own payments as it is now, with its approval request if it was held.",
   tag: "Payments",
   access: agentWith("get_payment"),
   rate: "standard",
@@ -199,7 +198,7 @@ export const getPayment = define({
 
 export const listPayments = define({
   summary: "List payments",
-  description: "The agent's own payments, newest first. Decisions 5.",
+  description: "The agent's own payments, newest first.",
   tag: "Payments",
   access: agentWith("list_payments"),
   rate: "standard",
@@ -213,7 +212,7 @@ export const listPayments = define({
 export const cancelPayment = define({
   summary: "Cancel a payment on hold",
   description:
-    "Takes back a payment that waits for approval: its amount is released. Any other is 409 PAYMENT_NOT_CANCELLABLE. Decisions 5.",
+    "Takes back a payment that waits for approval: its amount is released. Any other is 409 PAYMENT_NOT_CANCELLABLE.",
   tag: "Payments",
   access: agentWith("cancel_payment"),
   rate: "standard",
@@ -233,7 +232,7 @@ export const getDenialFeedback = define({
   summary: "Why payments were not made",
   description:
     "What policy, rail or a person said about a payment that was denied, failed or expired: of one payment, or of the " +
-    "last 20, newest first. Specification 4.4.",
+    "last 20, newest first.",
   tag: "Payments",
   access: agentWith("get_denial_feedback"),
   rate: "standard",

@@ -16,7 +16,7 @@ export const createProject = define({
   summary: "Create a project",
   description:
     "A container of teams. Replaying the same idempotencyKey with the same payload answers 200 with the same project; " +
-    "another payload is 422. A key of the organization must send one and be bound to the organization. Specification 4.2.",
+    "another payload is 422. A key of the organization must send one and be bound to the organization.",
   tag: "Projects",
   access: manages("projects:write", "newProject", { role: "admin" }),
   rate: "standard",
@@ -29,7 +29,7 @@ export const createProject = define({
 export const createProjectByTool = define({
   summary: "Create a project",
   description:
-    "A container of teams. Replaying the same idempotencyKey with the same payload answers the same project. Specification 4.2.",
+    "A container of teams. Replaying the same idempotencyKey with the same payload answers the same project.",
   tag: "Projects",
   access: manages("projects:write", "newProject", { role: "admin" }),
   rate: "standard",
@@ -41,7 +41,7 @@ export const createProjectByTool = define({
 
 export const listProjects = define({
   summary: "List projects",
-  description: "Newest first, archived ones too; those that lie in a key's binding. Decisions 4.",
+  description: "Newest first, archived ones too; those that lie in a key's binding.",
   tag: "Projects",
   access: manages("projects:read", "list"),
   rate: "standard",
@@ -54,7 +54,7 @@ export const listProjects = define({
 
 export const getProject = define({
   summary: "Read a project",
-  description: "One project's record. Decisions 4.",
+  description: "One project's record.",
   tag: "Projects",
   access: manages("projects:read", "project"),
   rate: "standard",
@@ -66,7 +66,7 @@ export const getProject = define({
 
 export const updateProject = define({
   summary: "Change a project",
-  description: "Name, description, color or logo; what is left out stays, null clears. Decisions 4.",
+  description: "Name, description, color or logo; what is left out stays, null clears.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin" }),
   rate: "standard",
@@ -81,7 +81,7 @@ export const archiveProject = define({
   summary: "Archive a project",
   description:
     "For good; only when no team in it is live. Archiving it again is 200. The default project may be archived like any " +
-    "other; teams must then name their project. Decisions 4.",
+    "other; teams must then name their project.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin", stepUp: true }),
   rate: "archive",

@@ -10,7 +10,7 @@ export const fundAgentInSandbox = define({
   summary: "Fund an agent's wallet with test money",
   description:
     "Mints test money on the local chain into the agent's wallet, which needs no deployment for it, and answers once it is " +
-    "there. Only while the sandbox rails are on, else 404. Decisions 6.",
+    "there. Only while the sandbox rails are on, else 404.",
   tag: "Sandbox",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",
@@ -25,7 +25,7 @@ export const listCardLedger = define({
   summary: "Read the sandbox card processor's books",
   description:
     "One entry for each effect on the processor's books, newest first: a capture, and a reversal as one of its own; none for " +
-    "a decline. Only while the sandbox rails are on, else 404. Decisions 6.",
+    "a decline. Only while the sandbox rails are on, else 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",

@@ -18,7 +18,7 @@ export const createTeam = define({
     "A container of agents, in the named project, by default that of a key bound to one, or else the default project; " +
     "409 where that one is archived. " +
     "Replaying the same idempotencyKey with the same payload answers 200 with the same team; " +
-    "another payload is 422. A key of the organization must send one and not be bound to a team. Specification 4.2.",
+    "another payload is 422. A key of the organization must send one and not be bound to a team.",
   tag: "Teams",
   access: manages("teams:write", "newTeam", { role: "admin" }),
   rate: "standard",
@@ -37,7 +37,7 @@ export const createTeamByTool = define({
   summary: "Create a team",
   description:
     "A container of agents, in the key's own project or else the default one. Replaying the same idempotencyKey with the " +
-    "same payload answers the same team. Specification 4.2.",
+    "same payload answers the same team.",
   tag: "Teams",
   access: manages("teams:write", "newTeam", { role: "admin" }),
   rate: "standard",
@@ -49,7 +49,7 @@ export const createTeamByTool = define({
 
 export const listTeams = define({
   summary: "List teams",
-  description: "Newest first, archived ones too; those that lie in a key's binding. Decisions 4.",
+  description: "Newest first, archived ones too; those that lie in a key's binding.",
   tag: "Teams",
   access: manages("teams:read", "list"),
   rate: "standard",
@@ -66,7 +66,7 @@ export const listTeams = define({
 
 export const getTeam = define({
   summary: "Read a team",
-  description: "One team's record. Decisions 4.",
+  description: "One team's record.",
   tag: "Teams",
   access: manages("teams:read", "team"),
   rate: "standard",
@@ -78,7 +78,7 @@ export const getTeam = define({
 
 export const updateTeam = define({
   summary: "Change a team",
-  description: "Name, description, color or logo; what is left out stays, null clears. Decisions 4.",
+  description: "Name, description, color or logo; what is left out stays, null clears.",
   tag: "Teams",
   access: manages("never", "team", { role: "admin" }),
   rate: "standard",
@@ -91,7 +91,7 @@ export const updateTeam = define({
 
 export const archiveTeam = define({
   summary: "Archive a team",
-  description: "For good; only when no agent in it is live. Archiving it again is 200. Decisions 4.",
+  description: "For good; only when no agent in it is live. Archiving it again is 200.",
   tag: "Teams",
   access: manages("never", "team", { role: "admin", stepUp: true }),
   rate: "archive",

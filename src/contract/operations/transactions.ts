@@ -9,7 +9,7 @@ export const listTransactions = define({
   summary: "List transactions",
   description:
     "The organization's transactions, newest first; of a key's binding only. An unknown agent as a filter gives an empty " +
-    "list. Specification 4.3.",
+    "list.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "standard",

@@ -1,0 +1,59 @@
+import type { HttpBinding, Operation } from "./types.ts";
+
+/** An operation at its method and path. */
+export interface Route<Id extends string = string> {
+  readonly id: Id;
+  readonly operation: Operation;
+  readonly http: HttpBinding;
+}
+
+type Bound = Pick<Route, "id"> & { readonly http: Pick<HttpBinding, "method" | "path"> };
+
+const segmentsOf = ({ http }: Bound): readonly string[] => http.path.split("/");
+const isParameter = (segment: string): boolean => segment.startsWith(":");
+
+/**
+ * The routes of all operations that have one, in an order in which a literal segment comes before a parameter in its
+ * place, whatever the operations are called: `/agents/export` before `/agents/:id`.
+ *
+ * Throws where two of one method match the same path and neither is the more literal one: the order would decide.
+ */
+export function routesOf<Id extends string>(
+  operations: readonly (readonly [Id, Operation])[],
+): readonly Route<Id>[] {
+  const routes = operations.flatMap(([id, operation]) =>
+    operation.http === null ? [] : [{ id, operation, http: operation.http }],
+  );
+  const [conflict] = conflictsOf(routes);
+  if (conflict !== undefined) throw new Error(`Two routes match the same path: ${conflict}`);
+  return inOrder(routes);
+}
+
+/** See `routesOf`. */
+export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
+  const key = (route: R): string =>
+    segmentsOf(route)
+      .map((segment) => (isParameter(segment) ? "1" : `0${segment}`))
+      .join("/");
+  return routes.toSorted((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
+}
+
+/** Pairs of routes that match the same path without one of them being the more literal one. */
+export function conflictsOf(routes: readonly Bound[]): readonly string[] {
+  return routes.flatMap((route, index) =>
+    routes
+      .slice(index + 1)
+      .filter((other) => isConflict(route, other))
+      .map((other) => `${route.id} (${route.http.path}) and ${other.id} (${other.http.path})`),
+  );
+}
+
+function isConflict(a: Bound, b: Bound): boolean {
+  const [left, right] = [segmentsOf(a), segmentsOf(b)];
+  if (a.http.method !== b.http.method || left.length !== right.length) return false;
+  const pairs = left.map((segment, index) => [segment, right[index] ?? ""] as const);
+  if (pairs.some(([one, other]) => !isParameter(one) && !isParameter(other) && one !== other)) return false;
+  const isMoreLiteral = pairs.some(([one, other]) => !isParameter(one) && isParameter(other));
+  const isLessLiteral = pairs.some(([one, other]) => isParameter(one) && !isParameter(other));
+  return isMoreLiteral === isLessLiteral;
+}

@@ -1,0 +1,52 @@
+import { expect } from "chai";
+import { operationList } from "../../src/contract/registry.ts";
+import { conflictsOf, inOrder, routesOf } from "../../src/contract/routes.ts";
+
+type Path = `/v1/${string}`;
+
+const route = (path: Path, method: "get" | "post" = "get") => ({ id: path, http: { method, path } });
+
+describe("routes", () => {
+  it("a literal segment comes before a parameter, whatever the operations are called", () => {
+    const paths = [
+      "/v1/a/:id/:part",
+      "/v1/a/:id/keys",
+      "/v1/:what/x/y",
+      "/v1/a/export/keys",
+      "/v1/a/:id",
+    ] as const;
+    expect(inOrder(paths.map((path) => route(path))).map(({ id }) => id)).to.deep.equal([
+      "/v1/a/export/keys",
+      "/v1/a/:id",
+      "/v1/a/:id/keys",
+      "/v1/a/:id/:part",
+      "/v1/:what/x/y",
+    ]);
+  });
+
+  const conflicting = [
+    ["/v1/a/:id", "/v1/a/:name"],
+    ["/v1/a/:id/list", "/v1/a/me/:part"],
+    ["/v1/a", "/v1/a"],
+  ] as const;
+  for (const [one, other] of conflicting) {
+    it(`${one} and ${other} do not start: their order would decide`, () => {
+      expect(conflictsOf([route(one), route("/v1/b/:id"), route(other)])).to.have.lengthOf(1);
+      expect(conflictsOf([route(one), route(other, "post")])).to.deep.equal([]);
+    });
+  }
+
+  it("what can't match the same path, or is the more literal one, is no conflict", () => {
+    const paths = ["/v1/a/:id", "/v1/a/me", "/v1/a/:id/b", "/v1/b/:id", "/v1/:what/:part/:more"] as const;
+    expect(conflictsOf(paths.map((path) => route(path)))).to.deep.equal([]);
+  });
+
+  it("every operation with a route has one, and none conflict", () => {
+    const withRoute = operationList.filter(([, { http }]) => http !== null).map(([id]) => id);
+    expect(
+      routesOf(operationList)
+        .map(({ id }) => id)
+        .toSorted(),
+    ).to.deep.equal(withRoute.toSorted());
+  });
+});
