@@ -94,7 +94,7 @@ export class Pipeline {
       const denied = await this.#mayBegin(call);
       return denied === null ? null : await this.refuse(call, params, denied);
     } catch (error) {
-      return this.#refusalOf(call.id, undefined, error);
+      return this.#refusalOf(call, undefined, error);
     }
   }
 
@@ -105,7 +105,7 @@ export class Pipeline {
       await new Deadline(REFUSED_MS, call.arrival).hold(kept);
       return denied;
     } catch (error) {
-      return this.#refusalOf(call.id, undefined, error);
+      return this.#refusalOf(call, undefined, error);
     }
   }
 
@@ -130,7 +130,7 @@ export class Pipeline {
       if (deadline.isOver) throw new NotInTime("nothing of it was begun in time");
       return await deadline.hold(this.#kept(call, raw, deadline));
     } catch (error) {
-      return refused(this.#refusalOf(call.id, raw.body, error));
+      return refused(this.#refusalOf(call, raw.body, error));
     }
   }
 
@@ -146,11 +146,15 @@ export class Pipeline {
   }
 
   async #carriedOut(
-    { id, requester: { principal } }: Call,
+    call: Call,
     raw: RawInput,
     audit: AuditNotes,
     deadline: Deadline,
   ): Promise<Result<Reply<unknown>>> {
+    const {
+      id,
+      requester: { principal },
+    } = call;
     const operation: Operation = operations[id];
     const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
     if (denied !== null) return refused(denied);
@@ -161,7 +165,7 @@ export class Pipeline {
       if (!input.ok) return input;
       return await this.#answer(id, operation, input.value, { principal, audit, deadline });
     } catch (error) {
-      return refused(this.#refusalOf(id, raw.body, error));
+      return refused(this.#refusalOf(call, raw.body, error));
     }
   }
 
@@ -186,14 +190,14 @@ export class Pipeline {
     return this.#dependencies.handlers[id] as AnyHandler;
   }
 
-  #refusalOf(id: OperationId, body: unknown, error: unknown): Refusal {
+  #refusalOf({ id, requestId }: Call, body: unknown, error: unknown): Refusal {
     const { logger } = this.#dependencies;
     if (isUnavailable(error)) {
-      logger.warn({ operation: id, err: error }, "a part of the service is not reachable");
+      logger.warn({ operation: id, requestId, err: error }, "a part of the service is not reachable");
       const code = isReplayableCreate(operations[id], body) ? "CREATE_RETRYABLE" : "SERVICE_UNAVAILABLE";
       return refusal(code, undefined, { retryAfterSeconds: 1 });
     }
-    logger.error({ operation: id, err: error }, "an operation failed unexpectedly");
+    logger.error({ operation: id, requestId, err: error }, "an operation failed unexpectedly");
     return refusal("INTERNAL");
   }
 }

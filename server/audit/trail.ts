@@ -17,6 +17,8 @@ export interface Call {
   readonly id: OperationId;
   readonly requester: Requester;
   readonly surface: Surface;
+  /** Of the HTTP request: the log has it. */
+  readonly requestId: string;
 }
 
 /**

@@ -17,6 +17,7 @@ import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
 import { logoRouter } from "./logos.ts";
 import { pages } from "./pages.ts";
+import { noteOf, requestNotes } from "./request-note.ts";
 import { type RestDependencies, restRouter } from "./rest.ts";
 import { securityHeaders } from "./security-headers.ts";
 
@@ -41,6 +42,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.set("trust proxy", trustedProxies);
   app.enable("strict routing");
   app.enable("case sensitive routing");
+  app.use(requestNotes(logger));
   app.use(securityHeaders(baseUrl));
   app.use((_request, response, next) => {
     if (draining()) response.setHeader("Connection", "close");
@@ -98,7 +100,7 @@ function unknownPath(admission: Admission): RequestHandler {
 function lastResort(admission: Admission, notFound: RequestHandler, logger: Logger): ErrorRequestHandler {
   return async (error: unknown, request, response, next) => {
     if (error instanceof URIError) return notFound(request, response, next);
-    logger.error({ err: error }, "a request failed unexpectedly");
+    logger.error({ err: error, requestId: noteOf(response).id }, "a request failed unexpectedly");
     if (response.headersSent) return void response.destroy();
     await showLate(admission, request, response, logger);
     sendRefusal(response, refusal("INTERNAL"));
@@ -116,6 +118,6 @@ async function showLate(
   try {
     await admission.showAddress(request, response);
   } catch (err) {
-    logger.error({ err }, "an answer goes without its limit's headers");
+    logger.error({ err, requestId: noteOf(response).id }, "an answer goes without its limit's headers");
   }
 }

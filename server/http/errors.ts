@@ -1,9 +1,10 @@
 import type { Response } from "express";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { statusOf } from "../../src/domain/errors.ts";
+import { noteOf } from "./request-note.ts";
 
-/** The flat error body (management-api.md section 7), the same over REST and MCP. */
-export function errorBodyOf(refusal: Refusal): Record<string, unknown> {
+/** The flat error body (management-api.md section 7), the same over REST and MCP, with the id of the request. */
+export function errorBodyOf(refusal: Refusal, requestId: string): Record<string, unknown> {
   return {
     error: refusal.code,
     message: refusal.message,
@@ -12,6 +13,7 @@ export function errorBodyOf(refusal: Refusal): Record<string, unknown> {
     ...(refusal.missing === undefined ? {} : { missing: refusal.missing }),
     ...(refusal.unknown === undefined ? {} : { unknown: refusal.unknown }),
     ...(refusal.retryAfterSeconds === undefined ? {} : { retry_after_seconds: refusal.retryAfterSeconds }),
+    requestId,
   };
 }
 
@@ -22,5 +24,7 @@ export function sendRefusal(response: Response, refusal: Refusal): void {
   if (refusal.retryAfterSeconds !== undefined) {
     response.setHeader("Retry-After", String(refusal.retryAfterSeconds));
   }
-  response.status(status).json(errorBodyOf(refusal));
+  const note = noteOf(response);
+  note.code = refusal.code;
+  response.status(status).json(errorBodyOf(refusal, note.id));
 }

@@ -9,6 +9,7 @@ import type { Admission } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
+import { noteOf } from "./request-note.ts";
 import { sendFile } from "./file.ts";
 import { coerceQuery } from "./query.ts";
 
@@ -38,12 +39,14 @@ async function serve(
   response: Response,
 ): Promise<void> {
   const arrival = new Arrival();
+  const note = noteOf(response);
+  note.operations.push(id);
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)
     : admission.known(request, response, "rest"));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-  const call = { id, requester: admitted.value, surface: "rest", arrival } as const;
+  const call = { id, requester: admitted.value, surface: "rest", requestId: note.id, arrival } as const;
   const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(call, request.params));
   if (denied !== null) return sendRefusal(response, denied);
   const body = await arrival.aside(readBody(request, response));

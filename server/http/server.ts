@@ -5,7 +5,9 @@ import { ANONYMOUS_PER_MINUTE } from "../../src/contract/rate-classes.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { standing } from "../limits/minutes.ts";
 import { standingHeaders, surfaceOf } from "./admission.ts";
+import { newUuid } from "../ids.ts";
 import { errorBodyOf } from "./errors.ts";
+import { REQUEST_ID } from "./request-note.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
 /** How long requests at hand may take once the service drains. */
@@ -25,14 +27,16 @@ export class ListenError extends PlainError {
 }
 
 const starting: RequestListener = (request, response) => {
-  const body = { error: "SERVICE_UNAVAILABLE", message: "The service is starting.", retry_after_seconds: 1 };
+  const requestId = newUuid();
+  const reason = refusal("SERVICE_UNAVAILABLE", "The service is starting.", { retryAfterSeconds: 1 });
   // Nobody is counted yet.
   const limits =
     surfaceOf(request.url ?? "") === null
       ? {}
       : standingHeaders(standing(ANONYMOUS_PER_MINUTE, 0, new Date()));
-  response.writeHead(503, { "content-type": "application/json", "retry-after": "1", ...limits });
-  response.end(JSON.stringify(body));
+  const headers = { "content-type": "application/json", "retry-after": "1", [REQUEST_ID]: requestId };
+  response.writeHead(503, { ...headers, ...limits });
+  response.end(JSON.stringify(errorBodyOf(reason, requestId)));
 };
 
 /** Takes the port. Throws `ListenError`. */
@@ -59,8 +63,13 @@ export async function listen(host: string, port: number): Promise<HttpServer> {
 function refuseMalformed(socket: Duplex): void {
   if (!socket.writable) return void socket.destroy();
   const reason = refusal("VALIDATION_FAILED", "The request is not well-formed HTTP.", { issues: [] });
-  const body = JSON.stringify(errorBodyOf(reason));
-  const head = ["HTTP/1.1 400 Bad Request", "Content-Type: application/json; charset=utf-8"];
+  const requestId = newUuid();
+  const body = JSON.stringify(errorBodyOf(reason, requestId));
+  const head = [
+    "HTTP/1.1 400 Bad Request",
+    "Content-Type: application/json; charset=utf-8",
+    `${REQUEST_ID}: ${requestId}`,
+  ];
   socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
 }
 

@@ -16,6 +16,7 @@ import { Arrival } from "../deadline.ts";
 import type { Admission } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
 import { errorBodyOf, sendRefusal } from "../http/errors.ts";
+import { noteOf, type RequestNote } from "../http/request-note.ts";
 import type { Requester } from "../limits/limits.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
@@ -57,7 +58,7 @@ export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHa
     const further = furtherMessages(body.value);
     const counted = await admission.more(request, response, "mcp", admitted.value, further);
     if (!counted.ok) return sendRefusal(response, counted.refusal);
-    const server = serverFor(pipeline, { ...admitted.value, principal }, arrival);
+    const server = serverFor(pipeline, { ...admitted.value, principal }, arrival, noteOf(response));
     await serve(server, request, response, body.value);
   };
 }
@@ -91,7 +92,11 @@ interface McpRequester extends Requester {
 }
 
 /** The band as one key sees it: an agent's the agent band, an organization's the management band. */
-function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival): Server {
+function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival, note: RequestNote): Server {
+  const failure = (reason: Refusal): CallToolResult => {
+    note.code = reason.code;
+    return { ...structured(errorBodyOf(reason, note.id)), isError: true };
+  };
   const { principal } = requester;
   const band = principal.type === "agent" ? "agent" : "management";
   const server = new Server(
@@ -111,7 +116,8 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
     const isForeign = ownBand !== null && ownBand !== band;
     if (isForeign && tool === undefined) return failure(refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
-    const call = { id: tool.operationId, requester, surface: "mcp", arrival } as const;
+    note.operations.push(tool.operationId);
+    const call = { id: tool.operationId, requester, surface: "mcp", requestId: note.id, arrival } as const;
     const input = tool.inputOf(params.arguments ?? {});
     if (isForeign) return failure(await pipeline.refuse(call, input.params, refusal("WRONG_CREDENTIAL")));
     const denied = await pipeline.admit(call, input.params);
@@ -121,8 +127,6 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
   });
   return server;
 }
-
-const failure = (reason: Refusal): CallToolResult => ({ ...structured(errorBodyOf(reason)), isError: true });
 
 /** Structured content, and the same as JSON text for clients that read only text. */
 function structured(body: unknown): CallToolResult {

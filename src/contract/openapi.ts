@@ -28,6 +28,8 @@ export interface OpenApiOperation {
 
 const COMPONENTS = "#/components/schemas/";
 
+const REQUEST_ID = "x-request-id";
+
 /** Headers of every response (specification 8). */
 const HEADERS = {
   "x-ratelimit-limit":
@@ -35,6 +37,7 @@ const HEADERS = {
     "who sends no good credential.",
   "x-ratelimit-remaining": "How many of them are left in the minute at hand.",
   "x-ratelimit-reset": "When that minute ends, in Unix seconds.",
+  [REQUEST_ID]: "The request's id, as the service's log has it, and an error's body.",
 } as const;
 
 /** Those of errors that say what to do next. */
@@ -93,7 +96,11 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
       headers: Object.fromEntries(
         Object.entries({ ...HEADERS, ...ERROR_HEADERS }).map(([name, description]) => [
           name,
-          { description, required: name in HEADERS, schema: { type: "integer", minimum: 0 } },
+          {
+            description,
+            required: name in HEADERS,
+            schema: name === REQUEST_ID ? { type: "string" } : { type: "integer", minimum: 0 },
+          },
         ]),
       ),
       securitySchemes: {

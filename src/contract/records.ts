@@ -14,6 +14,7 @@ export const errorBody = z
     missing: z.array(z.string()).optional(),
     unknown: z.array(z.string()).optional(),
     retry_after_seconds: z.int().optional(),
+    requestId: z.string().meta({ description: "Name it when you report an error: the log has it." }),
   })
   .meta({ title: "Error" });
 

@@ -14,6 +14,7 @@ const headers = z.strictObject({
   "x-ratelimit-limit": reference,
   "x-ratelimit-remaining": reference,
   "x-ratelimit-reset": reference,
+  "x-request-id": reference,
   "retry-after": reference.optional(),
 });
 const response = z.strictObject({ description: z.string().min(1), headers, content: answered.optional() });
@@ -42,7 +43,7 @@ const document = z.strictObject({
   components: z.strictObject({
     schemas: z.record(z.string(), z.looseObject({})),
     headers: z.record(
-      z.string().regex(/^(x-ratelimit-|retry-after$)/),
+      z.string().regex(/^(x-ratelimit-|x-request-id$|retry-after$)/),
       z.looseObject({ description: z.string() }),
     ),
     securitySchemes: z.record(

@@ -1,0 +1,61 @@
+import type { RequestHandler, Response } from "express";
+import type { OperationId } from "../../src/contract/registry.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+import { newUuid } from "../ids.ts";
+import type { Logger } from "../logger.ts";
+import { surfaceOf } from "./admission.ts";
+
+export const REQUEST_ID = "X-Request-Id";
+
+/** What is known of a request while it is served, for its line in the log. */
+export interface RequestNote {
+  /** Said in the answer's header, in an error's body and in the log, so that one leads to the others. */
+  readonly id: string;
+  /** Of a request over MCP its tools' operations, since one may be a batch. Empty: none was reached. */
+  readonly operations: OperationId[];
+  /** The error it was refused with. */
+  code: ErrorCode | null;
+}
+
+const notes = new WeakMap<Response, RequestNote>();
+
+/** The note of a request that this application serves. */
+export function noteOf(response: Response): RequestNote {
+  const note = notes.get(response);
+  if (note === undefined) throw new Error("a request without a note");
+  return note;
+}
+
+/** Asked for again and again by machines that watch the service. */
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/**
+ * Gives each request its id, and logs it once it was answered or its line broke: at info, probes at debug. Nothing of its
+ * path, query, headers or body goes into the log but the operation that it names.
+ */
+export function requestNotes(logger: Logger): RequestHandler {
+  return (request, response, next) => {
+    const began = performance.now();
+    const note: RequestNote = { id: newUuid(), operations: [], code: null };
+    notes.set(response, note);
+    response.setHeader(REQUEST_ID, note.id);
+    const surface = surfaceOf(request.path);
+    const level = PROBES.has(request.path) ? "debug" : "info";
+    response.once("close", () => {
+      const { code, id: requestId, operations } = note;
+      logger[level](
+        {
+          requestId,
+          surface,
+          operation: operations.length === 0 ? null : operations.join(","),
+          // Null: it went away before it was answered.
+          status: response.writableFinished ? response.statusCode : null,
+          ...(code === null ? {} : { code }),
+          ms: Math.round((performance.now() - began) * 10) / 10,
+        },
+        "request",
+      );
+    });
+    next();
+  };
+}
