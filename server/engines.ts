@@ -1,6 +1,6 @@
 import { enginePorts } from "../src/engines/ports.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "../src/engines/runtime-file.ts";
-import { startEngines } from "../src/engines/start.ts";
+import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
 import { type Config, readAddresses, readTaskQueue } from "./config.ts";
 import type { Addresses } from "./connections.ts";
@@ -39,6 +39,10 @@ export const enginesThere = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   announce: () => Promise.resolve(),
   stop: () => Promise.resolve(),
 });
+
+/** The list of all workflows; without the namespace the UI shows the empty one that it takes for the default. */
+const uiUrlOf = ({ namespace, uiUrl }: RunningEngines["temporal"]): string | null =>
+  uiUrl === null ? null : `${uiUrl}/namespaces/${namespace}/workflows`;
 
 /** For the all-in-one: the embedded engines, or those that the environment names. */
 export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesInUse> {
@@ -85,7 +89,7 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       taskQueue: readTaskQueue(env),
       evmRpcUrl: engines.chain.rpcUrl,
     },
-    temporalUiUrl: engines.temporal.uiUrl,
+    temporalUiUrl: uiUrlOf(engines.temporal),
     ownMongodb: engines.mongodb.pid !== null,
     ownChain: engines.chain.embedded,
     announce,

@@ -58,6 +58,7 @@ export function createApp(dependencies: AppDependencies): Express {
     else sendRefusal(response, admitted.refusal);
   });
   app.use(pages());
+  app.get("/", (_request, response) => response.redirect("/docs"));
   app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document())));
   app.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   app.get("/readyz", async (_request, response) => {

@@ -85,6 +85,10 @@ describe("the package", () => {
       const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
       expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
       expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);
+      const list =
+        /^ +Temporal UI +(http:\/\/127\.0\.0\.1:\d+\/namespaces\/agent-spending-control\/workflows)$/m;
+      const [, workflows = ""] = list.exec(service.stdout) ?? [];
+      expect((await fetch(workflows)).status).to.equal(200);
       expect(service.stdout, "a command that only a checkout has").to.not.include("npm run demo");
       expect((await service.end("SIGTERM")).code).to.equal(0);
     } finally {

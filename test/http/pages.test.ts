@@ -25,6 +25,11 @@ describe("pages", () => {
     ({ baseUrl } = await sharedService());
   });
 
+  it("the root leads to the API's page", async () => {
+    const { headers, status } = await send(baseUrl, "/");
+    expect([status, headers.get("location")]).to.deep.equal([302, "/docs"]);
+  });
+
   it("set-up, invite and docs work under the strict policy: nothing inline or from elsewhere", async () => {
     for (const path of PAGES) {
       const page = await send(baseUrl, path);

@@ -66,7 +66,10 @@ describe("every request has an id, and a line in the log", () => {
   });
 
   it("a refusal: the id is in the header, in the body and in the log, with the code", async () => {
-    const answer = await world.api.call("createPayment", { token: agent.key, body: { idempotencyKey: randomUUID() } });
+    const answer = await world.api.call("createPayment", {
+      token: agent.key,
+      body: { idempotencyKey: randomUUID() },
+    });
     const body = z.looseObject({ requestId: z.string() }).parse(answer.body);
     expect(body.requestId).to.equal(idOf(answer));
     const said = await lineOf(body.requestId);

@@ -70,15 +70,15 @@ describe("A service whose engines end, or that is told to end, under load", () =
     const { service, tenant } = stage;
     const { agent, apiKey } = await tenant.createAgent({ autoApprovalThresholdCents: 1_000 });
     const { approval } = await tenant.api.pay(apiKey, { amountCents: 2_000 });
+    const load = await startLoad("sigterm", 4);
     await stage.arm(...AT_HAND);
     const atHand = await Promise.all(AT_HAND.map((point) => stage.payAndHold(apiKey, point, 10)));
-    const load = await startLoad("sigterm", 4);
     service.child.signal("SIGTERM");
     await service.child.printed(/^Stopping: /m, SOON_MS);
     await stage.disarm();
 
     const answers = await Promise.all(atHand.map(({ answer }) => answer));
-    expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201]);
+    expect(answers.filter((one) => one.status !== 201 && !isDeadline(one))).to.deep.equal([]);
     expect(await service.child.exit(DRAINED_MS)).to.deep.equal({ code: 0, signal: null });
     expect(service.child.stderr).to.equal("");
     expect(await service.processes()).to.deep.equal([]);
