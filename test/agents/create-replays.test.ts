@@ -26,6 +26,35 @@ const AMBIGUOUS = ["CREATE_RETRYABLE", "REQUEST_IN_PROGRESS", "SERVICE_UNAVAILAB
 const outcome = (answer: Answer) => codeOf(answer) ?? answer.status;
 const createdIn = (answers: readonly Answer[]) => answers.map(({ body }) => successOf("createAgent", body));
 
+/** A create whose commit is held up for its first call and ten others; how many of these were told that it is in progress. */
+async function heldUp() {
+  const own = await newWorld();
+  const { token } = await orchestrator(own);
+  const body = createBody(own, { name: "Held up" });
+  const ask = () => own.api.call("createAgent", { token, body });
+  const held = await holdCommits(own);
+  try {
+    const first = inTime("the first", ask());
+    await held.isWaitedFor();
+    const others = times(10, () => timed(ask()));
+    const value = await first;
+    expect(outcome(value)).to.equal("CREATE_RETRYABLE");
+    expect(value.headers.get("retry-after")).to.equal("1");
+    const waited = await Promise.all(others);
+    const inProgress = waited.filter((each) => outcome(each.value) === "REQUEST_IN_PROGRESS").length;
+    for (const each of waited) {
+      if (outcome(each.value) === "REQUEST_IN_PROGRESS") expect(each.ms).to.be.within(...WAITS_MS);
+      else expect(outcome(each.value)).to.equal("CREATE_RETRYABLE");
+    }
+    const payload = { token, body: { ...body, budgetCents: 1 } };
+    await own.api.refused("createAgent", 422, "IDEMPOTENCY_KEY_REUSED", payload);
+    expect(await own.service.db.collection("agents").countDocuments({ name: "Held up" })).to.equal(0);
+    return { own, token, body, inProgress };
+  } finally {
+    await held.release();
+  }
+}
+
 describe("replays of an agent's create", () => {
   let world: World;
   let by: TestOrganizationKey;
@@ -112,35 +141,6 @@ describe("replays of an agent's create", () => {
     expect(new Set(answers.map(({ agent }) => agent.id)).size).to.equal(10);
     expect(new Set(answers.map(({ apiKey }) => apiKey)).size).to.equal(10);
   });
-
-  /** A create whose commit is held up for its first call and ten others; how many of these were told that it is in progress. */
-  async function heldUp() {
-    const own = await newWorld();
-    const { token } = await orchestrator(own);
-    const body = createBody(own, { name: "Held up" });
-    const ask = () => own.api.call("createAgent", { token, body });
-    const held = await holdCommits(own);
-    try {
-      const first = inTime("the first", ask());
-      await held.isWaitedFor();
-      const others = times(10, () => timed(ask()));
-      const value = await first;
-      expect(outcome(value)).to.equal("CREATE_RETRYABLE");
-      expect(value.headers.get("retry-after")).to.equal("1");
-      const waited = await Promise.all(others);
-      const inProgress = waited.filter((each) => outcome(each.value) === "REQUEST_IN_PROGRESS").length;
-      for (const each of waited) {
-        if (outcome(each.value) === "REQUEST_IN_PROGRESS") expect(each.ms).to.be.within(...WAITS_MS);
-        else expect(outcome(each.value)).to.equal("CREATE_RETRYABLE");
-      }
-      const payload = { token, body: { ...body, budgetCents: 1 } };
-      await own.api.refused("createAgent", 422, "IDEMPOTENCY_KEY_REUSED", payload);
-      expect(await own.service.db.collection("agents").countDocuments({ name: "Held up" })).to.equal(0);
-      return { own, token, body, inProgress };
-    } finally {
-      await held.release();
-    }
-  }
 
   it("with its commit held up: CREATE_RETRYABLE, then REQUEST_IN_PROGRESS; a replay finishes it", async () => {
     let { body, inProgress, own, token } = await heldUp();

@@ -26,6 +26,12 @@ const line = z.strictObject({
   msg: z.literal("request"),
 });
 
+const idOf = ({ headers }: Pick<Answer, "headers">): string => {
+  const id = headers.get("x-request-id") ?? "";
+  expect(id).to.match(UUID);
+  return id;
+};
+
 describe("every request has an id, and a line in the log", () => {
   let service: TestService;
   let world: World;
@@ -48,12 +54,6 @@ describe("every request has an id, and a line in the log", () => {
       expect(found.length).to.be.at.most(1);
       return found[0] === undefined ? null : line.parse(JSON.parse(found[0]));
     });
-
-  const idOf = ({ headers }: Pick<Answer, "headers">): string => {
-    const id = headers.get("x-request-id") ?? "";
-    expect(id).to.match(UUID);
-    return id;
-  };
 
   it("a success: operation, surface, status, time, and nothing of what was asked or answered", async () => {
     const purpose = `purpose ${randomUUID()}`;
