@@ -47,7 +47,9 @@ export const paymentCount = z.int().min(0).max(1_000_000_000);
  * Read in any case (RFC 9562), and of whatever version: one that we never gave out is unknown (an empty list, 404), not
  * malformed.
  */
-export const uuid = z.guid().toLowerCase();
+export const uuid = z
+  .guid("must be an id as the service answers it, such as 01a2068b-40a6-73a5-aa10-002b054e3cb7")
+  .toLowerCase();
 export const timestamp = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 export const idempotencyKey = text(1, 255).meta({
   description: "Generated and kept by the caller before the call; high-entropy and stable.",
@@ -83,8 +85,18 @@ export const logo = z
     maxLength: LOGO_DATA_URL_CHARACTERS_MAX,
   });
 
-export const transactionId = z.string().regex(/^txn_[0-9A-HJKMNP-TV-Z]{26}$/);
-export const approvalId = z.string().regex(/^apr_[0-9A-HJKMNP-TV-Z]{26}$/);
+export const transactionId = z
+  .string()
+  .regex(
+    /^txn_[0-9A-HJKMNP-TV-Z]{26}$/,
+    "must be a transaction's id as a payment answers it: txn_ and 26 letters and digits",
+  );
+export const approvalId = z
+  .string()
+  .regex(
+    /^apr_[0-9A-HJKMNP-TV-Z]{26}$/,
+    "must be an approval's id as a payment on hold answers it: apr_ and 26 letters and digits",
+  );
 
 /** Paging of every list: newest first, an opaque cursor bound to the list and its filters. */
 export const paging = {

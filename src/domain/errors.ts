@@ -8,7 +8,10 @@ export const ERRORS = {
   BAD_CURSOR: { status: 400, message: "The cursor is malformed or belongs to another list." },
   UNAUTHORIZED: { status: 401, message: "The credential is missing, invalid, expired or revoked." },
   SECOND_FACTOR_REQUIRED: { status: 401, message: "Sign in again with a code of the second factor." },
-  AGENT_PAUSED: { status: 403, message: "The agent is paused." },
+  AGENT_PAUSED: {
+    status: 403,
+    message: "Paused by your organization: a person must resume this agent. Do not retry.",
+  },
   INSUFFICIENT_SCOPE: { status: 403, message: "The key lacks the scope for this action." },
   OUTSIDE_BINDING: { status: 403, message: "The container lies outside the key's binding." },
   SESSION_REQUIRED: { status: 403, message: "Only a person's session may do this." },
@@ -71,7 +74,7 @@ export const ERRORS = {
   },
   RATE_LIMITED: { status: 429, message: "Too many requests; retry later." },
   DAILY_CREATE_LIMIT_REACHED: { status: 429, message: "The key's creates of this UTC day are used up." },
-  INTERNAL: { status: 500, message: "Something went wrong on our side." },
+  INTERNAL: { status: 500, message: "Something went wrong on our side; report it with its requestId." },
   CREATE_RETRYABLE: { status: 503, message: "The create failed for now; replay the same key and payload." },
   SERVICE_UNAVAILABLE: { status: 503, message: "A part of the service is not reachable; retry shortly." },
 } as const satisfies Record<string, { readonly status: number; readonly message: string }>;

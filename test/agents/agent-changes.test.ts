@@ -157,7 +157,7 @@ describe("changes of an agent over HTTP", () => {
       expect(tally(answers.map(codeOf))).to.deep.equal({ AGENT_PAUSED: 13 });
       const connected: unknown = await mcp.call("get_budget").catch((error: unknown) => error);
       expect(httpFailure.parse(connected).code).to.equal(403);
-      expect(String(connected)).to.include("AGENT_PAUSED");
+      expect(String(connected)).to.include("AGENT_PAUSED").and.include("Do not retry");
       const anew: unknown = await McpCaller.connect(world.service.baseUrl, token).catch(
         (error: unknown) => error,
       );

@@ -37,6 +37,13 @@ describe("odd requests", () => {
     }
   });
 
+  it("who filters by a malformed id is told what an id looks like", async () => {
+    const headers = { authorization: `Bearer ${world.token}` };
+    const answer = await send(baseUrl, "/v1/transactions?agent_id=1", { headers });
+    const { issues = [] } = expectError(answer);
+    expect(issues.map(({ message }) => message).join()).to.match(/such as [0-9a-f-]{36}/);
+  });
+
   it("unknown paths are 404: other letters, slashes, versions, dots", async () => {
     for (const path of [
       "/v1",
