@@ -25,9 +25,16 @@ describe("sessions over HTTP", () => {
 
   it("an unknown e-mail and a wrong password are the same 401", async () => {
     const unknown = credentials({ email: "nobody@example.com" });
-    const first = await world.api.refused("signIn", 401, "UNAUTHORIZED", unknown);
-    const second = await world.api.refused("signIn", 401, "UNAUTHORIZED", credentials({ password: "x" }));
-    expect(first).to.deep.equal(second);
+    const told = async (request: ReturnType<typeof credentials>) => {
+      const { requestId: _requestId, ...error } = await world.api.refused(
+        "signIn",
+        401,
+        "UNAUTHORIZED",
+        request,
+      );
+      return error;
+    };
+    expect(await told(unknown)).to.deep.equal(await told(credentials({ password: "x" })));
   });
 
   it("sign-out is 204 without a body and ends this session's tokens at once, and no others", async () => {

@@ -67,6 +67,7 @@ const limitedBody = z.strictObject({
   error: z.literal("RATE_LIMITED"),
   message: z.string(),
   retry_after_seconds: z.int().min(1).max(60),
+  requestId: z.uuid(),
 });
 
 /** A 429 as it must be: body and header say the same number of seconds. Answers them. */

@@ -119,6 +119,7 @@ describe("the catalogue of MCP tools", () => {
         "message",
         "issues",
         "missing",
+        "requestId",
         "requiredScope",
         "retry_after_seconds",
         "unknown",

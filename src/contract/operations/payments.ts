@@ -198,7 +198,7 @@ export const getPayment = define({
 
 export const listPayments = define({
   summary: "List payments",
-  description: "The agent's own payments, newest first.",
+  description: "The agent's own payments, newest first, each as it is now.",
   tag: "Payments",
   access: agentWith("list_payments"),
   rate: "standard",
