@@ -127,7 +127,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
-    masterKey: usable(value.MASTER_KEY),
+    masterKey: checkedMasterKey(value.MASTER_KEY),
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
@@ -140,7 +140,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
 }
 
 /** Refuses a master key that no start can use before an engine is started for it. */
-function usable(masterKey: string | undefined): string | undefined {
+function checkedMasterKey(masterKey: string | undefined): string | undefined {
   if (masterKey !== undefined && masterKey.trim() !== "") MasterKey.parse(masterKey, "MASTER_KEY");
   return masterKey;
 }

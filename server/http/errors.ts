@@ -3,7 +3,7 @@ import type { Refusal } from "../../src/domain/errors.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import { noteOf } from "./request-note.ts";
 
-/** The flat error body (management-api.md section 7), the same over REST and MCP, with the id of the request. */
+/** The flat error body, the same over REST and MCP, with the id of the request. */
 export function errorBodyOf(refusal: Refusal, requestId: string): Record<string, unknown> {
   return {
     error: refusal.code,

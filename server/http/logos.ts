@@ -4,6 +4,7 @@ import { LOGO_PATH, type LogoImage, type Logos } from "../containers/logos.ts";
 import type { Logger } from "../logger.ts";
 import { isUnavailable } from "../unavailable.ts";
 import { sendRefusal } from "./errors.ts";
+import { noteOf } from "./request-note.ts";
 
 /** An HMAC-SHA-256 in base64url; anything else names nothing. */
 const NAME = /^[A-Za-z0-9_-]{43}$/;
@@ -26,7 +27,7 @@ export function logoRouter(logos: Logos, logger: Logger): Router {
       send(response, logo);
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      logger.warn({ err: error }, "a part of the service is not reachable");
+      logger.warn({ err: error, requestId: noteOf(response).id }, "a part of the service is not reachable");
       sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
     }
   });

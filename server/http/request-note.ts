@@ -48,7 +48,7 @@ export function requestNotes(logger: Logger): RequestHandler {
           requestId,
           surface,
           operation: operations.length === 0 ? null : operations.join(","),
-          // Null: it went away before it was answered.
+          // Null: the line was cut before the answer was whole.
           status: response.writableFinished ? response.statusCode : null,
           ...(code === null ? {} : { code }),
           ms: Math.round((performance.now() - began) * 10) / 10,

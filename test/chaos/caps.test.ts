@@ -160,8 +160,11 @@ describe("caps on both levels, on real engines", () => {
     await sleep(LOAD_MS[1]);
     servers[0] = await reach((await roles.startServer()).baseUrl);
     await sleep(LOAD_MS[2]);
-    await untilNothingIsMissing("the workload", ENOUGH_MS, () => lackOf(workload));
-    await workload.stop();
+    try {
+      await untilNothingIsMissing(`the workload of seed ${String(seed)}`, ENOUGH_MS, () => lackOf(workload));
+    } finally {
+      await workload.stop();
+    }
     const payments = await acceptedOf(workload);
     const result = await reconcile(env, {
       organizationId: place.organizationId,

@@ -1,10 +1,30 @@
 import { expect } from "chai";
+import { z } from "zod";
+import { define } from "../../src/contract/define.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { conflictsOf, inOrder, routesOf } from "../../src/contract/routes.ts";
 
 type Path = `/v1/${string}`;
 
 const route = (path: Path, method: "get" | "post" = "get") => ({ id: path, http: { method, path } });
+
+/** An operation at a path, with its parameters. */
+function operation(path: Path) {
+  const names = path.split("/").filter((segment) => segment.startsWith(":"));
+  const params = z.strictObject(Object.fromEntries(names.map((name) => [name.slice(1), z.string()])));
+  const defined = define({
+    summary: path,
+    description: path,
+    tag: "Agents",
+    access: { kind: "public" },
+    rate: "standard",
+    output: z.undefined(),
+    errors: [],
+    params,
+    http: { method: "get", path, successStatus: 200 },
+  });
+  return [path, defined] as const;
+}
 
 describe("routes", () => {
   it("a literal segment comes before a parameter, whatever the operations are called", () => {
@@ -24,6 +44,11 @@ describe("routes", () => {
     ]);
   });
 
+  it("the routes of operations come in that order", () => {
+    const operations = [operation("/v1/a/:id"), operation("/v1/a/me")];
+    expect(routesOf(operations).map(({ http }) => http.path)).to.deep.equal(["/v1/a/me", "/v1/a/:id"]);
+  });
+
   const conflicting = [
     ["/v1/a/:id", "/v1/a/:name"],
     ["/v1/a/:id/list", "/v1/a/me/:part"],
@@ -31,6 +56,8 @@ describe("routes", () => {
   ] as const;
   for (const [one, other] of conflicting) {
     it(`${one} and ${other} do not start: their order would decide`, () => {
+      const [first, second] = [operation(one), operation(other)] as const;
+      expect(() => routesOf([first, second])).to.throw("match the same path");
       expect(conflictsOf([route(one), route("/v1/b/:id"), route(other)])).to.have.lengthOf(1);
       expect(conflictsOf([route(one), route(other, "post")])).to.deep.equal([]);
     });

@@ -72,13 +72,17 @@ describe("A service whose engines end, or that is told to end, under load", () =
     const { approval } = await tenant.api.pay(apiKey, { amountCents: 2_000 });
     const load = await startLoad("sigterm", 4);
     await stage.arm(...AT_HAND);
+    const beganAt = performance.now();
     const atHand = await Promise.all(AT_HAND.map((point) => stage.payAndHold(apiKey, point, 10)));
     service.child.signal("SIGTERM");
     await service.child.printed(/^Stopping: /m, SOON_MS);
     await stage.disarm();
+    const heldMs = performance.now() - beganAt;
 
     const answers = await Promise.all(atHand.map(({ answer }) => answer));
-    expect(answers.filter((one) => one.status !== 201 && !isDeadline(one))).to.deep.equal([]);
+    // Held for longer, on a busy machine, they may have been told to come again.
+    const isLate = (one: Sent): boolean => heldMs > AT_ONCE_MS && isDeadline(one);
+    expect(answers.filter((one) => one.status !== 201 && !isLate(one))).to.deep.equal([]);
     expect(await service.child.exit(DRAINED_MS)).to.deep.equal({ code: 0, signal: null });
     expect(service.child.stderr).to.equal("");
     expect(await service.processes()).to.deep.equal([]);

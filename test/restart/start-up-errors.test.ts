@@ -49,19 +49,27 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     expect(await other.processes()).to.deep.equal([]);
   });
 
-  it("a setting is nonsense: a port, an engine's port, a role, a short master key", async () => {
-    const [port, beyond, enginePort, role, masterKey] = await Promise.all([
+  it("MASTER_KEY is too short: said before anything is started", async () => {
+    const child = Child.node("server/main.ts", ["start"], { ...other.env, MASTER_KEY: "tooshort" });
+    expect(await child.exit(QUICK_MS)).to.deep.equal({ code: 1, signal: null });
+    expect(child.stderr)
+      .to.match(/^error: MASTER_KEY [^\n]+\n$/)
+      .and.not.include("tooshort");
+    // Each engine's start is a line there.
+    expect(child.stdout).to.equal("");
+  });
+
+  it("a setting is nonsense: a port, an engine's port, a role", async () => {
+    const [port, beyond, enginePort, role] = await Promise.all([
       reasonOf({ ...other.env, PORT: "eighty" }),
       reasonOf({ ...other.env, PORT: "70000" }),
       reasonOf({ ...other.env, TEMPORAL_PORT: "-1" }),
       reasonOf(other.env, { role: "everything" }),
-      reasonOf({ ...other.env, MASTER_KEY: "tooshort" }),
     ]);
     expect(port).to.include("PORT");
     expect(beyond).to.include("PORT");
     expect(enginePort).to.include("TEMPORAL_PORT");
     expect(role).to.include("everything");
-    expect(masterKey).to.include("MASTER_KEY").and.not.include("tooshort");
     expect(await other.processes()).to.deep.equal([]);
   });
 

@@ -59,13 +59,16 @@ class Lane {
   }
 
   async #processes(): Promise<void> {
-    do await this.#process();
-    while (this.#plan.left > 0);
+    let isUsable = true;
+    do isUsable = await this.#process();
+    while (isUsable && this.#plan.left > 0);
   }
 
-  async #process(): Promise<void> {
+  /** Whether another may be started after it: not after one that failed without a file, since so would the next. */
+  async #process(): Promise<boolean> {
     const child = fork(builtFile("test/support/lane.ts"), { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#child = child;
+    this.#isIdle = false;
     const output: string[] = [];
     child.stdout?.on("data", (chunk) => output.push(String(chunk)));
     child.stderr?.on("data", (chunk) => output.push(String(chunk)));
@@ -79,9 +82,14 @@ class Lane {
       this.feed();
     };
     child.on("message", take);
-    await new Promise((resolve) => child.once("close", resolve));
+    const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
     this.#child = null;
-    if (this.#file !== null) this.#done(lost(this.#file, output.join("")));
+    if (this.#file !== null) {
+      this.#done(lost(this.#file, output.join("")));
+      return true;
+    }
+    if (code !== 0) this.#options.onResult(lost("a process between two files of tests", output.join("")));
+    return code === 0;
   }
 
   #done(result: FileResult): void {

@@ -39,6 +39,8 @@ process.env["TMPDIR"] = folder;
 const bringsUp = files.some(needsEngines) ? bringUp() : null;
 // Beside the first files.
 const planted = bringsUp === null ? null : bringsUp.then((running) => plant(running, logDir));
+// Awaited at the end; what it failed with is told there.
+planted?.catch(() => undefined);
 const env = settings(bringsUp);
 
 const results: FileResult[] = [];
@@ -61,9 +63,11 @@ const [engines, hidden] = await Promise.all([bringsUp, planted]);
 const engineMs = engines === null ? 0 : enginesProcessorMs(engines);
 await engines?.stop();
 const leaks = hidden === null ? [] : await scanRun(dataDir, hidden, say);
-const failed = total(({ failed: count }) => count) + leaks.length;
+const unheard = files.filter((file) => results.every((result) => result.file !== file));
+const failed = total(({ failed: count }) => count) + leaks.length + unheard.length;
 if (failed > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
+for (const file of unheard) say(`  FAILED: ${file}\n    It was not run.`);
 for (const line of whereTheTimeWent()) say(`  ${line}`);
 for (const { title, message } of results.flatMap(({ failures }) => failures)) {
   say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);

@@ -102,7 +102,8 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
         await plot(stage);
       } finally {
         for (const workflowId of workflowIds) await end(client, workflowId);
-        cast = null;
+        // A scene that ran out of time may end within the next one.
+        if (cast === activities) cast = null;
       }
     },
     async withoutWorker(work) {

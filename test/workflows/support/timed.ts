@@ -39,28 +39,36 @@ interface Place {
 export function useTimedStage(): Play {
   let shared: Promise<Place> | null = null;
   after(async () => (await shared)?.close());
+  const take = (): Promise<Place> | null => {
+    const taken = shared;
+    shared = null;
+    return taken;
+  };
   return async (plot, options = {}) => {
-    if (options.isForgetful === true) shared = await closed(shared);
-    const place = await (shared ??= openPlace(options.isForgetful === true));
+    const isForgetful = options.isForgetful === true;
+    if (isForgetful) await (await take())?.close();
+    // Back in its place only once it is known to be good for the next scene.
+    const place = await (take() ?? openPlace(isForgetful));
     let isWhole = false;
     try {
       await place.play(plot, options);
-      isWhole = options.isForgetful !== true && (await place.skips());
+      isWhole = !isForgetful && (await place.skips());
     } finally {
-      if (!isWhole) shared = await closed(shared);
+      if (isWhole) shared = Promise.resolve(place);
+      else await place.close();
     }
   };
-}
-
-async function closed(place: Promise<Place> | null): Promise<null> {
-  await (await place)?.close();
-  return null;
 }
 
 async function openPlace(isForgetful: boolean): Promise<Place> {
   const environment = await startEnvironment();
   const { client, nativeConnection: native } = environment;
-  const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful });
+  const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful }).catch(
+    async (error: unknown) => {
+      await environment.teardown();
+      throw error;
+    },
+  );
   const now = () => environment.currentTimeMs();
   const time = {
     now,
@@ -80,8 +88,11 @@ async function openPlace(isForgetful: boolean): Promise<Place> {
       );
     },
     async close() {
-      await theatre.close();
-      await environment.teardown();
+      try {
+        await theatre.close();
+      } finally {
+        await environment.teardown();
+      }
     },
   };
 }
