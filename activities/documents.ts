@@ -140,7 +140,7 @@ export interface KeyDeliveryDocument extends Document {
   at: Date;
 }
 
-/** What has happened, once for each event (management-api.md section 6). Deliveries are made from it. */
+/** What has happened, once for each event. Deliveries are made from it. */
 export interface EventDocument extends Document {
   _id: string;
   type: EventType;

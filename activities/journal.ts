@@ -13,7 +13,7 @@ const LINGER_MS = 50;
 type Happened = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
 
 /**
- * What has happened, at least once told and once written (management-api.md section 6): an event's id follows from what
+ * What has happened, at least once told and once written: an event's id follows from what
  * happened, and the first telling stands. Whoever writes a record confirms it to the
  * actor only after its events are written, too.
  */

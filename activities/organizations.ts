@@ -8,7 +8,7 @@ import { COLLECTIONS } from "./documents.ts";
 
 const DEFAULT_NAME = "General";
 
-/** Creates the default project and team (decisions.md section 2), then marks the organization ready. Repeatable. */
+/** Creates the default project and team, then marks the organization ready. Repeatable. */
 export async function provisionOrganization(
   { auditLog, db }: { readonly auditLog: AuditLog; readonly db: Db },
   input: OrganizationInput,

@@ -4,7 +4,7 @@ import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { BudgetReport, NamedAnswer } from "../src/domain/budget/report.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 
-/** What a rail is like (decisions.md section 6). */
+/** What a rail is like. */
 export interface RailCapabilities {
   /** `eventual`: what was sent is final only later, and its end is waited for. */
   readonly finality: "instant" | "eventual";
@@ -23,7 +23,7 @@ export type RailBalance =
 export type Detachment = "detached" | "pending";
 
 /**
- * A payment rail (decisions.md section 6): embedded, or somebody's service. A call that ends without an answer throws:
+ * A payment rail: embedded, or somebody's service. A call that ends without an answer throws:
  * then nothing is known, and the caller asks again, with the same transaction id.
  */
 export interface RailPort {

@@ -42,7 +42,7 @@ const nobody: Authentication = { result: refused(refusal("UNAUTHORIZED")), calle
 
 /**
  * Verifies the bearer credential of a request against the database, every time: a revoked key or session is dead on
- * the next request (management-api.md section 5). A mistyped key is refused by its checksum, without a look-up.
+ * the next request. A mistyped key is refused by its checksum, without a look-up.
  */
 export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;

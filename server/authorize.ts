@@ -11,7 +11,7 @@ export const outranks = (role: Role, other: Role): boolean => RANK[role] > RANK[
 
 /**
  * Whether the caller may do this at all, before anything of the request is looked at: kind of credential, scope or
- * tool, role, step-up, in the order of decisions.md section 1. With `authorizeBody` the one place that enforces an
+ * tool, role, step-up, in this order. With `authorizeBody` the one place that enforces an
  * operation's `access`; what it acts on is found by `findSubject`.
  */
 export function authorize(access: Access, principal: Principal | null, now: Date): Refusal | null {

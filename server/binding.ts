@@ -8,7 +8,7 @@ export interface Place {
 
 const WHOLE_ORGANIZATION: Binding = { type: "organization" };
 
-/** People act in their whole organization; an organization's key inside its binding (management-api.md section 5.3). */
+/** People act in their whole organization; an organization's key inside its binding. */
 export const bindingOf = (principal: ManagementPrincipal): Binding =>
   principal.type === "session" ? WHOLE_ORGANIZATION : principal.binding;
 
@@ -31,7 +31,7 @@ export interface Reach {
   readonly teams: { readonly _id?: string; readonly projectId?: string };
 }
 
-/** A key that is bound to a team lists no projects, its own included (decisions.md section 1). */
+/** A key that is bound to a team lists no projects, its own included. */
 export function reachOf(binding: Binding): Reach {
   switch (binding.type) {
     case "organization":

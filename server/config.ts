@@ -13,7 +13,7 @@ import { PlainError } from "../src/lib/plain-error.ts";
  */
 export type TrustedProxies = readonly string[] | number | false;
 
-/** What the environment says (decisions.md section 10). */
+/** What the environment says. */
 export interface Config {
   readonly host: string;
   readonly port: number;

@@ -6,7 +6,7 @@ const REMEMBERED_MAX = 10_000;
 
 /**
  * An agent's first request ever is told to its actor before anything comes of it, so that it and a machine's archive
- * (management-api.md section 5.4: "the agent never authenticated") never both succeed. Once in an agent's life.
+ * ("the agent never authenticated") never both succeed. Once in an agent's life.
  */
 export class FirstUses {
   readonly #mailboxes: Pick<AgentMailboxes, "submit">;

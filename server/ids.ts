@@ -18,7 +18,7 @@ function random(): number {
 
 const ulid = monotonicFactory(random);
 
-/** Ids of records that sort by time (decisions.md section 1). */
+/** Ids of records that sort by time. */
 export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule"): string =>
   `${prefix}_${ulid()}`;
 

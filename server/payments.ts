@@ -76,7 +76,7 @@ const LOOK_UPS_MAX = 3;
 /** Seconds to wait when as many payments of one agent are open as its actor holds. */
 const TOO_MANY_OPEN_RETRY_SECONDS = 30;
 
-/** Decide durably, then act, then record (design.md): how the server makes an agent's payments. */
+/** Decide durably, then act, then record: how the server makes an agent's payments. */
 export class Payments {
   readonly #dependencies: PaymentDependencies;
   /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
@@ -91,7 +91,7 @@ export class Payments {
   }
 
   /**
-   * Makes a payment, or answers the one that was made under the same idempotency key (decisions.md section 5). Where the
+   * Makes a payment, or answers the one that was made under the same idempotency key. Where the
    * rail is final only later, waits for that, to a bound. `elapsedMs`: since the request arrived.
    */
   async pay(profile: AgentProfile, order: PaymentOrder, elapsedMs: number): Promise<Result<RecordedPayment>> {

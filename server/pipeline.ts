@@ -67,7 +67,7 @@ interface HandlerContext {
 type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Reply<unknown>>>;
 
 /**
- * The order of checks after the credential and the limit per minute (decisions.md section 1), the same for REST and
+ * The order of checks after the credential and the limit per minute, the same for REST and
  * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). REST
  * reads the body only after what can be said without it.
  *

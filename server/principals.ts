@@ -15,7 +15,7 @@ export interface AgentPrincipal {
 /** Who may manage an organization. */
 export type ManagementPrincipal = SessionPrincipal | OrganizationKeyPrincipal;
 
-/** The container that an organization's key may act in (management-api.md section 2.4). */
+/** The container that an organization's key may act in. */
 export type Binding =
   { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
 

@@ -4,7 +4,7 @@ import type { Connections } from "./connections.ts";
 
 const CHECK_MS = 2_000;
 
-/** The parts that are not usable now: the database, the engine, a worker that polls, the chain where one is set up (decisions.md section 10). */
+/** The parts that are not usable now: the database, the engine, a worker that polls, the chain where one is set up. */
 export async function missingParts(connections: Connections, wallets: Wallets | null): Promise<string[]> {
   const parts = await Promise.all([
     check("MongoDB", () => connections.db.command({ ping: 1 })),

@@ -20,7 +20,7 @@ import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
 import type { Means } from "./service.ts";
 
-/** What a process is to be: both, or one of them beside others of its kind (decisions.md section 10). */
+/** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
   readonly server: boolean;
   readonly worker: boolean;

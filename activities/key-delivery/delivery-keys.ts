@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { destroyFile, errnoOf, obtainFile, readIfThere } from "../durable-files.ts";
 
 /**
- * Where the keys lie that seal agents' first keys while they may be delivered again (decisions.md section 3): outside of
+ * Where the keys lie that seal agents' first keys while they may be delivered again: outside of
  * MongoDB, one for each agent, and gone for good when its window is over. MongoDB keeps what was once written to it, in its
  * log of operations for one, longer than any window; without this key that is noise.
  */

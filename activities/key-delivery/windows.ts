@@ -8,7 +8,7 @@ const DUPLICATE_KEY = 11_000;
 /** Looks at a create's record; each time it turns out to have been written in between. */
 const LOOKS_MAX = 3;
 
-/** The ends of the windows in which first keys are delivered again (decisions.md section 3). */
+/** The ends of the windows in which first keys are delivered again. */
 export class MongoDeliveryWindows implements DeliveryWindows {
   readonly #deliveries: Collection<KeyDeliveryDocument>;
   readonly #keys: DeliveryKeys;

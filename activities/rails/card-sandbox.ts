@@ -5,7 +5,7 @@ import { BulkWriter } from "../bulk-writer.ts";
 import { COLLECTIONS } from "../documents.ts";
 import type { Clock, Detachment, RailBalance, RailPort } from "../ports.ts";
 
-/** Merchants at which the sandbox processor behaves specially (decisions.md section 6). */
+/** Merchants at which the sandbox processor behaves specially. */
 export const SANDBOX_MERCHANTS = {
   decline: "sandbox-decline",
   reverse: "sandbox-reverse",

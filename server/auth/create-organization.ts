@@ -75,7 +75,7 @@ const inputSchema = z
 type ParsedInput = z.output<typeof inputSchema>;
 
 /**
- * Writes an organization, `provisioning` until its workflow is done, and its owner (decisions.md section 2): both or,
+ * Writes an organization, `provisioning` until its workflow is done, and its owner: both or,
  * after a crash, neither. The same call again while it is still provisioning answers the same ids, so that a command
  * that died before it started the workflow can be repeated; any other use of the e-mail is refused.
  */

@@ -1,10 +1,10 @@
 import type { Collection, Db } from "mongodb";
 
-/** What an organization pays for; it decides the limits (management-api.md section 8). */
+/** What an organization pays for; it decides the limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
-/** What a person may do in the organization (decisions.md section 2). */
+/** What a person may do in the organization. */
 export const ROLES = ["owner", "admin", "member"] as const;
 export type Role = (typeof ROLES)[number];
 

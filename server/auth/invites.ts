@@ -13,7 +13,7 @@ import { chosenPasswordIssue } from "./passwords.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
 
-/** decisions.md section 2: an invite is valid for 7 days. */
+/** An invite is valid for 7 days. */
 const INVITE_LIFETIME_MILLISECONDS = 7 * 24 * 3600 * 1000;
 const TOKEN_SIZE_BYTES = 32;
 
@@ -77,7 +77,7 @@ export async function revokeInvite(
 }
 
 /**
- * Makes the invited person a member and signs them in (decisions.md section 2). Organization, role and e-mail are the
+ * Makes the invited person a member and signs them in. Organization, role and e-mail are the
  * invite's. The invite is used up with the same write that makes the member: of any number at once one is let through,
  * and one that is refused can be tried again.
  */
@@ -132,7 +132,7 @@ async function join(
   }
 }
 
-/** Only an owner makes owners (decisions.md section 2). */
+/** Only an owner makes owners. */
 const mayInvite = (maker: Role, invited: Role): boolean =>
   !outranks(invited === "owner" ? "owner" : "admin", maker);
 

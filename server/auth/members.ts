@@ -23,7 +23,7 @@ export async function memberViews(
   );
 }
 
-/** Gives a member another role, which binds their open sessions from the next request on (decisions.md section 2). */
+/** Gives a member another role, which binds their open sessions from the next request on. */
 export async function changeRole(
   context: AuthContext,
   principal: SessionPrincipal,

@@ -19,7 +19,7 @@ export async function passkeySignInOptions(context: AuthContext): Promise<Reques
 }
 
 /**
- * Signs a person in by a passkey alone (decisions.md section 2): something they have, which has verified something
+ * Signs a person in by a passkey alone: something they have, which has verified something
  * they know or are. That is two factors, so no code is asked for besides.
  */
 export async function signInWithPasskey(
@@ -32,7 +32,7 @@ export async function signInWithPasskey(
     const owner = await users.findOne({ _id: userId });
     if (owner !== null) concerns({ organizationId: owner.organizationId, userId, name: owner.name });
   });
-  // decisions.md section 1 gives this code two statuses: 401 at sign-in, 403 elsewhere.
+  // This code has two statuses: 401 at sign-in, 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });
   const user = await users.findOne({ _id: used.value.userId });
   // Removed since.

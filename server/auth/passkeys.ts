@@ -27,7 +27,7 @@ const enrolmentBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => (
   sessionId,
 });
 
-/** Begins the enrolment of a passkey (decisions.md section 2). While a second factor is in force, that needs step-up. */
+/** Begins the enrolment of a passkey. While a second factor is in force, that needs step-up. */
 export async function passkeyOptions(
   context: AuthContext,
   principal: SessionPrincipal,

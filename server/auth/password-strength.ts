@@ -31,7 +31,7 @@ async function load(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * Whether a password is breached, trivial, or made of what everybody knows of the person (issue 5). A long one is cut,
+ * Whether a password is breached, trivial, or made of what everybody knows of the person. A long one is cut,
  * since a text is at least as hard to guess as its hardest part: one hard part excuses the rest, and neither a weak
  * beginning nor a weak end decides. Cutting can split a word and so flatter a part, for which a part must be harder
  * than a whole; and what is only long because it repeats itself is shortened before.

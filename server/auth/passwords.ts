@@ -9,7 +9,7 @@ export const PASSWORD_MAX_BYTES = 1024;
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /**
- * What is wrong with a password that somebody chooses, in words for the person, or null (decisions.md section 2). What
+ * What is wrong with a password that somebody chooses, in words for the person, or null. What
  * everybody knows of the person (e-mail, names) makes a password easy to guess.
  */
 export async function chosenPasswordIssue(
@@ -34,7 +34,7 @@ export function passwordIssue(password: string): string | null {
 /** Hashes a password that `chosenPasswordIssue` has nothing against. */
 export const hashPassword = (password: string): Promise<string> => hash(prepare(password), PARAMETERS);
 
-/** Compares passwords in the same time whether there is a user or not (issue 5: user enumeration). */
+/** Compares passwords in the same time whether there is a user or not (user enumeration). */
 export class PasswordVerifier {
   readonly #nobodysHash: string;
 

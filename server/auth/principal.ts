@@ -16,6 +16,6 @@ export interface SessionPrincipal {
   readonly stepUpExpiresAt: Date | null;
 }
 
-/** Whether a session may do what needs step-up (decisions.md section 2); at the instant of expiry it no longer may. */
+/** Whether a session may do what needs step-up; at the instant of expiry it no longer may. */
 export const isSteppedUp = (principal: SessionPrincipal, now: Date): boolean =>
   principal.stepUpExpiresAt !== null && now.getTime() < principal.stepUpExpiresAt.getTime();

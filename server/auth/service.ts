@@ -33,7 +33,7 @@ export interface Me {
   readonly organization: OrganizationView;
 }
 
-/** Humans and their sessions (management-api.md section 5, decisions.md section 2), apart from HTTP. */
+/** Humans and their sessions, apart from HTTP. */
 export interface AuthService {
   /** For lists alone. */
   readonly collections: AuthCollections;

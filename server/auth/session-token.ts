@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { AuthenticationMethod, Role } from "./documents.ts";
 import type { SigningKey } from "./signing-key.ts";
 
-/** A token lives 15 minutes (decisions.md section 2). */
+/** A token lives 15 minutes. */
 export const SESSION_TOKEN_LIFETIME_SECONDS = 900;
 
 /** The only algorithm that is ever accepted: what a token's header says chooses nothing. */

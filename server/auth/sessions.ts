@@ -88,7 +88,7 @@ export async function repairProvisioning(
 }
 
 /**
- * Who is behind a session token (decisions.md section 2): the token must be ours and fresh, its session alive, its user
+ * Who is behind a session token: the token must be ours and fresh, its session alive, its user
  * there. Role, plan and elevation are those of the database, so that a change or a sign-out binds at once.
  */
 export async function authenticateSession(
@@ -103,7 +103,7 @@ export async function authenticateSession(
 }
 
 /**
- * Exchanges a refresh token for new tokens, once (decisions.md section 2). Whoever comes with a used one, be it the
+ * Exchanges a refresh token for new tokens, once. Whoever comes with a used one, be it the
  * person or a thief, ends the session for both. Of two at once with the same token, one is served.
  */
 export async function refreshSession(

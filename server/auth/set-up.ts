@@ -24,7 +24,7 @@ export interface SetUpInput {
 }
 
 /**
- * The token of the set-up link (decisions.md section 2); null once there is an organization. It is derived from the
+ * The token of the set-up link; null once there is an organization. It is derived from the
  * master key and a nonce in the database: every server and every restart names the same, and it is stored nowhere.
  */
 export async function setUpToken(context: AuthContext): Promise<string | null> {

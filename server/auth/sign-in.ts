@@ -15,7 +15,7 @@ export interface SignInInput {
 }
 
 /**
- * Signs a person in (decisions.md section 2). An unknown e-mail and a wrong password get the same answer after the same
+ * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same
  * work, and nobody learns without the password whether there is a second factor.
  */
 export async function signIn(
@@ -59,6 +59,6 @@ async function secondFactor(
   if (code === undefined) return refused(refusal("SECOND_FACTOR_REQUIRED"));
   const spent = await spendTotpCode(context, { userId, slot: "confirmed", code, now }, keepConfirmed);
   if (spent.ok) return ok(["pwd", "otp"]);
-  // decisions.md section 1 gives this code two statuses: 401 at sign-in, 403 elsewhere.
+  // This code has two statuses: 401 at sign-in, 403 elsewhere.
   return spent.refusal.code === "SECOND_FACTOR_INVALID" ? refused({ ...spent.refusal, status: 401 }) : spent;
 }

@@ -12,7 +12,7 @@ export interface SigningKey {
 }
 
 /**
- * The Ed25519 pair that signs session tokens (decisions.md section 2): made on the first start, the private half sealed
+ * The Ed25519 pair that signs session tokens: made on the first start, the private half sealed
  * in MongoDB, the same on every server. The public half is derived from it and not stored, so that writing to the
  * database is not enough to have one's own tokens accepted.
  */

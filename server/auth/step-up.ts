@@ -10,7 +10,7 @@ import type { SessionPrincipal } from "./principal.ts";
 import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
 
-/** decisions.md section 2: a step-up elevates the session for 5 minutes. */
+/** A step-up elevates the session for 5 minutes. */
 const STEP_UP_MILLISECONDS = 5 * 60 * 1000;
 
 export type StepUpInput =

@@ -4,7 +4,7 @@ import type { RandomBytes } from "../../src/domain/api-key.ts";
 
 /** RFC 6238 with the parameters that every code generator knows: SHA-1, 6 digits, 30 s. */
 const STEP_SECONDS = 30;
-/** decisions.md section 2: one step either way is tolerated. */
+/** One step either way is tolerated. */
 const TOLERATED_STEPS = [1, 0, -1] as const;
 /** As long as a SHA-1 value, which RFC 4226 recommends. */
 const SECRET_SIZE_BYTES = 20;

@@ -17,7 +17,7 @@ export interface TotpEnrolment {
 }
 
 /**
- * Begins the enrolment of TOTP (decisions.md section 2). Nothing changes until it is confirmed; then it takes the place
+ * Begins the enrolment of TOTP. Nothing changes until it is confirmed; then it takes the place
  * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up.
  */
 export async function enrollTotp(

@@ -5,7 +5,7 @@ import type { AuthContext } from "./context.ts";
 import type { TotpFactorDocument, TotpSecret } from "./documents.ts";
 import { matchingStep } from "./totp-code.ts";
 
-/** decisions.md section 2: 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
+/** 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
 const MAX_WRONG_CODES = 5;
 const LOCK_MILLISECONDS = 15 * 60 * 1000;
 

@@ -6,7 +6,7 @@ export interface Children {
   readonly named: readonly string[];
 }
 
-/** What is wrong with the children that a full replacement names (decisions.md sections 1 and 4); null: nothing. */
+/** What is wrong with the children that a full replacement names; null: nothing. */
 export function childrenProblem({ live, named }: Children): Refusal | null {
   const given = new Set(named);
   const missing = live.filter((id) => !given.has(id));

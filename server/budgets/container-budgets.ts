@@ -45,7 +45,7 @@ type NewProjectBudget = Omit<ProjectBudget, "usage">;
 type NewTeamBudget = Omit<TeamBudget, "usage">;
 
 /**
- * Budgets of projects and teams (decisions.md section 4). The project's budget actor decides a replacement, whole or not at
+ * Budgets of projects and teams. The project's budget actor decides a replacement, whole or not at
  * all; what follows from it is done here at once, and by that actor surely. A replacement is answered, and shown, when all of
  * that is so.
  */

@@ -34,7 +34,7 @@ export class ApprovalRules {
   }
 
   /**
-   * Replaces the rules if they are at `version`, in one update (management-api.md section 4.2). Refused where the container
+   * Replaces the rules if they are at `version`, in one update. Refused where the container
    * is archived, then where the version is stale, then where a rule names an id that the container does not have.
    */
   async replace(

@@ -35,7 +35,7 @@ export interface ContainersDependencies {
 }
 
 /**
- * Projects and teams after they were made (decisions.md section 4). What is put into a container writes to the container's
+ * Projects and teams after they were made. What is put into a container writes to the container's
  * own record in the same transaction (`enter`), and so does archiving it: of the two at once the database lets one
  * commit first, the other sees what it did. So nothing live ever lies in an archived container.
  */

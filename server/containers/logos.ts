@@ -31,7 +31,7 @@ export interface LogoImage {
 export const LOGO_PATH = "/logos";
 
 /**
- * Logos of projects and teams: a data URL in, a link out (management-api.md section 2.7). Who has the link sees the image,
+ * Logos of projects and teams: a data URL in, a link out. Who has the link sees the image,
  * and only who may read the record is told the link.
  */
 export class Logos {

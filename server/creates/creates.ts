@@ -84,7 +84,7 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/** How long a replay waits for the call that carries its create out; then it is 409 (management-api.md section 4.1, rule 5). */
+/** How long a replay waits for the call that carries its create out; then it is 409. */
 const EARLIER_CALL_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 /** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
@@ -109,8 +109,7 @@ const COMMITTED_MS = 4_900;
 const PLACES_TAKEN_MAX = 3;
 
 /**
- * The one way in which agents, projects and teams are created (management-api.md section 4.1 and 4.2, decisions.md sections
- * 2, 3 and 9). For an idempotency key there is one id for good, fixed before anything is done. The record, the place
+ * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before anything is done. The record, the place
  * under the daily limit and the container's being live are committed in one transaction, so whoever replays, races or
  * dies: one record at the most, none in an archived container, none beyond the limit. One call at a time carries a create
  * out and the others wait for it; that only saves work, what is right does not depend on it.

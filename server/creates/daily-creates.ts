@@ -21,7 +21,7 @@ const DAY_MS = 86_400_000;
 const DAYS_KEPT = 2;
 
 /**
- * The daily create limit of organization keys (management-api.md sections 2.4 and 8, decisions.md section 9). Each create
+ * The daily create limit of organization keys. Each create
  * takes a place under its id before it does anything, and its record is committed together with the place (`confirm`,
  * in the same transaction). So there are never more committed creates than the limit, whoever else creates, and a
  * place that is not committed can be given back or reclaimed at any time: a create that lost it commits nothing.

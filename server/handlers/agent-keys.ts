@@ -17,7 +17,7 @@ const CANDIDATES_MAX = 100;
 const candidates = { $ifNull: ["$candidateKeys", []] };
 
 /**
- * Minting and revoking an agent's key (management-api.md section 3.2). The actor decides by the keys' ids, one after
+ * Minting and revoking an agent's key. The actor decides by the keys' ids, one after
  * another. A new key lies with the agent's record as a candidate before the actor is asked, so whatever dies in between,
  * a key that the actor chose is one that works.
  */

@@ -28,7 +28,7 @@ type AgentHandlers = Pick<
   | "archiveAgent"
 >;
 
-/** Agents (management-api.md sections 2.1, 3.1 and 4.1). */
+/** Agents. */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
   const { actors, clock, collections, lists, mailboxes } = dependencies;
 

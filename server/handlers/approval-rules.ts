@@ -23,7 +23,7 @@ interface ReplaceContext {
 const read = (_input: unknown, { target }: { readonly target: ContainerDocument }) =>
   Promise.resolve(ok({ body: rulesOf(target) }));
 
-/** Approval rules of projects and teams (management-api.md sections 2.7 and 4.2, decisions.md section 4). */
+/** Approval rules of projects and teams. */
 export function approvalRulesHandlers({ collections }: HandlerDependencies): ApprovalRulesHandlers {
   const approvalRules = new ApprovalRules(collections);
 

@@ -28,7 +28,7 @@ interface ListQuery {
   readonly teamId?: string | undefined;
 }
 
-/** The approvals queue (management-api.md section 4.4). */
+/** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
   const { actors, collections, lists, mailboxes } = dependencies;
   const payments = new Payments(dependencies);

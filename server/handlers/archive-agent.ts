@@ -20,7 +20,7 @@ import type { Handler } from "./types.ts";
 const BALANCE_MS = 1_000;
 
 /**
- * Archives an agent (management-api.md sections 3.1 and 5.4). The actor decides, in the order of decisions.md section 3;
+ * Archives an agent. The actor decides, in the order of src/domain/agent/archive.ts;
  * what follows is done here at once, and by the actor surely: holds are told, the key is off the record, the wallet is
  * detached.
  */

@@ -10,7 +10,7 @@ type AuthHandlers = Pick<
   "setUp" | "signIn" | "refreshSession" | "signOut" | "getMe" | "enrollTotp" | "confirmTotp" | "stepUp"
 >;
 
-/** People's sessions and second factors (decisions.md section 2). */
+/** People's sessions and second factors. */
 export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers {
   return {
     async signIn({ body: { code, ...credentials } }, { audit }) {

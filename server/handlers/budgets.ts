@@ -8,7 +8,7 @@ type BudgetHandlers = Pick<
   "getProjectBudget" | "setProjectBudget" | "getTeamBudget" | "setTeamBudget"
 >;
 
-/** Budgets of projects and teams (management-api.md sections 2.7 and 4.2, decisions.md section 4). */
+/** Budgets of projects and teams. */
 export function budgetHandlers({ containerBudgets }: HandlerDependencies): BudgetHandlers {
   return {
     getProjectBudget: async (_input, { target }) => ok({ body: await containerBudgets.ofProject(target) }),

@@ -33,7 +33,7 @@ interface NewAgent {
 }
 
 /**
- * Creates an agent (management-api.md sections 2.1 and 4.1): its actor, its wallet's address and the sealed key come
+ * Creates an agent: its actor, its wallet's address and the sealed key come
  * first, each repeatable under the same id; one transaction commits the record, which makes the key good, with the event
  * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
  */
@@ -125,7 +125,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return true;
   }
 
-  /** A replay (management-api.md section 4.1, rules 2 to 4 and 8). */
+  /** A replay. */
   async function replayed(
     agent: AgentDocument,
     principal: ManagementPrincipal,
@@ -238,7 +238,7 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   revision: 1,
 });
 
-/** The key that created it, and the lineage that a machine's archive asks for (management-api.md section 5.4). */
+/** The key that created it, and the lineage that a machine's archive asks for. */
 function creatorOf(principal: ManagementPrincipal): Pick<AgentDocument, "createdBy" | "createdByLineage"> {
   if (principal.type === "session") {
     return { createdBy: { type: "user", id: principal.userId }, createdByLineage: null };

@@ -16,7 +16,7 @@ type MemberHandlers = Pick<
   | "acceptInvite"
 >;
 
-/** Members and invites (decisions.md section 2). */
+/** Members and invites. */
 export function memberHandlers({ auth, clock, lists }: HandlerDependencies): MemberHandlers {
   const { invites, users } = auth.collections;
   return {

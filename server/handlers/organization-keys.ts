@@ -11,7 +11,7 @@ type OrganizationKeyHandlers = Pick<
   "mintOrganizationKey" | "listOrganizationKeys" | "rotateOrganizationKey" | "revokeOrganizationKey"
 >;
 
-/** Organization keys (management-api.md section 2.4, decisions.md section 2). */
+/** Organization keys. */
 export function organizationKeyHandlers(dependencies: HandlerDependencies): OrganizationKeyHandlers {
   const { clock, collections, dailyCreates, lists, organizationKeys } = dependencies;
 

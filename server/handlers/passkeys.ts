@@ -16,7 +16,7 @@ type PasskeyHandlers = Pick<
   | "stepUpOptions"
 >;
 
-/** Passkeys (decisions.md section 2). */
+/** Passkeys. */
 export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHandlers {
   const { passkeys } = auth.collections;
   return {

@@ -31,7 +31,7 @@ type PaymentHandlers = Pick<
 /** Denials that `get_denial_feedback` answers when it is not asked for one. */
 const DENIALS_MAX = 20;
 
-/** The agent band, and its REST twins (decisions.md sections 5 and 8). */
+/** The agent band, and its REST twins. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
   const { collections, lists, mailboxes } = dependencies;
   const payments = new Payments(dependencies);

@@ -13,7 +13,7 @@ type ProjectHandlers = Pick<
   "createProject" | "createProjectByTool" | "listProjects" | "getProject" | "updateProject" | "archiveProject"
 >;
 
-/** Projects (management-api.md section 2.7, decisions.md section 4). */
+/** Projects. */
 export function projectHandlers(dependencies: HandlerDependencies): ProjectHandlers {
   const { collections, containers, creates, lists, logos } = dependencies;
   const view = (project: ProjectDocument) => projectView(project, (logoHash) => logos.link(logoHash));

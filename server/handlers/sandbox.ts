@@ -8,7 +8,7 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Test money, and the sandbox processor's books (decisions.md section 6). */
+/** Test money, and the sandbox processor's books. */
 export function sandboxHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "fundAgentInSandbox" | "listCardLedger"> {

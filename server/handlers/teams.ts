@@ -21,7 +21,7 @@ interface CreateContext {
   readonly target: ProjectDocument;
 }
 
-/** Teams (management-api.md section 2.7, decisions.md section 4). */
+/** Teams. */
 export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
   const { collections, containers, creates, lists, logos } = dependencies;
   const view = (team: TeamDocument) => teamView(team, (logoHash) => logos.link(logoHash));

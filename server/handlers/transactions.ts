@@ -7,7 +7,7 @@ import type { Handlers } from "./types.ts";
 const DAY_MS = 86_400_000;
 const RANGE_DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
 
-/** Transactions of an organization (management-api.md section 4.3). */
+/** Transactions of an organization. */
 export function transactionHandlers({
   clock,
   collections,

@@ -18,8 +18,7 @@ export interface AdmissionDependencies {
 }
 
 /**
- * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute (decisions.md
- * section 1), and the headers that say how its caller stands. Only here is anybody authenticated.
+ * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute, and the headers that say how its caller stands. Only here is anybody authenticated.
  */
 export class Admission {
   readonly #browsers: BrowserSessions;
@@ -117,7 +116,7 @@ export class Admission {
 const addressOf = ({ ip, socket }: Request): string =>
   countedAddress(ip) ?? countedAddress(socket.remoteAddress) ?? "unknown";
 
-/** The three headers of every answer under /v1 and /mcp (management-api.md section 8). */
+/** The three headers of every answer under /v1 and /mcp. */
 export const standingHeaders = ({ limit, remaining, resetSeconds }: Standing) => ({
   "X-RateLimit-Limit": String(limit),
   "X-RateLimit-Remaining": String(remaining),
@@ -131,7 +130,7 @@ function showStanding(response: Response, standing: Standing): void {
 /** Whether an answer says how its caller stands. */
 export const showsStanding = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
 
-/** Which limits a path is under; null: it is not the API (decisions.md section 9). */
+/** Which limits a path is under; null: it is not the API. */
 export function surfaceOf(path: string): Surface | null {
   if (path === "/v1" || path.startsWith("/v1/")) return "rest";
   return path === "/mcp" || path.startsWith("/mcp/") ? "mcp" : null;

@@ -77,7 +77,7 @@ export function createApp(dependencies: AppDependencies): Express {
     else sendRefusal(response, admitted.refusal);
   });
   const notFound = unknownPath(admission);
-  // The router would answer OPTIONS by itself; a method that a path doesn't have is 404 (decisions.md section 1).
+  // The router would answer OPTIONS by itself; a method that a path doesn't have is 404.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? notFound(request, response, next) : next(),
   );

@@ -29,7 +29,7 @@ export interface Received {
 }
 
 /**
- * A browser's session in cookies that no script can read (issue 5). A cookie is a credential only where there is no
+ * A browser's session in cookies that no script can read. A cookie is a credential only where there is no
  * Authorization header, and for what changes something only from a page of this very origin: SameSite=Strict keeps
  * other sites out, this keeps other origins of the same site out.
  */

@@ -17,7 +17,7 @@ const PURPOSE = "first-agent-key";
 const SIZE_BYTES = 32;
 
 /**
- * Agents' first keys while they may be delivered again (management-api.md section 4.1, decisions.md section 3). Each lies
+ * Agents' first keys while they may be delivered again. Each lies
  * sealed in MongoDB under a key that takes three things together: the agent's delivery key outside of MongoDB, which is
  * destroyed when the window ends, the master key, and the caller's own idempotency key, which is kept nowhere here.
  */

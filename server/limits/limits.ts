@@ -35,7 +35,7 @@ export interface LimitsDependencies {
 /** The part of a caller's 5 s that looking the plan up may take. */
 const LOOK_UP_MS = 500;
 
-/** Every limit per minute (management-api.md section 8, decisions.md section 9), apart from HTTP. */
+/** Every limit per minute, apart from HTTP. */
 export class Limits {
   readonly #minutes: Minutes;
   readonly #organizations: Organizations;

@@ -15,7 +15,7 @@ export interface Standing {
   readonly exceeded: boolean;
 }
 
-/** Limits per minute, in fixed minutes of the clock (decisions.md section 9). */
+/** Limits per minute, in fixed minutes of the clock. */
 export class Minutes {
   readonly #counts: Counts;
   readonly #clock: () => Date;

@@ -1,7 +1,7 @@
 import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
 import type { OrganizationDocument } from "../auth/documents.ts";
 
-/** REST and MCP are counted apart (management-api.md section 8). */
+/** REST and MCP are counted apart. */
 export type Surface = "rest" | "mcp";
 
 /** What one credential may ask per minute. */

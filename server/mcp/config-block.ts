@@ -1,4 +1,4 @@
-/** What an MCP client is configured with (decisions.md section 3). */
+/** What an MCP client is configured with. */
 export const mcpConfigBlock = (mcpUrl: string, apiKey: string) => ({
   mcpServers: {
     "agent-spending-control": {

@@ -40,7 +40,7 @@ const MANAGEMENT_INSTRUCTIONS =
 const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUCTIONS } as const;
 
 /**
- * `POST /mcp`, Streamable HTTP without sessions (decisions.md section 8): each request carries its credential and is
+ * `POST /mcp`, Streamable HTTP without sessions: each request carries its credential and is
  * answered with JSON, so any server process can take it.
  */
 export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHandler {

@@ -22,7 +22,7 @@ const toolSchema = z.looseObject({
   required: z.array(z.string()).default([]),
 });
 
-/** Every operation that is a tool, by the tool's name (decisions.md section 8). */
+/** Every operation that is a tool, by the tool's name. */
 export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
   operationList.flatMap(([id, operation]) => {
     const { tool } = operation;

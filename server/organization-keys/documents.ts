@@ -2,7 +2,7 @@ import type { Document } from "mongodb";
 import type { OrganizationScope } from "../../src/contract/types.ts";
 import type { Binding } from "../principals.ts";
 
-/** An organization's API key (management-api.md section 2.4). Only when it dies is it ever changed. */
+/** An organization's API key. Only when it dies is it ever changed. */
 export interface OrganizationKeyDocument extends Document {
   _id: string;
   organizationId: string;

@@ -51,7 +51,7 @@ export class OrganizationKeys {
     });
   }
 
-  /** Whose key this is; the key is read from the database for every request (management-api.md section 5.2). */
+  /** Whose key this is; the key is read from the database for every request. */
   async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
     const { hashApiKey, keyUse, organizations } = this.#dependencies;
     const hash = hashApiKey(value);

@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { hmacSha256, type MasterKey } from "./master-key.ts";
 
 /**
- * What is stored of an API key (decisions.md section 2): an HMAC-SHA-256 with a pepper held outside MongoDB. Keyed and
+ * What is stored of an API key: an HMAC-SHA-256 with a pepper held outside MongoDB. Keyed and
  * of one length, so that a look-up by it in a unique index tells nothing about a value by its timing.
  */
 export const hashApiKey = (masterKey: MasterKey, value: string): string =>

@@ -19,7 +19,7 @@ export interface MasterKeySource {
   readonly embeddedDataDir: string | null;
 }
 
-/** Finds or makes the master key (decisions.md section 10). Throws `MasterKeyError`. */
+/** Finds or makes the master key. Throws `MasterKeyError`. */
 export async function loadMasterKey(source: MasterKeySource): Promise<MasterKey> {
   if (source.fromEnvironment !== undefined && source.fromEnvironment.trim() !== "") {
     return MasterKey.parse(source.fromEnvironment, "MASTER_KEY");

@@ -37,7 +37,7 @@ export class MasterKeyError extends PlainError {
 }
 
 /**
- * The one secret outside MongoDB (decisions.md sections 3 and 10, `MASTER_KEY`), from which every other is derived by
+ * The one secret outside MongoDB (`MASTER_KEY`), from which every other is derived by
  * HKDF-SHA-256. It never shows itself: printing, logging or serializing it yields a placeholder.
  */
 export class MasterKey {

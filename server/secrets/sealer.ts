@@ -15,7 +15,7 @@ export class SealError extends Error {
 }
 
 /**
- * Seals secrets at rest with AES-256-GCM (decisions.md section 3), by default under a sub-key of the master key. What is
+ * Seals secrets at rest with AES-256-GCM, by default under a sub-key of the master key. What is
  * sealed is bound to its purpose and its record: moved to another record of the database, it no longer opens.
  */
 export class Sealer {

@@ -7,8 +7,7 @@ const CHECK_ID = "master-key-check";
 const CHECK_TEXT = "agent-spending-control master key check";
 
 /**
- * Compares the master key with the one this database was first used with, and remembers it on the first start
- * (decisions.md section 10). Call it before anything is sealed or opened. Throws `MasterKeyError`.
+ * Compares the master key with the one this database was first used with, and remembers it on the first start. Call it before anything is sealed or opened. Throws `MasterKeyError`.
  */
 export async function verifyMasterKey(db: Db, masterKey: MasterKey, now = new Date()): Promise<void> {
   // An HMAC of a fixed text tells whether a key is the right one, and nothing else about it.

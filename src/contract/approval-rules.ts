@@ -4,7 +4,7 @@ import { cents, paymentCount, text, version } from "./primitives.ts";
 import { rail } from "./records.ts";
 import { timezone } from "./timezone.ts";
 
-/** Approval rules as they are sent and answered (decisions.md section 4). */
+/** Approval rules as they are sent and answered. */
 
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;

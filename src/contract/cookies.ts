@@ -1,4 +1,4 @@
-/** Names of a browser's session cookies, and how it asks for them (decisions.md section 2). */
+/** Names of a browser's session cookies, and how it asks for them. */
 
 /** `svc-session: cookie` on whatever begins or refreshes a session: its tokens come in cookies, not in the body. */
 export const COOKIE_REQUEST_HEADER = "svc-session";

@@ -1,6 +1,6 @@
 import { imageSize } from "image-size";
 
-/** A tile's image (management-api.md section 2.7): what it may be, judged by its bytes and not by what it is called. */
+/** A tile's image: what it may be, judged by its bytes and not by what it is called. */
 
 export const LOGO_TYPES = ["png", "jpeg", "webp"] as const;
 export type LogoType = (typeof LOGO_TYPES)[number];

@@ -30,7 +30,7 @@ const COMPONENTS = "#/components/schemas/";
 
 const REQUEST_ID = "x-request-id";
 
-/** Headers of every response (specification 8). */
+/** Headers of every response. */
 const HEADERS = {
   "x-ratelimit-limit":
     "Requests that the caller may make in a minute: by its organization's plan for a key or a person, by address for " +
@@ -222,7 +222,7 @@ function errorsByStatus(operation: Operation): Map<string, ErrorCode[]> {
   return byStatus;
 }
 
-/** decisions.md section 1 gives one code two statuses: it is 401 where it keeps a person from signing in. */
+/** One code has two statuses: it is 401 where it keeps a person from signing in. */
 const statusOf = ({ access }: Operation, code: ErrorCode): number =>
   code === "SECOND_FACTOR_INVALID" && access.kind === "public" ? 401 : ERRORS[code].status;
 

@@ -3,7 +3,7 @@ import { isAddress } from "../domain/address.ts";
 import { MAX_CENTS } from "../domain/money.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 
-/** Building blocks of the contract's schemas (decisions.md section 1). */
+/** Building blocks of the contract's schemas. */
 
 /** C0 and DEL, but tab and line ends: no text that people write, and six bytes each where it is kept. */
 // oxlint-disable-next-line no-control-regex
@@ -32,7 +32,7 @@ export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer 
 /** What a wallet holds: anybody may send it money, so no bound of ours holds for it. */
 export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
 
-/** Of what is replaced by its version (management-api.md section 9). */
+/** Of what is replaced by its version. */
 export const version = z
   .int()
   .meta({ description: "As it was read; any other than the current one is 409." });

@@ -1,4 +1,4 @@
-/** A cap of an operation's own, besides the plan's limit (decisions.md section 9). */
+/** A cap of an operation's own, besides the plan's limit. */
 export interface RouteCap {
   readonly perMinute: number;
   /** Whose requests are counted together: one key's or user's, one address's, or those about one user's account. */
@@ -27,7 +27,7 @@ export type RateClass = keyof typeof RATE_CLASSES;
 /** Requests per minute and address that carry no good credential. */
 export const ANONYMOUS_PER_MINUTE = 100;
 
-/** What a plan allows per minute and credential (management-api.md section 8). */
+/** What a plan allows per minute and credential. */
 export const PLAN_LIMITS = {
   free: { rest: 100, mcp: 60 },
   pro: { rest: 1_000, mcp: 600 },

@@ -18,7 +18,7 @@ export const errorBody = z
   })
   .meta({ title: "Error" });
 
-/** What a policy may set (section 2.1): spend ceilings are cleared by null, never by omission. */
+/** What a policy may set: spend ceilings are cleared by null, never by omission. */
 export const policyFields = {
   budgetCents: cents,
   autoApprovalThresholdCents: cents.nullable().meta({

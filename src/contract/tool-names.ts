@@ -1,4 +1,4 @@
-/** The tools of the agent band (decisions.md section 8): an agent's `scopes` are these names. */
+/** The tools of the agent band: an agent's `scopes` are these names. */
 export const AGENT_TOOLS = [
   "get_budget",
   "check_payment",

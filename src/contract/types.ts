@@ -3,7 +3,7 @@ import type { ErrorCode } from "../domain/errors.ts";
 import type { AgentTool, ManagementTool } from "./tool-names.ts";
 import type { RateClass } from "./rate-classes.ts";
 
-/** Names of organization key scopes (decisions.md section 2). */
+/** Names of organization key scopes. */
 export const ORGANIZATION_SCOPES = [
   "agents:read",
   "agents:write",
@@ -90,7 +90,7 @@ export interface HttpBinding {
 export interface ToolBinding {
   readonly name: AgentTool | ManagementTool;
   readonly title: string;
-  /** What the path's `:id` is called as an argument (decisions.md section 8). */
+  /** What the path's `:id` is called as an argument. */
   readonly idName: "agentId" | "projectId" | "teamId" | "transactionId" | null;
   /** Arguments that a tool's caller must give although a person over REST need not. */
   readonly requires?: readonly string[];
@@ -114,7 +114,7 @@ export interface Operation<
   A extends Access = Access,
 > {
   readonly summary: string;
-  /** What it guarantees, and the section of the specification it comes from. Agents read this too. */
+  /** What it guarantees. Agents read this too. */
   readonly description: string;
   readonly tag:
     | "Agents"
@@ -131,8 +131,8 @@ export interface Operation<
     | "Transactions";
   readonly access: A;
   /**
-   * What an answer may wait for beyond the usual bound: a payment to be final (decisions.md section 5), or every agent to
-   * have been told of a budget (section 4). A create besides waits for the call that carries the same create out, if there is one.
+   * What an answer may wait for beyond the usual bound: a payment to be final, or every agent to
+   * have been told of a budget. A create besides waits for the call that carries the same create out, if there is one.
    */
   readonly waitsFor?: "finality" | "agents told";
   /** The caps of its own that it has besides the plan's limit. */

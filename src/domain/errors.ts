@@ -1,5 +1,5 @@
 /**
- * The closed table of error codes (management-api.md section 7, decisions.md section 1): every refusal that can
+ * The closed table of error codes: every refusal that can
  * leave the service has its code, HTTP status and default public message here and nowhere else.
  */
 export const ERRORS = {
@@ -91,7 +91,7 @@ export interface ValidationIssue {
 export interface Refusal {
   readonly code: ErrorCode;
   readonly message: string;
-  /** Overrides the table's status where decisions.md gives one code two (SECOND_FACTOR_INVALID: 401 at sign-in). */
+  /** Overrides the table's status where one code has two (SECOND_FACTOR_INVALID: 401 at sign-in). */
   readonly status?: number;
   readonly issues?: readonly ValidationIssue[];
   readonly requiredScope?: string;

@@ -1,7 +1,7 @@
 import { type Approval, heldRevision, type Payment, shownApproval } from "./agent/payment.ts";
 import { utcDate } from "./agent/usage.ts";
 
-/** What the service tells of, and to whom it may be pushed (management-api.md section 6). */
+/** What the service tells of, and to whom it may be pushed. */
 export const EVENT_TYPES = [
   "transaction.completed",
   "transaction.denied",
@@ -40,7 +40,7 @@ export const createdEventId = (agentId: string): string => `evt_${agentId}_creat
 /** Revisions only rise, so an id is never given twice. */
 export const lifecycleEventId = (agentId: string, revision: number): string => `evt_${agentId}_${revision}`;
 
-/** Ends of a payment that neither policy nor a person has decided (decisions.md section 5). */
+/** Ends of a payment that neither policy nor a person has decided. */
 const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 
 /**

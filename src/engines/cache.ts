@@ -24,7 +24,7 @@ type Manifest = z.infer<typeof manifestSchema>;
 /** Digests known beforehand, by path inside the entry. What is not named here is trusted as first fetched. */
 export type PinnedDigests = Readonly<Record<string, string>>;
 
-/** The folder for what is fetched: `agent-spending-control` in XDG_CACHE_HOME or ~/.cache (decisions.md section 10). */
+/** The folder for what is fetched: `agent-spending-control` in XDG_CACHE_HOME or ~/.cache. */
 export function cacheFolder(env: NodeJS.ProcessEnv): string {
   const xdg = env["XDG_CACHE_HOME"];
   const base =

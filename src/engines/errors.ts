@@ -10,7 +10,7 @@ export type EngineErrorCode =
   | "PORT_TAKEN"
   /** A binary named in the environment is missing, not executable, too old or ends at once. */
   | "BINARY_BROKEN"
-  /** No source of decisions.md section 10 gave a binary. */
+  /** No source gave a binary. */
   | "NO_SOURCE"
   /** A download or a build failed, or its SHA-256 is not the expected one. */
   | "FETCH_FAILED"

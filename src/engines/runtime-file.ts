@@ -25,7 +25,7 @@ const runtimeFileSchema = z.strictObject({
   chain: z.strictObject({ rpcUrl: z.url().nullable(), pid: pidSchema.nullable() }),
 });
 
-/** Addresses and pids of what runs on a DATA_DIR (decisions.md section 10). Pids are null for what is not ours. */
+/** Addresses and pids of what runs on a DATA_DIR. Pids are null for what is not ours. */
 export type RuntimeFile = z.infer<typeof runtimeFileSchema>;
 
 const fileIn = (dataDir: string): string => path.join(dataDir, RUNTIME_FILE);

@@ -270,7 +270,7 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
 
 /**
  * Brings up mongod, the Temporal dev server and the local chain of the embedded default, or takes those that the
- * environment names (decisions.md section 10). When it resolves, mongod is a primary that takes majority writes and
+ * environment names. When it resolves, mongod is a primary that takes majority writes and
  * transactions, the Temporal namespace answers with its search attributes, and the chain with its id. All listen on 127.0.0.1 only, end with this process
  * even if it is killed, and are started again when they end by themselves. The DATA_DIR is held until `stop`.
  *

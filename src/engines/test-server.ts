@@ -4,8 +4,7 @@ import type { OnProgress } from "./progress.ts";
 import { EngineError } from "./errors.ts";
 
 /**
- * Finds the time-skipping test server, from the same sources in the same order as the engines (decisions.md section
- * 10), for `TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: "existing-path", path } } })`.
+ * Finds the time-skipping test server, from the same sources in the same order as the engines, for `TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: "existing-path", path } } })`.
  * It starts the server once to see that it works, so call this once per test run.
  *
  * Throws EngineError BINARY_BROKEN or NO_SOURCE.

@@ -1,4 +1,4 @@
-/** Names and payloads of the workflow that provisions an organization (decisions.md section 2). */
+/** Names and payloads of the workflow that provisions an organization. */
 
 export const ORGANIZATION_WORKFLOW = "organization";
 export const organizationWorkflowId = (organizationId: string): string => `organization/${organizationId}`;

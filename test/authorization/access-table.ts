@@ -3,7 +3,7 @@ import type { OperationId } from "../../src/contract/registry.ts";
 import type { OrganizationScope, Role } from "../../src/contract/types.ts";
 
 /**
- * Who may call what, written out by hand from management-api.md sections 4 and 5 and decisions.md sections 1 to 4, and
+ * Who may call what, written out by hand from what the API promises, and
  * not taken from the registry: a wrong declaration there differs from it. An operation that is not here does not
  * compile.
  */

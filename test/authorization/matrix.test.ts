@@ -56,7 +56,7 @@ function expectScopeNamed(id: OperationId, code: ErrorCode, named: string | unde
   expect(named, what).to.equal(scope ?? undefined);
 }
 
-/** MCP writes of an organization that fit into a minute, whoever makes them (decisions.md section 9). */
+/** MCP writes of an organization that fit into a minute, whoever makes them. */
 const WRITES_BEFORE_A_PAUSE = 15;
 
 describe("who may do what: the whole matrix, made of the registry", () => {

@@ -15,8 +15,8 @@ export type Credential =
 const ROLES: readonly Role[] = ["member", "admin", "owner"];
 
 /**
- * What keeps a credential from an operation, in the order of decisions.md section 1: credential → kind, scope or tool
- * → role → step-up; null: nothing does. Written from the specification, and of nothing of the service's.
+ * What keeps a credential from an operation, in the order that callers are promised: credential → kind, scope or tool
+ * → role → step-up; null: nothing does. Written by hand, and of nothing of the service's.
  */
 export function refusalOf(row: Row, credential: Credential, body: object): ErrorCode | null {
   if (row.who === "anyone") return null;

@@ -12,7 +12,7 @@ import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
 
-/** The specification's own list of what this capability has and decisions.md. */
+/** The list of all routes, written out once more. */
 const ROUTES = [
   "post /v1/agents",
   "get /v1/agents",
@@ -80,7 +80,7 @@ const ROUTES = [
   ]),
 ];
 
-/** Codes and statuses as management-api.md section 7 and decisions.md section 1 print them, written out once more. */
+/** Codes and statuses as callers are promised them, written out once more. */
 const STATUSES: Readonly<Record<number, readonly string[]>> = {
   400: ["VALIDATION_FAILED", "IDEMPOTENCY_KEY_REQUIRED", "BAD_CURSOR"],
   401: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED"],

@@ -6,7 +6,7 @@ import { codeOf, expectError } from "../support/contract-api.ts";
 import { demote, elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 /**
- * decisions.md section 1: credential (a paused agent's included) → kind, scope or tool → role → step-up → shape of
+ * The order of checks: credential (a paused agent's included) → kind, scope or tool → role → step-up → shape of
  * path, query and body → existence → state and version. Each row breaks one check and every later one as well; the
  * rows are made of the registry, so a new operation is in the table.
  */

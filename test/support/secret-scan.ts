@@ -35,7 +35,7 @@ export async function plant(engines: RunningEngines, logDir: string): Promise<Pl
 }
 
 /**
- * The guarantee of issue 5, checked over the files of the whole run: no raw key, password, TOTP secret or token in
+ * Checked over the files of the whole run: no raw key, password, TOTP secret or token in
  * MongoDB's files, in Temporal's, or in a log. Answers what is wrong, in lines; none: nothing.
  */
 export async function scanRun(

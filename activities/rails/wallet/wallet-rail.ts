@@ -41,7 +41,7 @@ export interface WalletRailDependencies extends AttemptDependencies {
 }
 
 /**
- * Pays from agents' wallets on a chain (decisions.md section 6). What becomes of a payment follows from what is recorded of
+ * Pays from agents' wallets on a chain. What becomes of a payment follows from what is recorded of
  * it and from what is in the chain, and from nothing that a process remembers: any process may ask or go on at any time.
  */
 export class WalletRail implements RailPort {

@@ -30,7 +30,7 @@ export const createAgentBody = z.strictObject({
   idempotencyKey: idempotencyKey.optional(),
 });
 
-/** `mcpConfigBlock`: what an MCP client is configured with (decisions.md section 3). */
+/** `mcpConfigBlock`: what an MCP client is configured with. */
 export const mcpConfigBlock = z.strictObject({
   mcpServers: z.strictObject({
     "agent-spending-control": z.strictObject({

@@ -23,7 +23,7 @@ const invite = z
 
 const rank = z.object({ role });
 
-/** Only an owner makes owners; giving somebody more than a member's role needs step-up (decisions.md section 2). */
+/** Only an owner makes owners; giving somebody more than a member's role needs step-up. */
 function inviteNeeds(body: unknown): PersonNeeds | null {
   const asked = rank.safeParse(body);
   if (!asked.success || asked.data.role === "member") return null;

@@ -4,7 +4,7 @@ import { define } from "../define.ts";
 import { cents, heldCents, paging, paymentCents, timestamp, uuid } from "../primitives.ts";
 import { listOf } from "../records.ts";
 
-/** Only while the sandbox rails are on; without them these routes are 404 (decisions.md section 6). */
+/** Only while the sandbox rails are on; without them these routes are 404. */
 
 export const fundAgentInSandbox = define({
   summary: "Fund an agent's wallet with test money",

@@ -1,4 +1,4 @@
-/** What an actor knows of its agent's keys (management-api.md sections 3.2, 4.1 and 5.4): ids and times, never a value, nor a hash. */
+/** What an actor knows of its agent's keys: ids and times, never a value, nor a hash. */
 export interface AgentAccess {
   /** Null: the agent has no active key. */
   activeKeyId: string | null;

@@ -2,7 +2,7 @@ import type { AgentAccess } from "./access.ts";
 import { isDeliverable } from "./access.ts";
 import type { AgentState } from "./state.ts";
 
-/** Who archives an agent (management-api.md section 5.4): a person, or an organization's key with what is in the wallet. */
+/** Who archives an agent: a person, or an organization's key with what is in the wallet. */
 export type Archiver =
   | { readonly type: "user" }
   | {
@@ -17,7 +17,7 @@ export type ArchiveRefusalCode =
   "MACHINE_ARCHIVE_DENIED" | "KEY_STILL_DELIVERABLE" | "KEY_DELIVERY_UNPROVEN" | "BALANCE_UNVERIFIABLE";
 
 /**
- * Why an organization's key may not archive the agent; null: it may. In the order of decisions.md section 3, the first
+ * Why an organization's key may not archive the agent; null: it may. In the order that callers are promised, the first
  * that fails answers: what can never change comes before what a retry may mend, but for the balance, which is looked at
  * last. A person may always.
  */

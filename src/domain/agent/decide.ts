@@ -134,7 +134,7 @@ export interface AssessedPayment extends Likeness {
 }
 
 /**
- * Assesses a payment against lifecycle, limits, threshold and rules, in the order of decisions.md section 5. What is denied
+ * Assesses a payment against lifecycle, limits, threshold and rules, in this order. What is denied
  * is flagged by nothing.
  */
 export function assess(state: AgentState, payment: AssessedPayment, now: number): Assessment {

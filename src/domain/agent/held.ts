@@ -7,7 +7,7 @@ import { checkLimits } from "./policy.ts";
 import type { AgentState } from "./state.ts";
 import { utcDate } from "./usage.ts";
 
-/** What becomes of payments on hold (decisions.md section 5). */
+/** What becomes of payments on hold. */
 
 /** Why an agent in this state of its life pays nothing; null: it may. */
 export function lifecycleDenial(state: AgentState): Denial | null {

@@ -3,7 +3,7 @@ import { isOfLineage } from "./archive.ts";
 import { type Command, type Decided, none, one } from "./decided.ts";
 import type { AgentState } from "./state.ts";
 
-/** An agent's keys as its actor decides about them (management-api.md sections 3.2 and 4.1): by their ids. */
+/** An agent's keys as its actor decides about them: by their ids. */
 
 /**
  * The first use of a key and the archive of its agent are decided here, one after the other, so exactly one of them

@@ -4,7 +4,7 @@ import type { AgentEvent } from "./evolve.ts";
 import { endByArchive, isOnHold } from "./held.ts";
 import type { AgentState } from "./state.ts";
 
-/** Pause, resume and archive (management-api.md sections 3.1 and 5.4). What is so already changes nothing. */
+/** Pause, resume and archive. What is so already changes nothing. */
 
 export function decideLifecycle(state: AgentState, lifecycle: "active" | "paused"): Decided {
   if (state.lifecycle === "archived") return none({ kind: "archived" });
@@ -14,7 +14,7 @@ export function decideLifecycle(state: AgentState, lifecycle: "active" | "paused
 
 /**
  * Archives the agent for good: its key is revoked, what is on hold is denied, nothing is accepted any more. What was sent
- * goes on to its end. For an organization's key only under all the conditions of section 5.4.
+ * goes on to its end. For an organization's key only under all the conditions in archive.ts.
  */
 export function decideArchive(state: AgentState, by: Archiver, now: number): Decided {
   if (state.lifecycle === "archived") return archivedBefore(state, by);

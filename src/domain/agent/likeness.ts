@@ -3,7 +3,7 @@ import type { PaymentRules } from "../rules/checks.ts";
 import type { Payment, PaymentRequest } from "./payment.ts";
 import type { AgentState, RememberedKey } from "./state.ts";
 
-/** Which of an agent's payments are like another: rail, recipient without case, and amount (decisions.md section 4). */
+/** Which of an agent's payments are like another: rail, recipient without case, and amount. */
 
 /** The parts of a payment that its likeness follows from. */
 export type Likeness = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "likenessHash">;

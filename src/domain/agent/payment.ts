@@ -105,7 +105,7 @@ export interface RailFailure {
   readonly reason: string;
 }
 
-/** What a rail says has become of a payment (decisions.md section 6). */
+/** What a rail says has become of a payment. */
 export type RailOutcome =
   | { readonly status: "settled"; readonly final: boolean; readonly onChain?: OnChain }
   | { readonly status: "pending"; readonly onChain?: OnChain }
@@ -175,7 +175,7 @@ function stepsOnRail({ phase, status }: Payment): number {
 }
 
 /**
- * The payment after its project's budget has answered (decisions.md section 5). The same object for an answer to what was
+ * The payment after its project's budget has answered. The same object for an answer to what was
  * not asked, or has been answered. A payment that does not fit is denied, and was never held; one that was approved by a
  * person and does not fit any more has failed.
  */

@@ -2,7 +2,7 @@ import { remainingOf } from "../money.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, nextUtcMidnight, slotFreeAt, spentToday } from "./usage.ts";
 
-/** An agent's budget policy (management-api.md section 2.1, decisions.md section 3). `null`: no such limit. */
+/** An agent's budget policy. `null`: no such limit. */
 export interface BudgetPolicy {
   readonly budgetCents: number;
   /** 0: every payment needs approval; n: approval above n; null: automatic within the budget. */
@@ -25,7 +25,7 @@ export type LimitDenialCode =
   | "TEAM_CAP_EXCEEDED"
   | "PROJECT_CAP_EXCEEDED";
 
-/** Every reason a transaction can carry (decisions.md section 5). */
+/** Every reason a transaction can carry. */
 export type DenialCode =
   | LimitDenialCode
   | "AGENT_PAUSED"
@@ -74,7 +74,7 @@ export const limitDenial = (
 ): LimitDenial => ({ code, reason, details: { limit, remaining, resetsAt } });
 
 /**
- * The agent's hard limits in the order of decisions.md section 5; the first that fails names the denial. Null when
+ * The agent's hard limits in the order that callers are promised; the first that fails names the denial. Null when
  * all hold. `own` is the payment's own reservation when it is checked again on approval.
  */
 export function checkLimits(
@@ -159,7 +159,7 @@ function checkDailyVelocity(
   return limitDenial("DAILY_VELOCITY_EXCEEDED", reason, limit, 0, nextUtcMidnight(now));
 }
 
-/** True when the payment is above the agent's own threshold and must wait for a person (section 2.1). */
+/** True when the payment is above the agent's own threshold and must wait for a person. */
 export function isAboveThreshold(policy: BudgetPolicy, amountCents: number): boolean {
   const threshold = policy.autoApprovalThresholdCents;
   if (threshold === null) return false;

@@ -76,7 +76,7 @@ export interface AgentState {
   outbox?: LifecycleEvent[];
 }
 
-/** Idempotency keys remembered by the actor itself; older ones are looked up in the projection (design.md). */
+/** Idempotency keys remembered by the actor itself; older ones are looked up in the projection. */
 export const REMEMBERED_KEYS_MAX = 2_000;
 
 /**

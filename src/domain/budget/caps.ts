@@ -3,7 +3,7 @@ import { remainingOf } from "../money.ts";
 import { type BudgetState, type CapSetting, teamOf, type Used, usedOf } from "./state.ts";
 
 /**
- * Whether so much more fits the caps of team and project, in the order of decisions.md section 5; the first that does not
+ * Whether so much more fits the caps of team and project, the team first; the first that does not
  * names the denial. `ownCents`: what the payment has reserved already, and is not held against it.
  */
 export function checkCaps(

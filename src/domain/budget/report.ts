@@ -1,6 +1,6 @@
 import type { LimitDenial } from "../agent/policy.ts";
 
-/** What an agent's actor and its project's budget say to each other about caps (decisions.md sections 4 and 5). */
+/** What an agent's actor and its project's budget say to each other about caps. */
 
 /**
  * What is still to be asked of a payment: `reserve`, whether its amount fits the caps; `recheck`, whether they still hold

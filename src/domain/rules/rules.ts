@@ -1,11 +1,11 @@
 import type { Rail } from "../agent/payment.ts";
 
 /**
- * Approval rules of a project or team (management-api.md section 2.7, decisions.md section 4): what an enabled rule flags
+ * Approval rules of a project or team: what an enabled rule flags
  * waits for a person.
  */
 
-/** In the order of the specification. */
+/** Every type of rule. */
 export const RULE_TYPES = [
   "amount_above",
   "new_recipient",
