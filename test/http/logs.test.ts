@@ -27,6 +27,7 @@ describe("the log", () => {
       worker: false,
     });
     const secrets: string[] = [];
+    let requestId = "";
     try {
       const { email, password } = shared.organization;
       const api = worldOf(service, shared.organization).api;
@@ -60,7 +61,8 @@ describe("the log", () => {
       // A record that cannot be: what reads it runs into a defect.
       const transactions = service.db.collection<{ _id: string }>("transactions");
       await transactions.updateOne({ _id: transaction.id }, { $set: { createdAt: "yesterday" } });
-      await api.refused("getPayment", 500, "INTERNAL", { token: key, id: transaction.id });
+      const failing = { token: key, id: transaction.id };
+      ({ requestId } = await api.refused("getPayment", 500, "INTERNAL", failing));
       await transactions.deleteOne({ _id: transaction.id });
       expect(agent.name).to.equal("Secretive");
     } finally {
@@ -72,7 +74,9 @@ describe("the log", () => {
     });
     const lines = log.trim().split("\n");
     for (const line of lines) expect(() => void JSON.parse(line)).not.to.throw();
-    expect(lines.filter((line) => line.includes("an operation failed unexpectedly"))).to.have.lengthOf(1);
+    const [defect = "", ...more] = lines.filter((line) => line.includes("an operation failed unexpectedly"));
+    expect(more).to.deep.equal([]);
+    expect(JSON.parse(defect)).to.include({ operation: "getPayment", requestId });
     for (const secret of secrets) expect(log).not.to.include(secret);
   });
 
