@@ -44,6 +44,11 @@ export class BulkWriter<T extends Document> {
     this.#lingerMs = lingerMs;
   }
 
+  /** Operations that wait for their turn. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   write(operation: AnyBulkWriteOperation<T>): Promise<BulkOutcome> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operation, resolve, reject });

@@ -35,6 +35,7 @@ export interface TransactionDocument extends Document {
   denialReason: string | null;
   denialCode: DenialCode | null;
   denialDetails: { limit: number; remaining: number; resetsAt: Date | null } | null;
+  /** When it was denied, failed, expired or given back. */
   deniedAt: Date | null;
   /** What a person said on denying it. */
   feedback: string | null;

@@ -35,6 +35,11 @@ export class EventJournal {
     this.#lingeringWrites.hurry();
   }
 
+  /** Events that wait for their turn. */
+  get waiting(): number {
+    return this.#writes.waiting + this.#lingeringWrites.waiting;
+  }
+
   /** Everything that has fired for a payment by now. */
   async tellPayment(profile: AgentProfile, payment: Payment, at: Date, when: "now" | "soon"): Promise<void> {
     const events = paymentEvents(payment).map((event) => ({

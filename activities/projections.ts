@@ -29,9 +29,12 @@ export class MongoProjections implements Projections {
   readonly #approvals: RevisedRecords<ApprovalDocument>;
   readonly #agentWrites: BulkWriter<AgentDocument>;
   readonly #journal: EventJournal;
+  readonly #onPaymentWritten: (payment: Payment) => void;
 
-  constructor(db: Db, journal: EventJournal) {
+  /** `onPaymentWritten`: once for each revision that is written, whoever else tries to write it, too. */
+  constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
+    this.#onPaymentWritten = onPaymentWritten;
     this.#transactions = new RevisedRecords(db.collection<TransactionDocument>(COLLECTIONS.transactions));
     this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
@@ -39,10 +42,17 @@ export class MongoProjections implements Projections {
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
     const approval = approvalDocument(profile, payment);
-    await Promise.all([
-      this.#transactions.write(transactionDocument(profile, payment)),
+    const writing = this.#transactions.write(transactionDocument(profile, payment));
+    const [isWritten] = await Promise.all([
+      writing,
       approval === null ? undefined : this.#approvals.write(approval),
     ]);
+    if (isWritten) this.#onPaymentWritten(payment);
+  }
+
+  /** Writes that wait for their turn. */
+  get waiting(): number {
+    return this.#transactions.waiting + this.#approvals.waiting + this.#agentWrites.waiting;
   }
 
   async writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void> {
@@ -141,16 +151,21 @@ class RevisedRecords<T extends Revised> {
     this.#writes = new BulkWriter(collection);
   }
 
+  get waiting(): number {
+    return this.#writes.waiting;
+  }
+
   /**
    * Inserts, or replaces an older revision. A duplicate key means that the record is there at the same or a later
    * revision, that another write was inserting it at the same moment, or that its unique key belongs to another.
+   * Whether this one was written.
    */
-  async write(record: T): Promise<void> {
+  async write(record: T): Promise<boolean> {
     for (let round = 0; round < RACING_WRITES_MAX; round += 1) {
-      if ((await this.#writes.write(replaceOlder(record))) === "written") return;
+      if ((await this.#writes.write(replaceOlder(record))) === "written") return true;
       const own = await this.#collection.findOne(byId<T>(record._id), { projection: { revision: 1 } });
       if (own === null) throw new DuplicateIdempotencyKey(`record ${record._id}`);
-      if (Number(own["revision"]) >= record.revision) return;
+      if (Number(own["revision"]) >= record.revision) return false;
     }
     throw new Error(`record ${record._id} could not be written against others`);
   }
@@ -191,13 +206,14 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
         key: { agentId: 1, deniedAt: -1, _id: -1 },
         partialFilterExpression: { deniedAt: { $type: "date" } },
       },
+      { key: { rail: 1 }, partialFilterExpression: { status: "pending" }, name: "open" },
     ]),
-    db
-      .collection(COLLECTIONS.approvals)
-      .createIndexes([
-        { key: { organizationId: 1, state: 1, ...newestFirst } },
-        { key: { transactionId: 1 } },
-      ]),
+    db.collection(COLLECTIONS.approvals).createIndexes([
+      { key: { organizationId: 1, state: 1, ...newestFirst } },
+      // How many payments are on hold, and since when, over all organizations.
+      { key: { createdAt: 1, rail: 1 }, partialFilterExpression: { state: "pending" }, name: "on_hold" },
+      { key: { transactionId: 1 } },
+    ]),
     db.collection(COLLECTIONS.agents).createIndexes([
       { key: { projectId: 1, teamId: 1 } },
       { key: { organizationId: 1, ...newestFirst } },

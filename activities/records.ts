@@ -4,6 +4,10 @@ import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
 /** What is written down of a payment. */
 
+/** Why a payment that was paid does not count any more. */
+const REVERSED =
+  "The payment was made, and then given back by the merchant or the card network: its amount is available again.";
+
 /** The transaction's record as the payment stands. */
 export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
   const { request, denial } = payment;
@@ -26,7 +30,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     rail: request.rail,
     status: payment.status,
     purpose: request.purpose,
-    denialReason: denial?.reason ?? null,
+    denialReason: denial?.reason ?? (payment.status === "reversed" ? REVERSED : null),
     denialCode: denial?.code ?? null,
     denialDetails: denialDetails(payment),
     deniedAt: dateOrNull(payment.deniedAt),

@@ -78,7 +78,8 @@ export class Authenticator {
       }
       case null: {
         const result = await this.#dependencies.authenticateSession(token);
-        if (!result.ok) return nobody;
+        // It may say that it was good, and what to do.
+        if (!result.ok) return { result, caller: null };
         const { userId, organizationId } = result.value;
         return { result, caller: { id: userId, organizationId } };
       }

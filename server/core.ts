@@ -21,6 +21,8 @@ import { collectionsOf } from "./collections.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
 import type { Connections } from "./connections.ts";
 import type { Logger } from "./logger.ts";
+import type { Metrics } from "./metrics/metrics.ts";
+import { observedProjections, observedRails } from "./metrics/observed.ts";
 
 /** What server and worker share: the way to the actors, and what is done with their decisions. */
 export interface Core {
@@ -37,6 +39,7 @@ export interface Core {
   readonly deliveryKeys: DeliveryKeys;
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
+  readonly metrics: Metrics;
 }
 
 export interface CoreOptions {
@@ -46,6 +49,7 @@ export interface CoreOptions {
   readonly wallets: Wallets | null;
   readonly deliveryKeys: DeliveryKeys;
   readonly auditSeal: AuditSeal;
+  readonly metrics: Metrics;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
   readonly keepsPaymentDecisions?: boolean;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
@@ -63,6 +67,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     deliveryKeys,
     logger,
     decorateEffects = (plain) => plain,
+    metrics,
     wallets,
   } = options;
   const { db, temporal } = connections;
@@ -71,14 +76,17 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
   const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
   const journal = new EventJournal(db);
-  const projections = new MongoProjections(db, journal);
+  const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
   const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
-    rails: {
-      card: new CardSandbox(db, clock),
-      wallet: wallets?.rail ?? walletRailWithoutChain(new AgentWallets(db)),
-    },
-    projections,
+    rails: observedRails(
+      {
+        card: new CardSandbox(db, clock),
+        wallet: wallets?.rail ?? walletRailWithoutChain(new AgentWallets(db)),
+      },
+      metrics,
+    ),
+    projections: observedProjections(projections, metrics),
     workflows: actors,
     telling: new PaymentTeller({ journal, auditLog: keptLog, clock }),
     caps: budgets,
@@ -94,6 +102,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     confirmAfterMs: CONFIRM_AFTER_MS,
     onError: (message, error) => logger.warn({ err: error }, message),
   });
+  metrics.queue("agent_commands", () => mailboxes.waiting);
+  metrics.queue("budget_commands", () => budgets.waiting);
+  metrics.queue("audit_entries", () => auditLog.waiting);
+  metrics.queue("records", () => projections.waiting);
+  metrics.queue("events", () => journal.waiting);
   const agents = agentGateway(collectionsOf(db), mailboxes);
   const effects = createPaymentEffects({ ...effectDependencies, agents });
   const limits = wallets?.limits ?? { mirror: () => Promise.resolve() };
@@ -112,5 +125,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     deliveryKeys,
     windows,
     auditLog,
+    metrics,
   };
 }

@@ -63,6 +63,9 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       if (announced) void announce();
     },
   });
+  for (const [engine, pid] of pidsOf(engines)) {
+    logger.info({ engine, pid }, pid === null ? "an engine of somebody else's is used" : "an engine runs");
+  }
   const announce = async (): Promise<void> => {
     announced = true;
     const { chain, mongodb, temporal } = engines;
@@ -97,6 +100,15 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       announced = false;
       await removeRuntimeFile(config.dataDir);
       await engines.stop();
+      logger.info("the engines have stopped");
     },
   };
 }
+
+/** By their names, as the supervisor has them. */
+const pidsOf = ({ chain, mongodb, temporal }: RunningEngines) =>
+  [
+    ["mongod", mongodb.pid],
+    ["temporal", temporal.pid],
+    ["anvil", chain.pid],
+  ] as const;

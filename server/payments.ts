@@ -20,6 +20,7 @@ import { ActorUnavailable } from "./actors/mailbox.ts";
 import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
 import type { Logger } from "./logger.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import { likenessHash, PaymentRulings } from "./rules/payment-rules.ts";
 import { together } from "./together.ts";
 
@@ -53,6 +54,7 @@ export interface PaymentDependencies {
   readonly approvalWindowSeconds: number;
   readonly clock: () => Date;
   readonly logger: Logger;
+  readonly metrics: Metrics;
 }
 
 /**
@@ -123,7 +125,7 @@ export class Payments {
       case "decided":
         return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, until));
       case "replayed":
-        if (!reply.samePayload) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
+        if (!reply.samePayload) return refused(keyReused(reply.transactionId));
         if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report, until);
         return ok(await this.#recorded(reply.transactionId));
       case "too_many_open": {
@@ -153,16 +155,16 @@ export class Payments {
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
   async #decide(profile: AgentProfile, asked: PaymentRequest): Promise<Told> {
     const { agentId } = profile;
-    const { approvalWindowSeconds, mailboxes } = this.#dependencies;
+    const { approvalWindowSeconds, mailboxes, metrics } = this.#dependencies;
+    const { rail } = asked;
     const ruling = this.#rulings.of(profile, asked);
     const horizon = mailboxes.horizonOf(agentId);
     let lookedUpThrough = horizon === null || horizon.forgottenThrough === 0 ? 0 : horizon.projectedThrough;
     for (let lookUps = 0; lookUps <= LOOK_UPS_MAX; lookUps += 1) {
       const isLookedUp = lookedUpThrough > 0;
-      const [{ rules: ruled, versions }, earlier] = await Promise.all([
-        ruling,
-        isLookedUp ? this.#lookUp(agentId, asked) : null,
-      ]);
+      const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "look_up", () =>
+        Promise.all([ruling, isLookedUp ? this.#lookUp(agentId, asked) : null]),
+      );
       if (earlier !== null) return { reply: earlier, report: null, request: asked };
       const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
       const rules = isLookedUp ? await this.#rulings.withLikePayment(ruled, agentId, request) : ruled;
@@ -173,7 +175,9 @@ export class Payments {
         lookedUpThrough,
         ...(rules === undefined ? {} : { rules }),
       } as const;
-      const { reply, report } = await mailboxes.answered(agentId, command);
+      const { reply, report } = await metrics.timed(rail, "decision", () =>
+        mailboxes.answered(agentId, command),
+      );
       if (reply.kind !== "look_up") return { reply, report, request };
       lookedUpThrough = reply.projectedThrough;
     }
@@ -293,6 +297,12 @@ const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => (
   approval: approvalDocument(profile, payment),
   replayed: false,
 });
+
+const keyReused = (transactionId: string) =>
+  refusal(
+    "IDEMPOTENCY_KEY_REUSED",
+    `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,
+  );
 
 function requestOf(order: PaymentOrder): PaymentRequest {
   const { idempotencyKey, merchantCategory = null, ...rest } = order;

@@ -218,12 +218,15 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   const idIssues = argumentIssues(operation, params.error);
   if (!params.success && idIssues.length === 0) return refused(refusal("NOT_FOUND"));
   const query = operation.query.safeParse(raw.query);
-  const body = operation.body.safeParse(raw.body);
+  // No body where one is needed lacks its fields, and each of them is named.
+  const body = operation.body.safeParse(
+    raw.body ?? (operation.body.safeParse(undefined).success ? undefined : {}),
+  );
   if (params.success && query.success && body.success) {
     return ok({ params: params.data, query: query.data, body: body.data });
   }
-  const queryIssues = issuesOf(query.error);
-  const issues = [...idIssues, ...queryIssues, ...issuesOf(body.error)];
+  const queryIssues = issuesOf(query.error, "query");
+  const issues = [...idIssues, ...queryIssues, ...issuesOf(body.error, "body")];
   const isListed = "cursor" in operation.query.shape && issues.length === queryIssues.length;
   if (isListed && issues.every(({ path }) => path === "cursor")) return refused(refusal("BAD_CURSOR"));
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
@@ -248,8 +251,12 @@ function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Pri
 /** Issues in a reported answer at the most. */
 const ISSUES_MAX = 20;
 
-function issuesOf(error: z.ZodError | undefined): ValidationIssue[] {
-  return (error?.issues ?? []).flatMap(fieldsOf).slice(0, ISSUES_MAX);
+/** `part`: what an issue is with that no field has, such as a body that is no object. */
+function issuesOf(error: z.ZodError | undefined, part: "query" | "body"): ValidationIssue[] {
+  const issues = (error?.issues ?? []).flatMap(fieldsOf);
+  return issues
+    .slice(0, ISSUES_MAX)
+    .map(({ message, path }) => ({ path: path === "" ? part : path, message }));
 }
 
 /** Of a name from outside, so much is enough to find it. */

@@ -13,6 +13,7 @@ import type { Counts } from "./limits/counts.ts";
 import { MemoryCounts } from "./limits/memory-counts.ts";
 import { MongoCounts } from "./limits/mongo-counts.ts";
 import type { Logger } from "./logger.ts";
+import { Metrics } from "./metrics/metrics.ts";
 import { openWallets } from "./chain.ts";
 import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
@@ -32,6 +33,7 @@ export interface RoleOptions {
   readonly addresses: Addresses;
   /** Whether the databases are this machine's own, so that the master key may lie beside them. */
   readonly embedded: boolean;
+  /** Where the server answers; a worker of its own, where it answers probes. */
   readonly http: HttpServer | null;
   readonly baseUrl: string;
   readonly mcpUrl: string;
@@ -82,11 +84,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     wallets,
     deliveryKeys,
     auditSeal: seal,
+    metrics: new Metrics(),
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
   const worker = roles.worker ? await runWorker(connections, core) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  const workersHttp = service === null ? options.http : null;
+  const closeProbes = workersHttp === null ? null : await serveProbes(workersHttp, connections, core);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
@@ -96,6 +101,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     async stop() {
       await service?.drain();
       await worker?.stop();
+      await closeProbes?.();
       await core.auditLog.flush();
       await anchoring?.stop();
       await wallets?.stop();
@@ -127,6 +133,19 @@ function openAnchoring(
 async function runWorker(connections: Connections, core: Core) {
   const { startWorker } = await import("./worker.ts");
   return startWorker({ connections, core });
+}
+
+/** What a worker answers where it was given a port. */
+async function serveProbes(
+  http: HttpServer,
+  connections: Connections,
+  { metrics, wallets }: Core,
+): Promise<() => Promise<void>> {
+  const { createWorkerApp } = await import("./http/worker-app.ts");
+  const { missingParts } = await import("./readiness.ts");
+  const missing = () => missingParts(connections, wallets);
+  http.serve(createWorkerApp({ metrics, missing, draining: () => false }));
+  return () => http.drain();
 }
 
 /** A process without a server does not load what answers requests. */

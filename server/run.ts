@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { EffectDependencies } from "../activities/effects.ts";
 import { shownOf } from "../src/lib/plain-error.ts";
-import { builtFile } from "../src/lib/package-root.ts";
+import { builtFile, packageVersion } from "../src/lib/package-root.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
@@ -69,17 +69,23 @@ interface StartOptions {
 interface Running {
   readonly failed: Promise<never>;
   readonly signalled: Promise<void>;
+  readonly logger: Logger;
   stop(): Promise<void>;
 }
 
 async function start(options: StartOptions): Promise<Running> {
   const { config, embedded, env, overrides, role, roles } = options;
   // The port first: nothing is started, fetched or built for a service that cannot be reached.
-  const http = roles.server ? await listen(config.host, config.port) : null;
+  const port = roles.server ? config.port : config.workerPort;
+  const http = port === null ? null : await listen(config.host, port);
   const logger = createLogger({
     level: config.logLevel,
     file: embedded ? join(config.dataDir, "logs", "service.log") : null,
   });
+  logger.info(
+    { role, version: packageVersion(), node: process.version, port: http?.port ?? null },
+    "starting",
+  );
   const urls = urlsOf(config, http);
   const { failed, fail } = failure();
 
@@ -106,9 +112,11 @@ async function start(options: StartOptions): Promise<Running> {
   // Before anybody is told that it runs: who is told may end it.
   const signalled = untilSignalled();
   await engines.announce();
-  announce({ role, config, urls, engines, setUpLink: await running.setUpLink() });
+  const probes = roles.server || http === null ? null : urls.baseUrl;
+  announce({ role, config, urls, engines, probes, setUpLink: await running.setUpLink() });
   running.failed.catch(fail);
-  return { failed, signalled, stop: () => stop(running, engines) };
+  logger.info({ role, seconds: Math.round(process.uptime() * 10) / 10 }, "running");
+  return { failed, signalled, logger, stop: () => stop(running, engines) };
 }
 
 /** A promise that a part of the process rejects when it has failed for good. */
@@ -135,13 +143,19 @@ interface Announcement {
   readonly config: Config;
   readonly urls: Urls;
   readonly engines: EnginesInUse;
+  /** Where a worker of its own answers probes. */
+  readonly probes: string | null;
   /** Said to whoever starts the service, never logged: it is a secret until somebody has used it. */
   readonly setUpLink: string | null;
 }
 
-function announce({ role, config, urls, engines, setUpLink }: Announcement): void {
+function announce({ role, config, urls, engines, probes, setUpLink }: Announcement): void {
   const { baseUrl, mcpUrl } = urls;
-  if (role === "worker") return say("The worker is running.");
+  if (role === "worker") {
+    say("The worker is running.");
+    if (probes !== null) say(`  Metrics      ${probes}/metrics`);
+    return;
+  }
   const rows = [
     ["REST", `${baseUrl}/v1`],
     ["MCP", `${mcpUrl}/mcp`],
@@ -183,9 +197,17 @@ async function untilStopped(running: Running): Promise<void> {
       (error: unknown) => ({ error }),
     ),
   ]);
-  if (reason === null) say("Stopping: requests finish, then the engines.");
-  setTimeout(() => process.exit(1), DRAIN_MS).unref();
+  const { logger } = running;
+  if (reason === null) {
+    logger.info("stopping");
+    say("Stopping: requests finish, then the engines.");
+  } else logger.error({ err: reason.error }, "stopping, since a part has failed for good");
+  setTimeout(() => {
+    logger.error({ seconds: DRAIN_MS / 1_000 }, "ended before everything had stopped");
+    process.exit(1);
+  }, DRAIN_MS).unref();
   await running.stop();
+  logger.info("stopped");
   if (reason !== null) throw reason.error;
 }
 

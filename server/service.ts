@@ -1,4 +1,3 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { within } from "../activities/within.ts";
 import type { Budgets } from "./actors/budgets.ts";
@@ -31,6 +30,7 @@ import type { Counts } from "./limits/counts.ts";
 import { Limits } from "./limits/limits.ts";
 import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
+import { registerOpenPayments } from "./metrics/open-payments.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
 import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
@@ -173,10 +173,15 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     approvalWindowSeconds: options.approvalWindowSeconds,
     keyDeliveryWindowSeconds: options.keyDeliveryWindowSeconds,
   });
-  const limits = new Limits({ counts: options.counts, clock, organizations });
+  const limits = new Limits({
+    counts: options.counts,
+    clock,
+    organizations,
+    onHit: (limit) => metrics.limitHit(limit),
+  });
   const audit = new AuditTrail(core.auditLog, clock);
-  const metrics = new Registry();
-  collectDefaultMetrics({ register: metrics });
+  const { metrics } = core;
+  registerOpenPayments({ collections, metrics, clock });
   let draining = false;
   const browsers = new BrowserSessions(baseUrl);
   http.serve(

@@ -1,4 +1,10 @@
-import type { AgentDocument, ProjectDocument, TeamDocument } from "../activities/documents.ts";
+import type {
+  AgentDocument,
+  ApprovalDocument,
+  ProjectDocument,
+  TeamDocument,
+  TransactionDocument,
+} from "../activities/documents.ts";
 import type { ManagementAccess, Subject } from "../src/contract/types.ts";
 import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
@@ -14,6 +20,8 @@ export interface Targets {
   readonly agent: AgentDocument;
   readonly project: ProjectDocument;
   readonly team: TeamDocument;
+  readonly transaction: TransactionDocument;
+  readonly approval: ApprovalDocument;
   /** The team that the new agent is for. */
   readonly newAgent: TeamDocument;
   readonly newProject: null;
@@ -73,6 +81,12 @@ const FINDERS: { readonly [S in Subject]: Find<S> } = {
   async agent({ agents }, principal, { params }) {
     const found = await agents.findOne({ _id: given(params.id) });
     return inside(found, principal, (agent) => agent);
+  },
+  async transaction({ transactions }, principal, { params }) {
+    return inside(await transactions.findOne({ _id: given(params.id) }), principal, (found) => found);
+  },
+  async approval({ approvals }, principal, { params }) {
+    return inside(await approvals.findOne({ _id: given(params.id) }), principal, (found) => found);
   },
   project: (collections, principal, { params }) => project(collections, principal, given(params.id)),
   team: (collections, principal, { params }) => team(collections, principal, given(params.id)),

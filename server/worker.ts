@@ -4,6 +4,7 @@ import { createActivities } from "../activities/index.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "./logger.ts";
+import { observedActivities } from "./metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
 /** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
@@ -42,14 +43,17 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     namespace,
     taskQueue,
     workflowBundle: WORKFLOW_BUNDLE,
-    activities: createActivities({
-      ...core.effectDependencies,
-      agents: core.agents,
-      auditLog: core.auditLog,
-      db: connections.db,
-      limits: core.limits,
-      windows: core.windows,
-    }),
+    activities: observedActivities(
+      createActivities({
+        ...core.effectDependencies,
+        agents: core.agents,
+        auditLog: core.auditLog,
+        db: connections.db,
+        limits: core.limits,
+        windows: core.windows,
+      }),
+      core.metrics,
+    ),
     shutdownGraceTime: "5 seconds",
   });
   const run = worker.run();

@@ -1,11 +1,12 @@
 import type { BundledKey } from "../src/domain/agent/access.ts";
 import type { AgentState } from "../src/domain/agent/state.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
+import { shownName } from "./shown-name.ts";
 
-/** The agent in an operator's words: no name, no amount, nothing secret. */
+/** The agent in an operator's words: no amount, nothing secret. */
 export function describeAgent({ access, lifecycle, profile, walletDetached = false }: AgentState): string {
   const lines = [
-    `Agent \`${profile.agentId}\` is **${lifecycle}**. The query \`${STATE_QUERY}\` shows its policy, totals and open payments.`,
+    `Agent **${shownName(profile.name)}** (\`${profile.agentId}\`) is **${lifecycle}**. The query \`${STATE_QUERY}\` shows its policy, totals and open payments.`,
   ];
   if (lifecycle === "archived") {
     lines.push(walletDetached ? "Its wallet is detached." : "Its wallet is still to be detached.");

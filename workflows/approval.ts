@@ -13,6 +13,7 @@ import { STATE_QUERY } from "../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/messages/approval.ts";
 import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";
 import { approvalStateKey } from "../src/messages/search-attributes.ts";
+import { shownName } from "./shown-name.ts";
 
 export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
 export const approvalStateQuery = defineQuery<ApprovalStateView>(STATE_QUERY);
@@ -59,7 +60,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
 
 const describe = (input: ApprovalInput, state: string): string =>
   [
-    `**${state}**: payment \`${input.transactionId}\` of ${(input.amountCents / 100).toFixed(2)} USD`,
+    `**${state}**: payment \`${input.transactionId}\` of ${(input.amountCents / 100).toFixed(2)} USD by agent **${shownName(input.profile.name)}**`,
     `flagged by ${input.flaggedByRuleTypes.join(", ")}`,
     `decision window until ${new Date(input.expiresAt).toISOString()}`,
   ].join("\n\n");

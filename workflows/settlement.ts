@@ -3,6 +3,7 @@ import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { SettlementInput } from "../src/messages/settlement.ts";
 import { SETTLEMENT_PACE_SECONDS } from "../src/messages/settlement.ts";
+import { shownName } from "./shown-name.ts";
 
 const { followPayment } = proxyActivities<Activities>({
   startToCloseTimeout: "20 seconds",
@@ -21,7 +22,7 @@ export async function settlement(input: SettlementInput): Promise<Payment> {
   let payment = input.payment;
   for (let asks = 0; asks < ASKS_PER_RUN_MAX; asks += 1) {
     setCurrentDetails(
-      `Payment \`${payment.request.transactionId}\` is **${payment.status}**, ${payment.phase} on the ${payment.request.rail} rail.`,
+      `Payment \`${payment.request.transactionId}\` of agent **${shownName(profile.name)}** is **${payment.status}**, ${payment.phase} on the ${payment.request.rail} rail.`,
     );
     if (payment.phase === "done") return payment;
     await sleep(paceSeconds(input.asked + asks) * 1_000);

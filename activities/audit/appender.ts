@@ -85,6 +85,13 @@ export class AuditAppender implements AuditLog {
     this.#seal = seal;
   }
 
+  /** Tellings that wait for their turn, of all chains. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const chain of this.#chains.values()) waiting += chain.waiting.length;
+    return waiting;
+  }
+
   append(record: AuditRecord, when: "now" | "soon" = "now"): Promise<void> {
     return this.appendAll(record.organizationId, () => [record], when);
   }

@@ -45,9 +45,19 @@ export class Stage {
   }
 
   /** Runs an admin command as a person would, and reads the JSON it prints. */
-  async admin(name: string, options: Readonly<Record<string, string>>): Promise<unknown> {
+  async admin(
+    name: string,
+    options: Readonly<Record<string, string>>,
+    flags: readonly string[] = [],
+  ): Promise<unknown> {
     const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
-    const command = [builtFile("server/main.ts"), "admin", name, ...args];
+    const command = [
+      builtFile("server/main.ts"),
+      "admin",
+      name,
+      ...args,
+      ...flags.map((flag) => `--${flag}`),
+    ];
     const { stdout } = await promisify(execFile)(process.execPath, command, {
       cwd: PACKAGE_ROOT,
       env: this.#env,

@@ -42,6 +42,11 @@ class BudgetMailbox {
     this.#retire = retire;
   }
 
+  /** Commands that wait for the update in flight. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   submit(command: BudgetCommand): Promise<BudgetReply> {
     if (this.#waiting.length >= WAITING_COMMANDS_MAX) {
       return Promise.reject(new ActorUnavailable("too many requests wait for this budget"));
@@ -102,6 +107,13 @@ export class Budgets implements Caps {
 
   constructor(submit: SubmitToBudget) {
     this.#submit = submit;
+  }
+
+  /** Commands that wait for their turn, of all projects. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
+    return waiting;
   }
 
   /** Puts one command to a project's budget. Throws `ActorUnavailable` when no answer came in time. */

@@ -90,6 +90,11 @@ class Mailbox {
     this.#retire = retire;
   }
 
+  /** Commands that wait for the update in flight. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   submit(command: AgentCommand): Promise<Answered> {
     if (this.#waiting.length >= WAITING_COMMANDS_MAX) {
       return Promise.reject(new ActorUnavailable("too many requests wait for this agent"));
@@ -260,6 +265,13 @@ export class AgentMailboxes {
 
   constructor(dependencies: MailboxDependencies) {
     this.#dependencies = dependencies;
+  }
+
+  /** Commands that wait for their turn, of all agents. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
+    return waiting;
   }
 
   /** Puts one command to an agent's actor. Throws `ActorUnavailable` when no answer came in time. */

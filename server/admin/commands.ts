@@ -26,6 +26,7 @@ program
   .option("--plan <plan>", "free, pro or enterprise", "free")
   .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
   .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
+  .option("--leave-set-up-open", "only to try things out: the set-up link stays good", false)
   .action(async (options: CreateOrganizationOptions) => {
     const { createOrganization } = await import("./create-organization.ts");
     const created = await createOrganization(process.env, options);
@@ -124,6 +125,7 @@ interface CreateOrganizationOptions {
   readonly ownerEmail: string;
   readonly ownerPassword: string;
   readonly plan: string;
+  readonly leaveSetUpOpen: boolean;
   readonly restPerMinute?: number;
   readonly mcpPerMinute?: number;
 }

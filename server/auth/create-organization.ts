@@ -26,6 +26,8 @@ export interface CreateOrganizationInput {
   readonly plan: string;
   readonly restPerMinute?: number | undefined;
   readonly mcpPerMinute?: number | undefined;
+  /** Only tried out: the set-up link stays good. */
+  readonly leaveSetUpOpen?: boolean | undefined;
 }
 
 export interface CreatedOrganization {
@@ -36,7 +38,7 @@ export interface CreatedOrganization {
   readonly teamId: string;
 }
 
-/** Who makes it: the operator's command, any number of them; or the set-up link, the first one only. */
+/** Who makes it: the operator's command, any number of them; or the set-up link, once. */
 export type Occasion = "command" | "set-up";
 
 const MAX_PER_MINUTE = 1_000_000;
@@ -94,7 +96,8 @@ export async function createOrganizationWithOwner(
   await ensureAuthIndexes(db);
   const { organization, owner } = await newRecords(parsed.data, occasion, clock());
   try {
-    const inserted = await insertBoth(db, organization, owner, occasion);
+    const closesSetUp = input.leaveSetUpOpen !== true;
+    const inserted = await insertBoth(db, organization, owner, occasion, closesSetUp);
     return inserted ? ok(idsOf(organization, owner)) : refused(refusal("NOT_FOUND"));
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
@@ -103,11 +106,10 @@ export async function createOrganizationWithOwner(
   return earlier !== null ? ok(earlier) : refused(invalid("ownerEmail", EMAIL_TAKEN));
 }
 
-/** Whether there is no organization yet, so that the set-up link is good. */
+/** Whether nobody has set the service up yet, so that the set-up link is good. */
 export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<boolean> {
   const options = session === undefined ? {} : { session };
-  if ((await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) !== null) return false;
-  return (await authCollections(db).organizations.findOne({}, options)) === null;
+  return (await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) === null;
 }
 
 async function newRecords(
@@ -143,7 +145,7 @@ async function newRecords(
 }
 
 /**
- * Both or neither, and with the first organization the marker that closes the set-up. Whoever else writes the marker
+ * Both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up. Whoever else writes the marker
  * meanwhile is in conflict, looks again, and finds it: of any number of set-ups at once one is let through.
  */
 async function insertBoth(
@@ -151,6 +153,7 @@ async function insertBoth(
   organization: OrganizationDocument,
   owner: UserDocument,
   occasion: Occasion,
+  closesSetUp: boolean,
 ): Promise<boolean> {
   const { organizations, users } = authCollections(db);
   const marker = { value: organization._id, createdAt: organization.createdAt };
@@ -159,7 +162,8 @@ async function insertBoth(
       async () => {
         if (occasion === "set-up" && !(await isSetUpOpen(db, session))) return false;
         const first = { $setOnInsert: marker };
-        await settingsOf(db).updateOne({ _id: SET_UP_DONE }, first, { upsert: true, session });
+        if (closesSetUp)
+          await settingsOf(db).updateOne({ _id: SET_UP_DONE }, first, { upsert: true, session });
         await users.insertOne(owner, { session });
         await organizations.insertOne(organization, { session });
         return true;

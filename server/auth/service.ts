@@ -22,7 +22,7 @@ import {
 } from "./passkeys.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { authenticateSession, refreshSession, revokeSession, type SignedIn } from "./sessions.ts";
-import { setUp, type SetUpInput, setUpToken } from "./set-up.ts";
+import { isSetUpToken, setUp, type SetUpInput, setUpToken } from "./set-up.ts";
 import { signIn, type SignInInput } from "./sign-in.ts";
 import { stepUp, type StepUpInput, stepUpOptions } from "./step-up.ts";
 import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
@@ -61,6 +61,8 @@ export interface AuthService {
   ): Promise<Result<{ readonly stepUpExpiresAt: string }>>;
   /** Null once there is an organization. */
   setUpToken(): Promise<string | null>;
+  /** Whether somebody may set the service up with it. */
+  isSetUpToken(token: string): Promise<boolean>;
   setUp(input: SetUpInput): Promise<Result<SignedIn>>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
   changeRole(
@@ -109,6 +111,7 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     stepUpOptions: (principal) => stepUpOptions(context, principal),
     stepUp: (principal, input) => stepUp(context, principal, input),
     setUpToken: () => setUpToken(context),
+    isSetUpToken: (token) => isSetUpToken(context, token),
     setUp: (input) => setUp(context, input),
     memberViews: (members) => memberViews(context, members),
     changeRole: (principal, memberId, role, audit) => changeRole(context, principal, memberId, role, audit),

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { jwtVerify, SignJWT } from "jose";
+import { errors, jwtVerify, SignJWT } from "jose";
 import { z } from "zod";
 import type { AuthenticationMethod, Role } from "./documents.ts";
 import type { SigningKey } from "./signing-key.ts";
@@ -81,16 +81,19 @@ export class SessionTokens {
     return { token, expiresAt: new Date(expiresAt * 1000) };
   }
 
-  /** Whom a good token names, or null. Why one is not good is nobody's business. */
-  async verify(token: string, now: Date): Promise<SessionTokenSubject | null> {
+  /**
+   * Whom a good token names; `expired` for one that was good. Why any other is not good is nobody's business: null.
+   */
+  async verify(token: string, now: Date): Promise<SessionTokenSubject | "expired" | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;
     const hash = createHash("sha256").update(token).digest("base64url");
     const known = this.#verified.get(hash) ?? (await this.#verifyAnew(token, hash, now));
-    return known === null || now.getTime() >= known.expiresAtMs ? null : known.subject;
+    if (known === null || known === "expired") return known;
+    return now.getTime() >= known.expiresAtMs ? "expired" : known.subject;
   }
 
   /** What is once well signed stays it; only its end is asked for each time. A bad token is not remembered. */
-  async #verifyAnew(token: string, hash: string, now: Date): Promise<Verified | null> {
+  async #verifyAnew(token: string, hash: string, now: Date): Promise<Verified | "expired" | null> {
     try {
       const { payload } = await jwtVerify(token, this.#key.publicKey, {
         algorithms: [ALGORITHM],
@@ -106,8 +109,9 @@ export class SessionTokens {
       if (oldest !== undefined && this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.delete(oldest);
       this.#verified.set(hash, verified);
       return verified;
-    } catch {
-      return null;
+    } catch (error) {
+      // Said only of what is well signed.
+      return error instanceof errors.JWTExpired ? "expired" : null;
     }
   }
 }

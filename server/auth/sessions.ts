@@ -10,7 +10,7 @@ import type {
 } from "./documents.ts";
 import { newUuid } from "./ids.ts";
 import type { SessionPrincipal } from "./principal.ts";
-import type { SessionTokenSubject } from "./session-token.ts";
+import { SESSION_TOKEN_LIFETIME_SECONDS, type SessionTokenSubject } from "./session-token.ts";
 import { organizationView, userView, type OrganizationView, type UserView } from "./views.ts";
 
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
@@ -87,6 +87,11 @@ export async function repairProvisioning(
   if (organization.status === "provisioning") await context.provision(organization, 0);
 }
 
+/** What was good and is over is told from what never was. */
+const EXPIRED =
+  `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Take a new one with its ` +
+  "refresh token: POST /v1/auth/refresh.";
+
 /**
  * Who is behind a session token: the token must be ours and fresh, its session alive, its user
  * there. Role, plan and elevation are those of the database, so that a change or a sign-out binds at once.
@@ -98,6 +103,7 @@ export async function authenticateSession(
 ): Promise<Result<SessionPrincipal>> {
   const subject = await context.sessionTokens.verify(token, now);
   if (subject === null) return unauthorized();
+  if (subject === "expired") return refused(refusal("UNAUTHORIZED", EXPIRED));
   const live = await readLiveSession(context, subject, now);
   return live === null ? unauthorized() : ok(principalOf(live));
 }

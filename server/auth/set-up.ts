@@ -24,7 +24,7 @@ export interface SetUpInput {
 }
 
 /**
- * The token of the set-up link; null once there is an organization. It is derived from the
+ * The token of the set-up link; null once the service is set up. It is derived from the
  * master key and a nonce in the database: every server and every restart names the same, and it is stored nowhere.
  */
 export async function setUpToken(context: AuthContext): Promise<string | null> {
@@ -32,14 +32,19 @@ export async function setUpToken(context: AuthContext): Promise<string | null> {
   return (await isSetUpOpen(db)) ? await derivedToken(db, masterKey, clock) : null;
 }
 
+/** Whether it is the token of the set-up link, and that still good. */
+export async function isSetUpToken(context: AuthContext, token: string): Promise<boolean> {
+  const expected = await setUpToken(context);
+  return expected !== null && isSameHash(expected, token);
+}
+
 /**
  * Makes the first organization with its owner and signs the owner in. Of any number at once exactly one is let
- * through; a wrong token, and any token once there is an organization, is `NOT_FOUND`.
+ * through; a wrong token, and any token once the service is set up, is `NOT_FOUND`.
  */
 export async function setUp(context: AuthContext, input: SetUpInput): Promise<Result<SignedIn>> {
   const { clock, collections, db } = context;
-  const expected = await setUpToken(context);
-  if (expected === null || !isSameHash(expected, input.token)) return refused(refusal("NOT_FOUND"));
+  if (!(await isSetUpToken(context, input.token))) return refused(refusal("NOT_FOUND"));
   const created = await createOrganizationWithOwner(
     db,
     {

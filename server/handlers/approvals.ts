@@ -1,4 +1,6 @@
 import type { ApprovalDocument } from "../../activities/documents.ts";
+import { agentIn } from "../../src/contract/primitives.ts";
+import type { InputOf } from "../../src/contract/types.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
@@ -15,18 +17,12 @@ import type { ContextOf, Handlers } from "./types.ts";
 
 type ApprovalHandlers = Pick<
   Handlers,
-  "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
+  "getApproval" | "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
 >;
 
 type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "deadline" | "principal">;
 
-interface ListQuery {
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-  readonly agent_id?: string | undefined;
-  readonly projectId?: string | undefined;
-  readonly teamId?: string | undefined;
-}
+type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 /** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
@@ -38,7 +34,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     query: ListQuery,
     { principal, target: reach }: ContextOf<typeof operations.listPendingApprovals.access>,
   ) {
-    const { agent_id: agentId, cursor, limit, projectId, teamId } = query;
+    const { cursor, limit, projectId, teamId } = query;
+    const agentId = agentIn(query);
     const { organizationId } = principal;
     const page = await lists.page({
       collection: collections.approvals,
@@ -79,6 +76,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   }
 
   return {
+    getApproval: (_input, { target }) => Promise.resolve(ok({ body: { approval: approvalView(target) } })),
+
     listPendingApprovals: ({ query }, context) => list("pending", query, context),
     listCompletedApprovals: ({ query }, context) => list("completed", query, context),
 

@@ -7,7 +7,15 @@ import type { Handlers } from "./types.ts";
 
 type AuthHandlers = Pick<
   Handlers,
-  "setUp" | "signIn" | "refreshSession" | "signOut" | "getMe" | "enrollTotp" | "confirmTotp" | "stepUp"
+  | "checkSetUp"
+  | "setUp"
+  | "signIn"
+  | "refreshSession"
+  | "signOut"
+  | "getMe"
+  | "enrollTotp"
+  | "confirmTotp"
+  | "stepUp"
 >;
 
 /** People's sessions and second factors. */
@@ -16,6 +24,9 @@ export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers
     async signIn({ body: { code, ...credentials } }, { audit }) {
       const input = { ...credentials, ...(code === undefined ? {} : { code }) };
       return sessionReply(await auth.signIn(input, audit.concerns));
+    },
+    async checkSetUp({ body }) {
+      return (await auth.isSetUpToken(body.token)) ? ok({ body: undefined }) : refused(refusal("NOT_FOUND"));
     },
     async setUp({ body }) {
       return sessionReply(await auth.setUp(body));

@@ -199,9 +199,8 @@ const isStillDeliverable = (
 const payloadOf = (body: CreateBody) => ({
   name: body.name,
   teamId: body.teamId,
-  budgetCents: body.budgetCents,
   description: body.description ?? null,
-  autoApprovalThresholdCents: body.autoApprovalThresholdCents ?? null,
+  ...policyIn(body),
   scopes: body.scopes ?? null,
 });
 
@@ -223,7 +222,7 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   description: body.description ?? null,
   scopes: body.scopes ?? null,
   lifecycle: "active",
-  policy: initialPolicy(body),
+  policy: policyIn(body),
   policyVersion: CREATED_VERSION,
   spentCents: 0,
   reservedCents: 0,
@@ -255,11 +254,12 @@ const answerWith = (mcpUrl: string) => (agent: AgentDocument, apiKey: string | n
 
 const again = <B>(body: B) => ok({ status: 200 as const, body });
 
-const initialPolicy = (body: CreateBody): BudgetPolicy => ({
+/** A limit that is not given is none. */
+const policyIn = (body: CreateBody): BudgetPolicy => ({
   budgetCents: body.budgetCents,
   autoApprovalThresholdCents: body.autoApprovalThresholdCents ?? null,
-  perTransactionLimitCents: null,
-  dailySpendLimitCents: null,
-  hourlyVelocityLimit: null,
-  dailyVelocityLimit: null,
+  perTransactionLimitCents: body.perTransactionLimitCents ?? null,
+  dailySpendLimitCents: body.dailySpendLimitCents ?? null,
+  hourlyVelocityLimit: body.hourlyVelocityLimit ?? null,
+  dailyVelocityLimit: body.dailyVelocityLimit ?? null,
 });

@@ -16,6 +16,7 @@ import type { DailyCreates } from "../creates/daily-creates.ts";
 import type { Lists } from "../lists.ts";
 import type { OrganizationKeys } from "../organization-keys/keys.ts";
 import type { Logger } from "../logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 
 /** What handlers work with; put together once, in the composition root. */
 export interface HandlerDependencies {
@@ -39,6 +40,7 @@ export interface HandlerDependencies {
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly logger: Logger;
+  readonly metrics: Metrics;
   /** Where agents reach the MCP server, without `/mcp`. */
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;

@@ -9,6 +9,7 @@ import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts
 import { Payments } from "../payments.ts";
 import type { Deadline } from "../deadline.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
+import { given } from "../lists.ts";
 import { caughtUp } from "./catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
@@ -138,7 +139,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const page = await lists.page({
         collection: collections.transactions,
         list: "payments",
-        filter: { agentId },
+        filter: { agentId, ...given({ status: query.status }) },
         limit: query.limit,
         cursor: query.cursor,
       });
@@ -176,7 +177,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
         .toArray();
       if (one !== undefined && denied.length === 0) return refused(refusal("NOT_FOUND"));
       const denials = denied.flatMap(({ _id, status, denialCode, denialReason, feedback, deniedAt }) =>
-        denialCode === null || deniedAt === null
+        deniedAt === null
           ? []
           : [
               {

@@ -1,3 +1,4 @@
+import { agentIn } from "../../src/contract/primitives.ts";
 import { ok } from "../../src/domain/result.ts";
 import { given } from "../lists.ts";
 import { transactionView } from "../views.ts";
@@ -12,17 +13,21 @@ export function transactionHandlers({
   clock,
   collections,
   lists,
-}: HandlerDependencies): Pick<Handlers, "listTransactions"> {
+}: HandlerDependencies): Pick<Handlers, "getTransaction" | "listTransactions"> {
   return {
+    getTransaction: (_input, { target }) =>
+      Promise.resolve(ok({ body: { transaction: transactionView(target) } })),
+
     async listTransactions({ query }, { principal, target: reach }) {
-      const { agent_id: agentId, cursor, limit, projectId, range = "all", teamId, type: rail } = query;
+      const { cursor, limit, projectId, range = "all", status, teamId, type: rail } = query;
+      const agentId = agentIn(query);
       const since = range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS);
       const page = await lists.page({
         collection: collections.transactions,
         list: `transactions/${range}`,
         filter: {
           organizationId: principal.organizationId,
-          ...given({ agentId, rail, projectId, teamId }),
+          ...given({ agentId, rail, status, projectId, teamId }),
         },
         within: reach.contained,
         since,

@@ -5,7 +5,6 @@ import express, {
   type RequestHandler,
   type Response,
 } from "express";
-import type { Registry } from "prom-client";
 import { refusal } from "../../src/domain/errors.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/contract/openapi.ts";
 import type { TrustedProxies } from "../config.ts";
@@ -17,32 +16,28 @@ import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
 import { logoRouter } from "./logos.ts";
 import { pages } from "./pages.ts";
+import { type ProbeDependencies, probes } from "./probes.ts";
 import { noteOf, requestNotes } from "./request-note.ts";
 import { type RestDependencies, restRouter } from "./rest.ts";
 import { securityHeaders } from "./security-headers.ts";
 
-export interface AppDependencies extends McpDependencies, RestDependencies {
+export interface AppDependencies extends McpDependencies, RestDependencies, ProbeDependencies {
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
   readonly logos: Logos;
   readonly logger: Logger;
-  readonly metrics: Registry;
-  /** What is not usable; empty when every part is. */
-  readonly missing: () => Promise<readonly string[]>;
-  /** Set while the service drains: connections are told to close. */
-  readonly draining: () => boolean;
 }
 
 /** The service over HTTP: REST, MCP, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, draining, logger, logos, metrics, missing, trustedProxies } = dependencies;
+  const { admission, baseUrl, draining, logger, logos, metrics, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
   app.set("trust proxy", trustedProxies);
   app.enable("strict routing");
   app.enable("case sensitive routing");
-  app.use(requestNotes(logger));
+  app.use(requestNotes(logger, metrics));
   app.use(securityHeaders(baseUrl));
   app.use((_request, response, next) => {
     if (draining()) response.setHeader("Connection", "close");
@@ -60,14 +55,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use(pages());
   app.get("/", (_request, response) => response.redirect("/docs"));
   app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document())));
-  app.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
-  app.get("/readyz", async (_request, response) => {
-    const lacking = draining() ? ["accepting requests"] : await missing();
-    response.status(lacking.length === 0 ? 200 : 503).json({ ready: lacking.length === 0, missing: lacking });
-  });
-  app.get("/metrics", async (_request, response) => {
-    response.type(metrics.contentType).send(await metrics.metrics());
-  });
+  app.use(probes(dependencies));
 
   app.post("/mcp", mcpEndpoint(dependencies));
   // The protocol's own answer where a server offers no stream and keeps no sessions.

@@ -25,6 +25,6 @@ export function sendRefusal(response: Response, refusal: Refusal): void {
     response.setHeader("Retry-After", String(refusal.retryAfterSeconds));
   }
   const note = noteOf(response);
-  note.code = refusal.code;
+  note.refusals.push(refusal.code);
   response.status(status).json(errorBodyOf(refusal, note.id));
 }

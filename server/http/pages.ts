@@ -27,6 +27,12 @@ const SET_UP = page({
   title: "Set up",
   intro: "Make the first organization and become its owner.",
   route: "/v1/setup",
+  check: {
+    route: "/v1/setup/check",
+    used:
+      "This link is used up, or not complete: the service is set up. Sign in as its owner (POST /v1/auth/sign-in), ask an " +
+      "owner or admin for an invite, or have the operator make another organization: npm run admin -- create-organization.",
+  },
   button: "Set up",
   fields: [
     { name: "organizationName", label: "Organization", type: "text", autocomplete: "organization" },
@@ -68,6 +74,8 @@ interface Page {
   readonly title: string;
   readonly intro: string;
   readonly route: string;
+  /** Where the link's token is looked at before anybody fills the form in, and what is said if it is not good. */
+  readonly check?: { readonly route: string; readonly used: string };
   readonly button: string;
   readonly fields: readonly Field[];
   /** What whoever is signed in now does next. */
@@ -75,7 +83,7 @@ interface Page {
 }
 
 /** `method="post"`, so that even a browser without the script never puts a password into an address. */
-function page({ button, fields, intro, next, route, title }: Page): string {
+function page({ button, check, fields, intro, next, route, title }: Page): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · Agent Spending Control</title>
@@ -85,7 +93,7 @@ function page({ button, fields, intro, next, route, title }: Page): string {
 <h1>${title}</h1>
 <noscript><p class="error">This page needs JavaScript.</p></noscript>
 <p id="problem" class="error" role="alert" tabindex="-1" hidden></p>
-<form method="post" data-route="${route}" novalidate>
+<form method="post" data-route="${route}"${check === undefined ? "" : ` data-check="${check.route}" data-used="${check.used}"`} novalidate>
 <p>${intro}</p>
 ${fields.map(field).join("\n")}
 <button type="submit">${button}</button>

@@ -3,7 +3,9 @@ import type { OperationId } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { newUuid } from "../ids.ts";
 import type { Logger } from "../logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import { surfaceOf } from "./admission.ts";
+import { PROBES } from "./probes.ts";
 
 export const REQUEST_ID = "X-Request-Id";
 
@@ -13,8 +15,8 @@ export interface RequestNote {
   readonly id: string;
   /** Of a request over MCP its tools' operations, since one may be a batch. Empty: none was reached. */
   readonly operations: OperationId[];
-  /** The error it was refused with. */
-  code: ErrorCode | null;
+  /** The errors it was refused with, one for each refused call. */
+  readonly refusals: ErrorCode[];
 }
 
 const notes = new WeakMap<Response, RequestNote>();
@@ -26,32 +28,32 @@ export function noteOf(response: Response): RequestNote {
   return note;
 }
 
-/** Asked for again and again by machines that watch the service. */
-const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
-
 /**
- * Gives each request its id, and logs it once it was answered or its line broke: at info, probes at debug. Nothing of its
+ * Gives each request its id, and logs and counts it once it was answered or its line broke: at info, probes at debug. Nothing of its
  * path, query, headers or body goes into the log but the operation that it names.
  */
-export function requestNotes(logger: Logger): RequestHandler {
+export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
   return (request, response, next) => {
     const began = performance.now();
-    const note: RequestNote = { id: newUuid(), operations: [], code: null };
+    const note: RequestNote = { id: newUuid(), operations: [], refusals: [] };
     notes.set(response, note);
     response.setHeader(REQUEST_ID, note.id);
     const surface = surfaceOf(request.path);
     const level = PROBES.has(request.path) ? "debug" : "info";
     response.once("close", () => {
-      const { code, id: requestId, operations } = note;
+      const { id: requestId, operations, refusals } = note;
+      const ms = performance.now() - began;
+      // Null: the line was cut before the answer was whole.
+      const status = response.writableFinished ? response.statusCode : null;
+      metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 });
       logger[level](
         {
           requestId,
           surface,
           operation: operations.length === 0 ? null : operations.join(","),
-          // Null: the line was cut before the answer was whole.
-          status: response.writableFinished ? response.statusCode : null,
-          ...(code === null ? {} : { code }),
-          ms: Math.round((performance.now() - began) * 10) / 10,
+          status,
+          ...(refusals.length === 0 ? {} : { code: refusals.join(",") }),
+          ms: Math.round(ms * 10) / 10,
         },
         "request",
       );

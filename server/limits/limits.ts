@@ -30,7 +30,12 @@ export interface LimitsDependencies {
   readonly counts: Counts;
   readonly clock: () => Date;
   readonly organizations: Organizations;
+  /** Called for each request that is over a limit. */
+  readonly onHit: (limit: LimitName) => void;
 }
+
+/** Which limit per minute somebody was over. */
+export type LimitName = Surface | "address" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
 const LOOK_UP_MS = 500;
@@ -39,10 +44,12 @@ const LOOK_UP_MS = 500;
 export class Limits {
   readonly #minutes: Minutes;
   readonly #organizations: Organizations;
+  readonly #onHit: (limit: LimitName) => void;
 
-  constructor({ clock, counts, organizations }: LimitsDependencies) {
+  constructor({ clock, counts, onHit, organizations }: LimitsDependencies) {
     this.#minutes = new Minutes(counts, clock);
     this.#organizations = organizations;
+    this.#onHit = onHit;
   }
 
   /** Counts requests of a known caller by its organization's plan; `principal` is null where it was refused. */
@@ -54,12 +61,12 @@ export class Limits {
   ): Promise<Standing> {
     const carries = principal !== null && principal.type !== "agent";
     const limits = carries ? limitsOf(principal.organization) : await this.#planOf(caller);
-    return this.#minutes.take(`${surface}/${caller.id}`, limits[surface], requests);
+    return this.#take(surface, `${surface}/${caller.id}`, limits[surface], requests);
   }
 
   /** Counts a request that carries no good credential. */
   ofAddress(address: string): Promise<Standing> {
-    return this.#minutes.take(addressName(address), ANONYMOUS_PER_MINUTE);
+    return this.#take("address", addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
   /** How an address stands, nothing counted. */
@@ -91,11 +98,9 @@ export class Limits {
    */
   async managementWrite({ keyId, organizationId }: OrganizationKeyPrincipal): Promise<Refusal | null> {
     const { key, organization } = MCP_MANAGEMENT_WRITES_PER_MINUTE;
-    const ofKey = firstExceeded([await this.#minutes.take(`mcp-writes/key/${keyId}`, key)]);
-    if (ofKey !== null) return ofKey;
-    return firstExceeded([
-      await this.#minutes.take(`mcp-writes/organization/${organizationId}`, organization),
-    ]);
+    const take = (name: string, limit: number) => this.#take("management_writes", name, limit);
+    const ofKey = firstExceeded([await take(`mcp-writes/key/${keyId}`, key)]);
+    return ofKey ?? firstExceeded([await take(`mcp-writes/organization/${organizationId}`, organization)]);
   }
 
   /** An agent's key does not carry its organization. */
@@ -103,6 +108,12 @@ export class Limits {
     const organization = await within(LOOK_UP_MS, this.#organizations.of(organizationId));
     if (organization === null) throw new Error(`there is no organization ${organizationId}`);
     return limitsOf(organization);
+  }
+
+  async #take(limitName: LimitName, name: string, limit: number, points = 1): Promise<Standing> {
+    const taken = await this.#minutes.take(name, limit, points);
+    if (taken.exceeded) this.#onHit(limitName);
+    return taken;
   }
 
   /** Takes every cap that `whose` has a name for; each operation counts on its own. */
@@ -114,7 +125,7 @@ export class Limits {
     const caps: readonly RouteCap[] = RATE_CLASSES[rate];
     const taken = caps.flatMap((cap) => {
       const name = whose(cap);
-      return name === null ? [] : [this.#minutes.take(`cap/${id}/${name}`, cap.perMinute)];
+      return name === null ? [] : [this.#take("operation", `cap/${id}/${name}`, cap.perMinute)];
     });
     return taken.length === 0 ? null : firstExceeded(await Promise.all(taken));
   }

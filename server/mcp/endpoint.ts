@@ -94,7 +94,7 @@ interface McpRequester extends Requester {
 /** The band as one key sees it: an agent's the agent band, an organization's the management band. */
 function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival, note: RequestNote): Server {
   const failure = (reason: Refusal): CallToolResult => {
-    note.code = reason.code;
+    note.refusals.push(reason.code);
     return { ...structured(errorBodyOf(reason, note.id)), isError: true };
   };
   const { principal } = requester;

@@ -98,6 +98,23 @@ export const approvalId = z
     "must be an approval's id as a payment on hold answers it: apr_ and 26 letters and digits",
   );
 
+const ofAgent = uuid.optional().meta({ description: "Only what is this agent's." });
+
+/** Narrows a list to one agent; both names are the same filter. */
+export const agentFilter = { agent_id: ofAgent, agentId: ofAgent };
+
+interface AgentFilter {
+  readonly agent_id?: string | undefined;
+  readonly agentId?: string | undefined;
+}
+
+export const oneAgent = ({ agent_id, agentId }: AgentFilter): boolean =>
+  agent_id === undefined || agentId === undefined || agent_id === agentId;
+export const ONE_AGENT = { path: ["agentId"], error: "names another agent than agent_id" };
+
+/** The agent that a list is narrowed to. */
+export const agentIn = ({ agent_id, agentId }: AgentFilter): string | undefined => agent_id ?? agentId;
+
 /** Paging of every list: newest first, an opaque cursor bound to the list and its filters. */
 export const paging = {
   limit: z.int().min(1).max(200).default(50),

@@ -48,6 +48,8 @@ export type Subject =
   | "agent"
   | "project"
   | "team"
+  | "transaction"
+  | "approval"
   /** A new agent in the body's `teamId`. */
   | "newAgent"
   | "newProject"

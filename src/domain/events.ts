@@ -63,7 +63,7 @@ export function paymentEvents(payment: Payment): PaymentEvent[] {
 
 /** A payment as it was before it was given back. */
 const asSettled = (payment: Payment): Payment =>
-  payment.status === "reversed" ? { ...payment, status: "approved" } : payment;
+  payment.status === "reversed" ? { ...payment, status: "approved", deniedAt: null } : payment;
 
 function undecided({ policyVersion: _whenApproved, ...approval }: Approval): Approval {
   return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };

@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { z } from "zod";
 
 /** The package's own folder, of a checkout or of an installed package: where package.json and temporal-dev.yaml lie. */
 export const PACKAGE_ROOT = nearestPackage(import.meta.dirname);
@@ -14,3 +15,9 @@ function nearestPackage(folder: string): string {
   if (parent === folder) throw new Error("the package's folder holds no package.json");
   return nearestPackage(parent);
 }
+
+/** As package.json has it. */
+export const packageVersion = (): string =>
+  packageFile.parse(JSON.parse(readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8"))).version;
+
+const packageFile = z.object({ version: z.string() });

@@ -177,7 +177,9 @@ describe("changes of an agent over HTTP", () => {
       await agent.pay();
       const before = await readAgent(world, agent);
       const paused = await world.api.ok("pauseAgent", 200, { token: world.token, id });
-      expect(paused.agent).to.deep.include({ state: "paused", key: before.key });
+      // When it was last used is written every few seconds.
+      const { lastUsedAt } = paused.agent.key ?? { lastUsedAt: null };
+      expect(paused.agent).to.deep.include({ state: "paused", key: { ...before.key, lastUsedAt } });
       await world.api.refused("listPayments", 403, "AGENT_PAUSED", { token: agent.key });
       await revokeKey(world, agent);
       await expectDead(world, agent.key);

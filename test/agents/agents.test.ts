@@ -59,6 +59,35 @@ describe("agents over HTTP", () => {
     expect(JSON.stringify(documents)).not.to.include(apiKey);
   });
 
+  it("takes the whole policy, so that no key is good before its limits; a replay must repeat it", async () => {
+    const policy = {
+      budgetCents: 5_000,
+      autoApprovalThresholdCents: 400,
+      perTransactionLimitCents: 300,
+      dailySpendLimitCents: 1_000,
+      hourlyVelocityLimit: 5,
+      dailyVelocityLimit: 7,
+    };
+    const fields = { ...policy, idempotencyKey: randomUUID() };
+    const { agent, apiKey } = await world.api.ok("createAgent", 201, create(fields));
+    const denied = await world.api.ok("createPayment", 201, {
+      token: apiKey ?? "",
+      body: cardPayment({ amountCents: 301 }),
+    });
+    expect(denied.transaction.denialCode).to.equal("PER_TRANSACTION_LIMIT_EXCEEDED");
+    const read = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id: agent.id });
+    expect(read).to.deep.include({ ...policy, version: 1 });
+    await world.api.ok("createAgent", 200, create(fields));
+    const other = create({ ...fields, dailyVelocityLimit: 8 });
+    await world.api.refused("createAgent", 422, "IDEMPOTENCY_KEY_REUSED", other);
+    await world.api.refused(
+      "createAgent",
+      422,
+      "IDEMPOTENCY_KEY_REUSED",
+      create({ ...fields, hourlyVelocityLimit: null }),
+    );
+  });
+
   it("a null threshold means automatic within the budget, and what is left out is null", async () => {
     const { agent } = await world.api.ok("createAgent", 201, create({ autoApprovalThresholdCents: null }));
     expect(agent).to.deep.include({ autoApprovalThresholdCents: null, description: null, scopes: null });
@@ -76,6 +105,9 @@ describe("agents over HTTP", () => {
     ["budgetCents", { budgetCents: null }],
     ["budgetCents", { budgetCents: 1_000_000_000_001 }],
     ["autoApprovalThresholdCents", { autoApprovalThresholdCents: -1 }],
+    ["dailyVelocityLimit", { dailyVelocityLimit: -1 }],
+    ["dailySpendLimitCents", { dailySpendLimitCents: 0.5 }],
+    ["scopes.0", { scopes: ["pay_x402_request"] }],
     ["teamId", { teamId: "general" }],
     ["scopes.0", { scopes: ["archive_agent"] }],
     ["scopes", { scopes: ["get_budget", "get_budget"] }],

@@ -61,6 +61,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   signIn: anyone,
   refreshSession: anyone,
   setUp: anyone,
+  checkSetUp: anyone,
   acceptInvite: anyone,
   signOut: manage(null),
   getMe: manage(null),
@@ -150,7 +151,9 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   fundAgentInSandbox: manage(null, admin),
   listCardLedger: manage(null, admin),
 
+  getTransaction: manage("agents:read"),
   listTransactions: manage("agents:read"),
+  getApproval: manage("agents:read"),
   listPendingApprovals: manage("agents:read"),
   listCompletedApprovals: manage("agents:read"),
   approveApproval: manage(null),

@@ -17,6 +17,9 @@ interface Place {
   readonly projectId: string;
   readonly teamId: string;
   readonly agentId: string;
+  /** Of a payment of that agent's, on hold. */
+  readonly transactionId: string;
+  readonly approvalId: string;
 }
 
 const withId = z.object({ id: z.string() });
@@ -32,15 +35,15 @@ async function newProject(world: World): Promise<string> {
 async function newPlace(world: World, projectId: string): Promise<Place> {
   const body = { name: "Team", projectId };
   const { team } = await world.api.ok("createTeam", 201, { token: world.token, body });
-  const agent = await world.agent({ teamId: team.id });
-  return { projectId, teamId: team.id, agentId: agent.id };
+  const agent = await world.agent({ teamId: team.id, autoApprovalThresholdCents: 0 });
+  return { projectId, teamId: team.id, agentId: agent.id, ...(await agent.hold()) };
 }
 
 interface Key {
   readonly name: string;
   readonly token: string;
   /** Whether the binding covers an agent's or team's place; null for the organization. */
-  readonly covers: (place: Place) => boolean;
+  readonly covers: (place: Pick<Place, "projectId" | "teamId">) => boolean;
   readonly coversProject: (projectId: string) => boolean;
 }
 
@@ -110,6 +113,18 @@ describe("a key acts only inside its binding", () => {
     agentCase("resumeAgent"),
     // A person created it.
     agentCase("archiveAgent", undefined, [403, "MACHINE_ARCHIVE_DENIED"]),
+    {
+      id: "getTransaction",
+      request: ({ transactionId }) => ({ id: transactionId }),
+      success: [200, null],
+      acts: "in a team",
+    },
+    {
+      id: "getApproval",
+      request: ({ approvalId }) => ({ id: approvalId }),
+      success: [200, null],
+      acts: "in a team",
+    },
     { id: "getTeam", request: ({ teamId }) => ({ id: teamId }), success: [200, null], acts: "in a team" },
     {
       id: "getProject",
@@ -286,20 +301,20 @@ describe("a key acts only inside its binding", () => {
     if (id === "listProjects") return key.coversProject(idOf(item));
     if (id === "listTeams") {
       const { projectId } = z.object({ projectId: z.string() }).parse(item);
-      return key.covers({ projectId, teamId: idOf(item), agentId: "" });
+      return key.covers({ projectId, teamId: idOf(item) });
     }
-    if (id !== "listTransactions") return key.covers({ ...placed.parse(item), agentId: "" });
+    if (id !== "listTransactions") return key.covers(placed.parse(item));
     const { agentId } = z.object({ agentId: z.string() }).parse(item);
     const place = placeOfAgent.get(agentId);
     return place !== undefined && key.covers(place);
   }
 
   /** A transaction names its agent only. */
-  let placeOfAgent: ReadonlyMap<string, Place> = new Map();
+  let placeOfAgent: ReadonlyMap<string, Pick<Place, "projectId" | "teamId">> = new Map();
 
   async function listed(id: OperationId, token: string, query: Readonly<Record<string, string>> = {}) {
     const agents = await world.api.ok("listAgents", 200, { token: world.token, query: { limit: "200" } });
-    placeOfAgent = new Map(agents.agents.map((agent) => [agent.id, { ...agent, agentId: agent.id }]));
+    placeOfAgent = new Map(agents.agents.map((agent) => [agent.id, agent]));
     const answer = await world.api.call(id, { token, query: { limit: "200", ...query } });
     expect(answer.status, id).to.equal(200);
     const body = z.record(z.string(), z.unknown()).parse(answer.body);

@@ -33,6 +33,7 @@ describe("what belongs to another organization is not found", () => {
       agents: agent.id,
       approvals: approvalId,
       payments: transactionId,
+      transactions: transactionId,
       projects: project.id,
       teams: team.id,
       members: theirs.organization.userId,

@@ -29,6 +29,7 @@ const UNKNOWN_FIELD = { no: "such" } as const;
 const ANY_ID: Readonly<Record<string, string>> = {
   agents: "018f0000-0000-7000-8000-000000000000",
   payments: "txn_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+  transactions: "txn_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   approvals: "apr_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   /** /v1/auth/passkeys/:id. */
   auth: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ",

@@ -8,6 +8,7 @@ import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { cents, idempotencyKey, name, paymentCents, text, uuid } from "../../src/contract/primitives.ts";
 import { RATE_CLASSES } from "../../src/contract/rate-classes.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
+import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
@@ -31,9 +32,11 @@ const ROUTES = [
   "post /v1/payments/:id/cancel",
   "get /v1/approvals/pending",
   "get /v1/approvals/completed",
+  "get /v1/approvals/:id",
   "post /v1/approvals/:id/approve",
   "post /v1/approvals/:id/deny",
   "get /v1/transactions",
+  "get /v1/transactions/:id",
   "post /v1/sandbox/agents/:id/fund",
   "get /v1/sandbox/card/ledger",
   "post /v1/auth/sign-in",
@@ -52,6 +55,7 @@ const ROUTES = [
   "post /v1/auth/sign-in/passkey/options",
   "post /v1/auth/sign-in/passkey",
   "post /v1/setup",
+  "post /v1/setup/check",
   "get /v1/members",
   "patch /v1/members/:id",
   "delete /v1/members/:id",
@@ -135,6 +139,13 @@ describe("the contract", () => {
       http === null ? [] : [`${http.method} ${http.path}`],
     );
     expect(routes.toSorted()).to.deep.equal(ROUTES.toSorted());
+  });
+
+  it("an agent's scopes offer the tools that there are, and no others", () => {
+    const tools = operationList.flatMap(([, { access, tool }]) =>
+      access.kind === "agent" && tool !== null ? [tool.name] : [],
+    );
+    expect([...AGENT_TOOLS].toSorted()).to.deep.equal(tools.toSorted());
   });
 
   it("every error has its one status, and there are no others", () => {

@@ -56,7 +56,7 @@ describe("what a rail's outcome makes of a payment", () => {
       const outcome = at(outcomes, name);
       const after = settle(paymentAt(from), outcome, LATER);
       expect(after).to.include(at(places, to));
-      expect(after.deniedAt).to.equal(to === "failed" ? LATER : null);
+      expect(after.deniedAt).to.equal(["failed", "reversed"].includes(to) ? LATER : null);
       expect(after.denial?.code ?? null).to.equal(to === "failed" ? "CARD_DECLINED" : null);
       expect(settle(after, outcome, LATER + 1), "told twice is told once").to.equal(after);
     });

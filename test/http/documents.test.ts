@@ -62,6 +62,7 @@ const PUBLIC: ReadonlySet<string> = new Set([
   "signInWithPasskey",
   "refreshSession",
   "setUp",
+  "checkSetUp",
   "acceptInvite",
 ]);
 

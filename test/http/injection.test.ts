@@ -50,6 +50,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
     email: "a@example.com",
     password: "a password",
   }),
+  checkSetUp: () => ({ token: "token" }),
   createInvite: () => ({ email: "a@example.com", role: "member" }),
   acceptInvite: () => ({ token: "token", name: "x", password: "a password" }),
   updateMember: () => ({ role: "owner" }),

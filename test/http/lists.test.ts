@@ -143,6 +143,7 @@ describe("lists over HTTP", () => {
     await badCursor("listTransactions", world.token, { agent_id: agent.id });
     await badCursor("listTransactions", world.token, { type: "card" });
     await badCursor("listTransactions", world.token, { range: "7d" });
+    await badCursor("listTransactions", world.token, { status: "approved" });
     await badCursor("listTransactions", world.token, { projectId: world.organization.projectId });
     await badCursor("listAgents", world.token, {});
     await badCursor("listPendingApprovals", world.token, {});
@@ -168,7 +169,12 @@ describe("lists over HTTP", () => {
       const ofAsker = await ids(operationId, { agent_id: asker.id });
       expect(ofAsker.length).to.be.at.least(COUNT);
       expect(new Set(ofAsker.map(({ agentId }) => agentId))).to.deep.equal(new Set([asker.id]));
-      for (const name of ["agent_id", "projectId", "teamId"]) {
+      expect(await ids(operationId, { agentId: asker.id })).to.deep.equal(ofAsker);
+      expect(await ids(operationId, { agentId: asker.id, agent_id: asker.id })).to.deep.equal(ofAsker);
+      const two = { ...own(), query: { agentId: asker.id, agent_id: agent.id } };
+      const { issues } = await world.api.refused(operationId, 400, "VALIDATION_FAILED", two);
+      expect(issues?.map(({ path }) => path)).to.deep.equal(["agentId"]);
+      for (const name of ["agent_id", "agentId", "projectId", "teamId"]) {
         for (const id of [UNKNOWN_ID, foreign.id, other.organization.teamId, other.organization.projectId]) {
           expect(await ids(operationId, { [name]: id })).to.deep.equal([]);
         }
@@ -179,8 +185,56 @@ describe("lists over HTTP", () => {
     expect(await ids("listTransactions", { type: "wallet" })).to.deep.equal([]);
     const recent = await ids("listTransactions", { range: "7d", type: "card" });
     expect(recent).to.deep.equal(await ids("listTransactions", { range: "all" }));
-    for (const query of [{ type: "cash" }, { range: "8d" }, { status: "approved" }]) {
+    for (const query of [{ type: "cash" }, { range: "8d" }, { status: "paid" }]) {
       await world.api.refused("listTransactions", 400, "VALIDATION_FAILED", { ...own(), query });
+    }
+  });
+
+  it("payments narrow by their status as it is now, in the organization's list and the agent's", async () => {
+    const small = await newWorld();
+    const payer = await small.agent({ autoApprovalThresholdCents: 500, budgetCents: 1_000 });
+    const paid = (await payer.pay()).transaction.id;
+    const { transactionId, approvalId } = await payer.hold({ amountCents: 600 });
+    const denied = (await payer.pay({ amountCents: 5_000 })).transaction.id;
+    const listed = async (status: string) => {
+      const query = { status };
+      const all = await small.api.ok("listTransactions", 200, { token: small.token, query });
+      const { payments } = await small.api.ok("listPayments", 200, { token: payer.key, query });
+      expect(payments).to.deep.equal(all.transactions);
+      return payments.map(({ id }) => id);
+    };
+    expect([await listed("approved"), await listed("denied"), await listed("pending")]).to.deep.equal([
+      [paid],
+      [denied],
+      [transactionId],
+    ]);
+    await small.api.ok("approveApproval", 200, { token: small.token, id: approvalId });
+    expect(await listed("pending")).to.deep.equal([]);
+    expect(await listed("approved")).to.deep.equal([transactionId, paid]);
+    const query = { status: "paid" };
+    await small.api.refused("listPayments", 400, "VALIDATION_FAILED", { token: payer.key, query });
+  });
+
+  it("a transaction and an approval alone are as they are in their lists", async () => {
+    const { transactions } = await world.api.ok("listTransactions", 200, own());
+    await asker.pay({ amountCents: 1 });
+    const { approvals } = await world.api.ok("listPendingApprovals", 200, own());
+    for (const listed of [...transactions.slice(0, 2), ...transactions.slice(-2)]) {
+      const { transaction } = await world.api.ok("getTransaction", 200, { ...own(), id: listed.id });
+      expect(transaction).to.deep.equal(listed);
+    }
+    const [pending] = approvals;
+    const id = pending?.id ?? "";
+    expect((await world.api.ok("getApproval", 200, { ...own(), id })).approval).to.deep.equal(pending);
+    const denied = { ...own(), id, body: { feedback: "no" } };
+    const { approval } = await world.api.ok("denyApproval", 200, denied);
+    expect((await world.api.ok("getApproval", 200, { ...own(), id })).approval).to.deep.equal(approval);
+    for (const [operationId, wrong] of [
+      ["getTransaction", "txn_0"],
+      ["getTransaction", id],
+      ["getApproval", "apr_01M80F1SRRDKHTS09FZ6WJCVDW"],
+    ] as const) {
+      await world.api.refused(operationId, 404, "NOT_FOUND", { ...own(), id: wrong });
     }
   });
 

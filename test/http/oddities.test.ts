@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { operationList } from "../../src/contract/registry.ts";
 import { codeOf, expectError } from "../support/contract-api.ts";
 import { send, wire } from "../support/wire.ts";
-import { newWorld, type TestAgent, times, type World } from "../support/world.ts";
+import { elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
 
@@ -42,6 +42,27 @@ describe("odd requests", () => {
     const answer = await send(baseUrl, "/v1/transactions?agent_id=1", { headers });
     const { issues = [] } = expectError(answer);
     expect(issues.map(({ message }) => message).join()).to.match(/such as [0-9a-f-]{36}/);
+  });
+
+  it("who sends no body where one is needed is told each field, and where else what is no object", async () => {
+    await elevate(world);
+    const held = await (await world.agent({ autoApprovalThresholdCents: 0 })).hold();
+    const deny = { token: world.token, id: held.approvalId };
+    const pathsOf = async (body?: unknown) => {
+      const request = body === undefined ? deny : { ...deny, body };
+      const { issues = [] } = await world.api.refused("denyApproval", 400, "VALIDATION_FAILED", request);
+      return issues.map(({ path }) => path);
+    };
+    expect([await pathsOf(), await pathsOf({}), await pathsOf([])]).to.deep.equal([
+      ["feedback"],
+      ["feedback"],
+      ["body"],
+    ]);
+    const approve = (body: unknown) =>
+      world.api.refused("approveApproval", 400, "VALIDATION_FAILED", { ...deny, body });
+    expect((await approve([])).issues?.map(({ path }) => path)).to.deep.equal(["body"]);
+    expect((await approve({ feedback: "fine" })).issues?.map(({ path }) => path)).to.deep.equal(["feedback"]);
+    await world.api.ok("approveApproval", 200, { ...deny, body: {} });
   });
 
   it("unknown paths are 404: other letters, slashes, versions, dots", async () => {

@@ -97,7 +97,22 @@ describe("A session token", () => {
     const at = (milliseconds: number) =>
       the.auth.authenticateSession(token, new Date(the.clock.read().getTime() + milliseconds));
     expect(outcomeOf(await at(15 * MINUTE - 1))).to.equal(null);
-    expect(outcomeOf(await at(15 * MINUTE))).to.equal("UNAUTHORIZED");
+    const late = await at(15 * MINUTE);
+    expect(outcomeOf(late)).to.equal("UNAUTHORIZED");
+    expect(late.ok ? "" : late.refusal.message, "says how to go on").to.match(/expired.*15 minutes.*refresh/);
+  });
+
+  it("is told to be expired when it is well signed and nothing else is wrong with it", async () => {
+    const { token } = await the.signIn();
+    const later = new Date(the.clock.read().getTime() + 60 * MINUTE);
+    const told = async (text: string) => {
+      const result = await the.auth.authenticateSession(text, later);
+      return result.ok ? "" : result.refusal.message;
+    };
+    expect(await told(token)).to.include("expired:");
+    for (const wrong of [`${token.slice(0, -3)}AAA`, await forge({ iss: "https://evil.example.test" })]) {
+      expect(await told(wrong)).not.to.include("expired:");
+    }
   });
 
   it("is accepted when forged unchanged with the real key: every refusal below has its cause", async () => {

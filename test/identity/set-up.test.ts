@@ -78,11 +78,31 @@ describe("the set-up link", () => {
     expect(await service.setUpLink()).to.equal(null);
   });
 
-  it("an organization from before there were set-up links closes it as well", async () => {
+  it("an organization that was made to try things out leaves it open, however often", async () => {
     const token = await tokenOf();
-    await service.db.collection("organizations").insertOne({ name: "Old" });
-    await api.refused("setUp", 404, "NOT_FOUND", request(token));
-    expect(await service.setUpLink()).to.equal(null);
+    for (const name of ["Demo", "Demo again"]) {
+      await createOrganization(service.env, {
+        name,
+        ownerEmail: `${name.replace(" ", "-")}@example.com`,
+        ownerPassword: PASSWORD,
+        plan: "free",
+        leaveSetUpOpen: true,
+      });
+    }
+    expect(await tokenOf()).to.equal(token);
+    await api.ok("setUp", 201, request(token));
+    await api.refused("setUp", 404, "NOT_FOUND", request(token, { email: "eve@example.com" }));
+  });
+
+  it("a check says whether the token is good, uses nothing up, and is 404 like the set-up itself", async () => {
+    const token = await tokenOf();
+    for (const _again of times(3, (index) => index)) {
+      await api.ok("checkSetUp", 204, { body: { token } });
+      await api.refused("checkSetUp", 404, "NOT_FOUND", { body: { token: `${token}x` } });
+    }
+    expect([await count("organizations"), await count("audit_log")]).to.deep.equal([0, 0]);
+    await api.ok("setUp", 201, request(token));
+    await api.refused("checkSetUp", 404, "NOT_FOUND", { body: { token } });
   });
 
   it("a wrong token is 404 and writes nothing: cut, of another key, or the database's nonce", async () => {

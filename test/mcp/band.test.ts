@@ -155,6 +155,19 @@ describe("the agent band", () => {
       expect(denials.map((denial) => denial.feedback)).to.deep.equal(["no", null, null]);
     });
 
+    it("a payment that was given back is among them, with a reason and no code", async () => {
+      const { id } = (await pay({ merchant: "sandbox-reverse" })).transaction;
+      await until("it is reversed", async () =>
+        (await rest(id)).transaction.status === "reversed" ? id : null,
+      );
+      const { denials } = await feedback(id);
+      expect(denials[0]).to.deep.include({ transactionId: id, status: "reversed", denialCode: null });
+      expect(denials[0]?.denialReason)
+        .to.match(/given back/)
+        .and.match(/available again/);
+      expect((await feedback()).denials.map(({ transactionId }) => transactionId)).to.deep.equal([id]);
+    });
+
     it("at most the last 20", async () => {
       const denied: string[] = [];
       for (const _payment of times(22, (index) => index)) {

@@ -1,4 +1,7 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
+import { z } from "zod";
 import { readRuntimeFile } from "../../src/engines/runtime-file.ts";
 import { Child, type EngineName } from "../support/process.ts";
 import { Load, replay, type Sent } from "./support/load.ts";
@@ -19,6 +22,18 @@ const AT_ONCE_MS = 3_000;
 
 /** Where the requests stand that are at hand when the signal comes. */
 const AT_HAND = ["before-rail", "after-rail", "after-projection"] as const;
+
+const logLine = z.looseObject({ msg: z.string(), engine: z.string().optional() });
+const EVENTS: ReadonlySet<string> = new Set([
+  "starting",
+  "running",
+  "stopping",
+  "stopped",
+  "an engine runs",
+  "an engine ended unexpectedly",
+  "an engine was started again",
+  "the engines have stopped",
+]);
 
 /** No line broke, nobody waited for long, and there were no answers but a payment and "not now". */
 function expectAnswers(sent: readonly Sent[]): void {
@@ -99,5 +114,36 @@ describe("A service whose engines end, or that is told to end, under load", () =
     expect(await service.child.end("SIGTERM")).to.deep.equal({ code: 0, signal: null });
     expect(service.child.stdout).to.match(/^Stopping: /m);
     expect(await service.processes()).to.deep.equal([]);
+  });
+
+  it("its log says when it and each engine started, ended, came back and stopped", async () => {
+    const text = await readFile(join(stage.service.dataDir, "logs", "service.log"), "utf8");
+    const said = text
+      .trim()
+      .split("\n")
+      .map((line) => logLine.parse(JSON.parse(line)))
+      .flatMap(({ engine, msg }) =>
+        EVENTS.has(msg) ? [engine === undefined ? msg : `${engine}: ${msg}`] : [],
+      );
+    const started = [
+      "starting",
+      "mongod: an engine runs",
+      "temporal: an engine runs",
+      "anvil: an engine runs",
+    ];
+    const stopped = ["stopping", "the engines have stopped", "stopped"];
+    const killed = engines.flatMap((engine) => [
+      `${engine}: an engine ended unexpectedly`,
+      `${engine}: an engine was started again`,
+    ]);
+    expect(said).to.deep.equal([
+      ...started,
+      "running",
+      ...killed,
+      ...stopped,
+      ...started,
+      "running",
+      ...stopped,
+    ]);
   });
 });

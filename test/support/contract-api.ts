@@ -17,7 +17,10 @@ export type Success<K extends OperationId> = z.output<Operations[K]["output"]>;
 export type ErrorBody = z.output<typeof errorBody>;
 
 const documented = openApiDocument("http://test").paths;
-const strictError = errorBody.strict();
+/** Whoever is told of an issue is told where. */
+const strictError = errorBody.strict().refine(({ issues = [] }) => issues.every(({ path }) => path !== ""), {
+  error: "an issue names no place",
+});
 
 /** Each call mints money, or uses up a token or code; whoever is told to come again can not know whether it has. */
 const NEVER_TWICE: readonly OperationId[] = ["fundAgentInSandbox", "refreshSession"];

@@ -84,7 +84,8 @@ describe("wallet payments", () => {
       expect(replayed).to.deep.equal(paid);
     }
     const other = { token: agent.key, body: { ...body, recipient: freshRecipient() } };
-    await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", other);
+    const { message } = await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", other);
+    expect(message, "which payment it was").to.include(paid.transaction.id);
     const first = walletPayment(to.toLowerCase());
     const inLower = await payFromWallet(world, agent, first);
     expect(inLower.transaction.merchant).to.equal(to);

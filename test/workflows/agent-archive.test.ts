@@ -90,7 +90,7 @@ describe("workflow agent: archived", () => {
 });
 
 describe("workflow agent: what operators read of its life", () => {
-  it("the window, the proof and the key's id at each stage; not the agent's name, and no secret", () =>
+  it("the agent's name, the window, the proof and the key's id at each stage, and no secret", () =>
     play(async (stage) => {
       const { agent, until } = await begin(stage);
       const iso = new Date(until).toISOString();
@@ -100,11 +100,18 @@ describe("workflow agent: what operators read of its life", () => {
         told.push(text, JSON.stringify(await agent.state()));
         return text;
       };
+      expect(await details()).to.include(`Agent **Agent** (\`${agent.profile.agentId}\`) is **active**.`);
       expect(await details()).to.include(`can be delivered again until ${iso}; a timer erases`);
       expect(told[0]).to.include(`Its key is \`${FIRST_KEY}\`.`).and.include("No proof of non-delivery.");
       await stage.skipTo(until + 1_000);
       await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("closeDeliveryWindow"));
-      await agent.submit(replayOfCreate);
+      await agent.submit(replayOfCreate, {
+        kind: "rename",
+        name: "A *new* [name](https://example.com)\n# of mine",
+      });
+      expect(await details()).to.include(
+        "Agent **A \\*new\\* \\[name\\]\\(https\\:\\/\\/example\\.com\\) \\# of mine** (",
+      );
       expect(await details()).to.include("Non-delivery was proven at");
       await agent.submit(machineArchive);
       expect(await details())

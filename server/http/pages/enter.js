@@ -86,4 +86,18 @@ form.addEventListener("submit", (event) => {
     });
 });
 
+/** Before anybody fills in a form that nobody will take. What else may be wrong is said when it is sent. */
+async function check() {
+  const response = await fetch(form.dataset.check, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ token: tokenOfTheLink() }),
+  });
+  if (response.status !== 404) return;
+  form.hidden = true;
+  show(problem, form.dataset.used);
+  problem.focus();
+}
+
 if (tokenOfTheLink() === "") explain({ error: "NOT_FOUND" });
+else if (form.dataset.check !== undefined) check().catch(() => undefined);

@@ -3,17 +3,7 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import {
-  cents,
-  choices,
-  color,
-  description,
-  icon,
-  idempotencyKey,
-  name,
-  paging,
-  uuid,
-} from "../primitives.ts";
+import { choices, color, description, icon, idempotencyKey, name, paging, uuid } from "../primitives.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool } from "../tools.ts";
 
@@ -23,9 +13,8 @@ const answer = z.strictObject({ agent });
 export const createAgentBody = z.strictObject({
   name,
   teamId: uuid,
-  budgetCents: cents,
+  ...z.strictObject(policyFields).partial().required({ budgetCents: true }).shape,
   description: description.nullable().optional(),
-  autoApprovalThresholdCents: cents.nullable().optional(),
   scopes: choices(AGENT_TOOLS).optional(),
   idempotencyKey: idempotencyKey.optional(),
 });
@@ -44,7 +33,7 @@ export const mcpConfigBlock = z.strictObject({
 export const createAgent = define({
   summary: "Create an agent",
   description:
-    "Creates an agent with its policy, its wallet and first API key. Replaying the same idempotencyKey with the same " +
+    "Creates an agent with its policy, its wallet and first API key; a limit that is left out or null is none. Replaying the same idempotencyKey with the same " +
     "payload answers 200 with the same agent and never creates another; another payload is 422. A key of the " +
     "organization must send one, and creates as many a day as its daily limit allows. To it, and the keys that it is " +
     "rotated into, a replay delivers the agent's key again for about 30 minutes; after that `apiKey` and " +

@@ -1,16 +1,13 @@
 import { z } from "zod";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
-import { approvalId, paging, text, uuid } from "../primitives.ts";
+import { agentFilter, approvalId, ONE_AGENT, oneAgent, paging, text, uuid } from "../primitives.ts";
 import { approval, listOf } from "../records.ts";
 
 const params = z.strictObject({ id: approvalId });
-const query = z.strictObject({
-  ...paging,
-  agent_id: uuid.optional(),
-  projectId: uuid.optional(),
-  teamId: uuid.optional(),
-});
+const query = z
+  .strictObject({ ...paging, ...agentFilter, projectId: uuid.optional(), teamId: uuid.optional() })
+  .refine(oneAgent, ONE_AGENT);
 const answer = z.strictObject({ approval });
 
 const reads = manages("agents:read", "list");
@@ -38,6 +35,19 @@ export const listCompletedApprovals = define({
   query,
   output: listOf("approvals", approval),
   errors: ["BAD_CURSOR"],
+});
+
+export const getApproval = define({
+  summary: "Read an approval",
+  description:
+    "One approval request, pending or completed. A pending one has no `resolution`; from `expiresAt` on it expires by itself.",
+  tag: "Approvals",
+  access: manages("agents:read", "approval"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/approvals/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND"],
 });
 
 export const approveApproval = define({

@@ -25,7 +25,7 @@ export const setUp = define({
   summary: "Set the service up",
   description:
     "Makes the first organization and its owner with the token of the link that the first start prints, and signs the " +
-    "owner in. Once there is an organization the token is 404.",
+    "owner in. The token is good once, and 404 as soon as there is an organization.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -33,6 +33,20 @@ export const setUp = define({
   body: z.strictObject({ token: secretToken, organizationName: name, name, email, password: newPassword }),
   output: session,
   errors: ["NOT_FOUND", "UNAUTHORIZED"],
+});
+
+export const checkSetUp = define({
+  summary: "Check a set-up link",
+  description:
+    "Whether the token of a set-up link is good: 204, and nothing is used up by it. A wrong one, and any once the service " +
+    "is set up, is 404.",
+  tag: "Authentication",
+  access: anyone,
+  rate: "standard",
+  http: { method: "post", path: "/v1/setup/check", successStatus: 204 },
+  body: z.strictObject({ token: secretToken }),
+  output: z.undefined(),
+  errors: ["NOT_FOUND"],
 });
 
 export const refreshSession = define({

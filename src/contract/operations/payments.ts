@@ -18,6 +18,7 @@ import {
   denialDetails,
   listOf,
   payment,
+  rail,
   transaction,
   transactionStatus,
 } from "../records.ts";
@@ -52,7 +53,7 @@ const wallet = { recipient: walletAddress };
 const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
 const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
 
-const railOf = z.object({ rail: z.enum(["card", "wallet"]) });
+const railOf = z.object({ rail });
 
 /** The scope that a payment needs is its rail's, and it is asked for before anything else of the body is looked at. */
 function railTool(body: unknown): "create_card_payment" | "create_wallet_payment" | null {
@@ -60,6 +61,13 @@ function railTool(body: unknown): "create_card_payment" | "create_wallet_payment
   if (!named.success) return null;
   return named.data.rail === "card" ? "create_card_payment" : "create_wallet_payment";
 }
+
+/** What a payment's status means to who made it, and what to do next. */
+const statuses = (paid: string, network: string): string =>
+  `status \`approved\`: ${paid}. \`pending\` with an approval: a person decides until its expiresAt, ask get_payment ` +
+  `again after a minute; without one: ${network} is at it, ask again after 5 seconds. \`denied\`, \`failed\` or ` +
+  "`expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid and given back later; " +
+  "the amount is available again. ";
 
 export const createPayment = define({
   summary: "Make a payment",
@@ -84,9 +92,9 @@ export const createPayment = define({
 export const createCardPayment = define({
   summary: "Pay by card",
   description:
-    "Pays a merchant by card within the agent's policy. status `approved`: paid; `pending`: waits for a person's " +
-    "approval or for the card network, ask get_payment later; `denied` or `failed`: not paid, see denialCode and " +
-    "denialReason. Repeat with the same idempotencyKey after any doubt: it never pays twice.",
+    "Pays a merchant by card within the agent's policy. " +
+    statuses("paid", "the card network") +
+    "Repeat with the same idempotencyKey after any doubt: it never pays twice.",
   tag: "Payments",
   access: agentWith("create_card_payment"),
   rate: "standard",
@@ -100,8 +108,8 @@ export const createWalletPayment = define({
   summary: "Pay from the wallet",
   description:
     "Sends stablecoin from the agent's wallet to an address on its chain, one dollar for one, within the agent's policy. " +
-    "status `approved`: paid, with onChainTxHash; `pending`: waits for a person's approval or for the chain, ask get_payment " +
-    "later; `denied` or `failed`: not paid, see denialCode and denialReason. A transfer on a chain can't be taken back. " +
+    statuses("paid, with onChainTxHash", "the chain") +
+    "A transfer on a chain can't be taken back. " +
     "Repeat with the same idempotencyKey after any doubt: it never pays twice.",
   tag: "Payments",
   access: agentWith("create_wallet_payment"),
@@ -147,7 +155,7 @@ export const checkPayment = define({
   // One flat object, since tools take no unions; which of the two recipients it needs follows from the rail.
   body: z
     .strictObject({
-      rail: z.enum(["card", "wallet"]),
+      rail,
       merchant: card.merchant.optional(),
       recipient: wallet.recipient.optional(),
       ...shared,
@@ -204,7 +212,10 @@ export const listPayments = define({
   rate: "standard",
   http: { method: "get", path: "/v1/payments", successStatus: 200 },
   tool: tool("list_payments", "List payments"),
-  query: z.strictObject({ ...paging }),
+  query: z.strictObject({
+    ...paging,
+    status: transactionStatus.optional().meta({ description: "Only with this status now." }),
+  }),
   output: listOf("payments", transaction),
   errors: ["BAD_CURSOR"],
 });
@@ -231,8 +242,8 @@ export const cancelPayment = define({
 export const getDenialFeedback = define({
   summary: "Why payments were not made",
   description:
-    "What policy, rail or a person said about a payment that was denied, failed or expired: of one payment, or of the " +
-    "last 20, newest first.",
+    "What policy, rail or a person said about a payment that was denied, failed, expired or reversed: of one payment, or " +
+    "of the last 20, newest first.",
   tag: "Payments",
   access: agentWith("get_denial_feedback"),
   rate: "standard",
@@ -243,7 +254,7 @@ export const getDenialFeedback = define({
       z.strictObject({
         transactionId: z.string(),
         status: transactionStatus,
-        denialCode,
+        denialCode: denialCode.nullable().meta({ description: "Null for a payment that was reversed." }),
         denialReason: z.string(),
         feedback: z.string().nullable(),
         deniedAt: timestamp,

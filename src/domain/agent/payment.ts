@@ -1,7 +1,8 @@
 import type { AskKind, CapAnswer } from "../budget/report.ts";
 import type { Denial } from "./policy.ts";
 
-export type Rail = "card" | "wallet";
+export const RAILS = ["card", "wallet"] as const;
+export type Rail = (typeof RAILS)[number];
 
 export type TransactionStatus = "approved" | "pending" | "denied" | "failed" | "reversed" | "expired";
 export type ApprovalResolution = "approved" | "executing" | "denied" | "failed" | "expired";
@@ -78,6 +79,7 @@ export interface Payment {
   /** Who calls the rail: the server at once (and the actor's sweep), or the approval workflow. */
   readonly executor: "server" | "approval";
   readonly denial: Denial | null;
+  /** When it was denied, failed, expired or given back. */
   readonly deniedAt: number | null;
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
@@ -134,7 +136,12 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
     case "failed":
       return payment.status === "pending" ? failed(payment, outcome, now) : payment;
     case "reversed":
-      return onRail(payment, { status: "reversed", phase: "done", approval: resolve(payment, "approved") });
+      return onRail(payment, {
+        status: "reversed",
+        phase: "done",
+        deniedAt: now,
+        approval: resolve(payment, "approved"),
+      });
   }
 }
 

@@ -1,0 +1,12 @@
+import express, { type Express } from "express";
+import { type ProbeDependencies, probes } from "./probes.ts";
+
+/** What a worker without a server answers: nothing but the probes. */
+export function createWorkerApp(dependencies: ProbeDependencies): Express {
+  const app = express();
+  app.disable("etag");
+  app.disable("x-powered-by");
+  app.use(probes(dependencies));
+  app.use((_request, response) => void response.status(404).json({ error: "NOT_FOUND" }));
+  return app;
+}

@@ -1,0 +1,154 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { heldRevision, type Payment, type Rail } from "../../src/domain/agent/payment.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
+import type { LimitName } from "../limits/limits.ts";
+import type { Surface } from "../limits/plans.ts";
+
+/** What a payment waits for, one after the other, before its caller is answered. */
+export type PaymentPhase = "look_up" | "decision" | "rail" | "record";
+
+/** A limit that somebody was over: one per minute, or a key's creates of a day. */
+type HitLimit = LimitName | "daily_creates";
+
+/** Where work waits for its turn in this process. */
+export type QueueName = "agent_commands" | "budget_commands" | "audit_entries" | "records" | "events";
+
+/** What actors have done when nobody else has: a payment carried out, a budget or an agent told, a record written. */
+export type SweepName = "payment" | "budget_report" | "budget_delivery" | "agent_record";
+
+export type RailCall = "send" | "query" | "settle" | "reverse" | "balance" | "detach";
+
+/** A request as it ended. */
+export interface EndedRequest {
+  readonly surface: Surface | null;
+  /** Of a batch over MCP all of them; empty: none was reached. */
+  readonly operations: readonly OperationId[];
+  /** Null: the line was cut before the answer was whole. */
+  readonly status: number | null;
+  readonly refusals: readonly ErrorCode[];
+  readonly seconds: number;
+}
+
+const PREFIX = "spending_control_";
+
+/** From a millisecond to the 5 s in which everybody is answered. */
+const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+/**
+ * What one process counts and times of its own work, in the format of Prometheus. Names and labels are an interface:
+ * docs/operating.md lists all of them, and no label holds what a caller has chosen.
+ */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #requests = this.#counter("requests_total", "Requests by how they were answered", [
+    "surface",
+    "operation",
+    "status",
+  ]);
+  readonly #requestSeconds = this.#histogram("request_duration_seconds", "From arrival to the answer's end", [
+    "surface",
+    "operation",
+  ]);
+  readonly #refusals = this.#counter("refusals_total", "Refused requests and tool calls by error code", [
+    "surface",
+    "code",
+  ]);
+  readonly #limitHits = this.#counter("limit_hits_total", "Requests above a rate limit or a daily limit", [
+    "limit",
+  ]);
+  readonly #payments = this.#counter("payments_total", "Payments that were put on hold or came to an end", [
+    "rail",
+    "status",
+    "denial_code",
+  ]);
+  readonly #phases = this.#histogram(
+    "payment_phase_duration_seconds",
+    "What a payment's answer waits for, by phase",
+    ["rail", "phase"],
+  );
+  readonly #railCalls = this.#counter("rail_calls_total", "Calls to payment rails by result", [
+    "rail",
+    "call",
+    "result",
+  ]);
+  readonly #sweeps = this.#counter("sweeps_total", "Work that an actor's sweep has done", ["what", "result"]);
+  readonly #queues = new Map<QueueName, () => number>();
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+    const queues = this.#queues;
+    const lengths = new Gauge({
+      name: `${PREFIX}queue_length`,
+      help: "What waits for its turn in this process",
+      labelNames: ["queue"],
+      registers: [],
+      collect() {
+        for (const [queue, length] of queues) this.set({ queue }, length());
+      },
+    });
+    this.registry.registerMetric(lengths);
+  }
+
+  #counter<L extends string>(name: string, help: string, labelNames: L[]): Counter<L> {
+    return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+  }
+
+  #histogram<L extends string>(name: string, help: string, labelNames: L[]): Histogram<L> {
+    const registers = [this.registry];
+    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: SECONDS, registers });
+  }
+
+  requestEnded({ operations, refusals, seconds, status, ...request }: EndedRequest): void {
+    const surface = request.surface ?? "other";
+    for (const operation of operations.length === 0 ? ["none"] : operations) {
+      this.#requests.inc({ surface, operation, status: status ?? "aborted" });
+      this.#requestSeconds.observe({ surface, operation }, seconds);
+    }
+    for (const code of refusals) {
+      this.#refusals.inc({ surface, code });
+      if (code === "DAILY_CREATE_LIMIT_REACHED") this.limitHit("daily_creates");
+    }
+  }
+
+  limitHit(limit: HitLimit): void {
+    this.#limitHits.inc({ limit });
+  }
+
+  /** A payment's record was written at a new revision: counted when it is put on hold, and at its end. */
+  paymentWritten(payment: Payment): void {
+    const { denial, phase, request, revision } = payment;
+    const isHeld = phase === "held" && revision === heldRevision(payment);
+    if (!isHeld && phase !== "done") return;
+    const status = isHeld ? "held" : payment.status;
+    this.#payments.inc({ rail: request.rail, status, denial_code: denial?.code ?? "none" });
+  }
+
+  paymentPhase(rail: Rail, phase: PaymentPhase, seconds: number): void {
+    this.#phases.observe({ rail, phase }, seconds);
+  }
+
+  /** `result`: how the rail answered, or `no_answer`. */
+  railCalled(rail: Rail, call: RailCall, result: string): void {
+    this.#railCalls.inc({ rail, call, result });
+  }
+
+  swept(what: SweepName, result: "done" | "failed"): void {
+    this.#sweeps.inc({ what, result });
+  }
+
+  /** Has a queue's length read whenever somebody looks. */
+  queue(name: QueueName, length: () => number): void {
+    this.#queues.set(name, length);
+  }
+
+  /** Times a phase, also where it ends in an error. */
+  async timed<T>(rail: Rail, phase: PaymentPhase, work: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.paymentPhase(rail, phase, (performance.now() - began) / 1_000);
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import type { Collection } from "mongodb";
+import { Gauge } from "prom-client";
+import { within } from "../../activities/within.ts";
+import { RAILS } from "../../src/domain/agent/payment.ts";
+import type { Collections } from "../collections.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** How long whoever reads the metrics waits for MongoDB. What does not answer in time is left out. */
+const READ_MS = 1_000;
+
+export interface OpenPaymentsDependencies {
+  readonly collections: Pick<Collections, "approvals" | "transactions">;
+  readonly metrics: Metrics;
+  readonly clock: () => Date;
+}
+
+/**
+ * Gauges of what is open over all organizations, read from the records whenever somebody looks: every server shows the
+ * same. Where MongoDB does not answer they are not there, and everything else is.
+ */
+export function registerOpenPayments({ clock, collections, metrics }: OpenPaymentsDependencies): void {
+  const { approvals, transactions } = collections;
+  // Both gauges are asked for by the same look.
+  let reading: Promise<OpenPayments | null> | null = null;
+  const read = (): Promise<OpenPayments | null> =>
+    (reading ??= within(READ_MS, readOpen(transactions, approvals))
+      .catch(() => null)
+      .finally(() => {
+        reading = null;
+      }));
+  const open = new Gauge({
+    name: "spending_control_open_payments",
+    help: "Payments without an end: held for a person, or in flight",
+    labelNames: ["rail", "state"],
+    registers: [],
+    async collect() {
+      const found = await read();
+      this.reset();
+      if (found === null) return;
+      for (const rail of RAILS) {
+        const held = found.held[rail] ?? 0;
+        this.set({ rail, state: "held" }, held);
+        // Read one after the other, a payment may have moved between the two.
+        this.set({ rail, state: "in_flight" }, Math.max(0, (found.pending[rail] ?? 0) - held));
+      }
+    },
+  });
+  const oldest = new Gauge({
+    name: "spending_control_oldest_approval_age_seconds",
+    help: "Since when the oldest payment on hold waits for a person; 0: none does",
+    registers: [],
+    async collect() {
+      const found = await read();
+      if (found === null) return this.remove();
+      const since = found.heldSince?.getTime() ?? clock().getTime();
+      this.set(Math.max(0, (clock().getTime() - since) / 1_000));
+    },
+  });
+  metrics.registry.registerMetric(open);
+  metrics.registry.registerMetric(oldest);
+}
+
+interface OpenPayments {
+  readonly pending: Readonly<Record<string, number>>;
+  readonly held: Readonly<Record<string, number>>;
+  readonly heldSince: Date | null;
+}
+
+async function readOpen(
+  transactions: Collections["transactions"],
+  approvals: Collections["approvals"],
+): Promise<OpenPayments> {
+  const [pending, held, oldest] = await Promise.all([
+    countedByRail(transactions, { status: "pending" }),
+    countedByRail(approvals, { state: "pending" }),
+    approvals.findOne({ state: "pending" }, { sort: { createdAt: 1 }, projection: { createdAt: 1 } }),
+  ]);
+  return { pending, held, heldSince: oldest?.createdAt ?? null };
+}
+
+type Counted = Pick<Collection, "aggregate">;
+
+async function countedByRail(
+  collection: Counted,
+  filter: Readonly<Record<string, string>>,
+): Promise<Record<string, number>> {
+  const byRail = collection.aggregate<{ _id: string; count: number }>([
+    { $match: filter },
+    { $group: { _id: "$rail", count: { $sum: 1 } } },
+  ]);
+  return Object.fromEntries((await byRail.toArray()).map(({ _id, count }) => [_id, count]));
+}

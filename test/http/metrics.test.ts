@@ -1,0 +1,260 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { MongoClient } from "mongodb";
+import { z } from "zod";
+import { Metrics } from "../../server/metrics/metrics.ts";
+import { registerOpenPayments } from "../../server/metrics/open-payments.ts";
+import { collectionsOf } from "../../server/collections.ts";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import { McpCaller } from "../mcp/support.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { cardPayment, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+
+const OWN = "spending_control_";
+
+interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** As prom-client keeps a metric. */
+const labelled = z.object({ labelNames: z.array(z.string()).default([]) });
+
+const SAMPLE = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/;
+
+/** The product's own samples of a text in the format of Prometheus. */
+function samplesIn(text: string): Sample[] {
+  return text.split("\n").flatMap((line) => {
+    const [, name = "", labels = "", value = ""] = SAMPLE.exec(line) ?? [];
+    if (!name.startsWith(OWN)) return [];
+    const pairs = [...labels.matchAll(/([a-z_]+)="([^"]*)"/g)].map(([, key = "", said = ""]) => [key, said]);
+    return [{ name: name.slice(OWN.length), labels: Object.fromEntries(pairs), value: Number(value) }];
+  });
+}
+
+const phase = (name: string) =>
+  ["payment_phase_duration_seconds_count", { rail: "card", phase: name }] as const;
+
+describe("metrics", () => {
+  let service: TestService;
+  let world: World;
+  let agent: TestAgent;
+  /** Whose next projection fails, so that only its actor's sweep can write it. */
+  let unwritten = "";
+  let aheadMs = 0;
+
+  before(async () => {
+    service = await startTestService({
+      clock: () => new Date(Date.now() + aheadMs),
+      decorateEffects: (plain) => ({
+        ...plain,
+        projections: {
+          ...plain.projections,
+          async writePayment(profile, payment) {
+            if (payment.request.purpose !== unwritten)
+              return plain.projections.writePayment(profile, payment);
+            unwritten = "";
+            throw new Error("not written, as the test wants it");
+          },
+        },
+      }),
+    });
+    world = await newWorld(service);
+    agent = await world.agent({ autoApprovalThresholdCents: 500, budgetCents: 2_000 });
+  });
+  after(() => service.stop());
+
+  const scraped = async () => samplesIn(await (await fetch(`${service.baseUrl}/metrics`)).text());
+
+  /** The sum over all samples with these labels; 0 where there is none. */
+  async function read(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+    const wanted = Object.entries(labels);
+    return (await scraped())
+      .filter((one) => one.name === name && wanted.every(([key, value]) => one.labels[key] === value))
+      .reduce((sum, { value }) => sum + value, 0);
+  }
+
+  /** By how much each rises while something is done; what is counted after the answer is waited for. */
+  async function rises(
+    expected: readonly (readonly [name: string, labels: Readonly<Record<string, string>>, by: number])[],
+    work: () => Promise<unknown>,
+  ): Promise<void> {
+    const before = await Promise.all(expected.map(([name, labels]) => read(name, labels)));
+    await work();
+    for (const [index, [name, labels, by]] of expected.entries()) {
+      const wanted = (before[index] ?? 0) + by;
+      await until(`${name} ${JSON.stringify(labels)} is ${wanted}`, async () =>
+        (await read(name, labels)) === wanted ? wanted : null,
+      );
+    }
+  }
+
+  it("names, kinds and labels are those that docs/operating.md lists, by Prometheus' conventions", async () => {
+    const text = await readFile(join(PACKAGE_ROOT, "docs", "operating.md"), "utf8");
+    const rows = [...text.matchAll(/^\| `(spending_control_\w+)` +\| (\w+) +\| ([^|]*)\|/gm)];
+    const listed = rows.map(([, name = "", kind = "", labels = ""]) => ({
+      name,
+      kind,
+      labels: labels.match(/[a-z_]+/g) ?? [],
+    }));
+    const metrics = new Metrics();
+    registerOpenPayments({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
+    const declared = (await metrics.registry.getMetricsAsJSON())
+      .filter(({ name }) => name.startsWith(OWN))
+      .map(({ name, type }) => {
+        const { labelNames } = labelled.parse(metrics.registry.getSingleMetric(name));
+        return { name, kind: String(type), labels: [...labelNames] };
+      });
+    expect(listed).to.have.deep.members(declared);
+    for (const { kind, name } of declared) {
+      expect(name.endsWith("_total"), name).to.equal(kind === "counter");
+      if (/duration|age/.test(name)) expect(name).to.match(/_seconds$/);
+    }
+  });
+
+  it("requests by operation, surface and status, timed; refusals by their code, of tools too", async () => {
+    const mcp = await McpCaller.connect(service.baseUrl, agent.key);
+    const listed = { operation: "listPayments" };
+    await rises(
+      [
+        ["requests_total", { ...listed, surface: "rest", status: "200" }, 2],
+        ["requests_total", { ...listed, surface: "rest", status: "401" }, 1],
+        ["requests_total", { ...listed, surface: "mcp", status: "200" }, 1],
+        ["requests_total", { surface: "rest", operation: "none", status: "404" }, 1],
+        ["request_duration_seconds_count", { ...listed, surface: "rest" }, 3],
+        ["refusals_total", { surface: "rest", code: "UNAUTHORIZED" }, 1],
+        ["refusals_total", { surface: "mcp", code: "NOT_FOUND" }, 1],
+      ],
+      async () => {
+        for (const token of [agent.key, agent.key]) await world.api.ok("listPayments", 200, { token });
+        await world.api.refused("listPayments", 401, "UNAUTHORIZED", { token: "nobody" });
+        await mcp.call("list_payments");
+        await mcp.refused("get_payment", "NOT_FOUND", { transactionId: `txn_${"0".repeat(26)}` });
+        await fetch(`${service.baseUrl}/v1/nowhere`);
+      },
+    );
+    await mcp.close();
+  });
+
+  it("payments by rail, status and denial code, each phase timed, and what the rail answered", async () => {
+    await rises(
+      [
+        ["payments_total", { rail: "card", status: "approved", denial_code: "none" }, 2],
+        ["payments_total", { status: "denied", denial_code: "BUDGET_EXCEEDED" }, 1],
+        ["payments_total", { status: "failed", denial_code: "CARD_DECLINED" }, 1],
+        ["rail_calls_total", { rail: "card", call: "send", result: "settled" }, 2],
+        ["rail_calls_total", { rail: "card", call: "send", result: "failed" }, 1],
+        [...phase("look_up"), 4],
+        [...phase("decision"), 4],
+        [...phase("rail"), 3],
+        [...phase("record"), 4],
+      ],
+      async () => {
+        await agent.payAtOnce();
+        const body = cardPayment();
+        await world.api.ok("createPayment", 201, { token: agent.key, body });
+        await agent.payAtOnce({ amountCents: 5_000 });
+        await agent.payAtOnce({ merchant: "sandbox-decline" });
+      },
+    );
+  });
+
+  it("a replay counts as a request, and no payment again", async () => {
+    const body = cardPayment({ amountCents: 1 });
+    await world.api.ok("createPayment", 201, { token: agent.key, body });
+    await rises(
+      [
+        ["requests_total", { operation: "createPayment", status: "200" }, 3],
+        ["payments_total", {}, 0],
+      ],
+      async () => {
+        for (const _again of times(3, String)) {
+          await world.api.ok("createPayment", 200, { token: agent.key, body });
+        }
+      },
+    );
+  });
+
+  it("payments on hold: counted once, open until they are decided, and the oldest one's age", async () => {
+    expect(await read("oldest_approval_age_seconds")).to.equal(0);
+    const held = { rail: "card", state: "held" };
+    let approvalId = "";
+    await rises(
+      [
+        ["payments_total", { status: "held", denial_code: "none" }, 2],
+        ["open_payments", held, 2],
+        ["open_payments", { state: "in_flight" }, 0],
+      ],
+      async () => {
+        ({ approvalId } = await agent.hold({ amountCents: 501 }));
+        await agent.hold({ amountCents: 502 });
+      },
+    );
+    aheadMs += 600_000;
+    expect(await read("oldest_approval_age_seconds")).to.be.within(600, 720);
+    await rises(
+      [
+        ["payments_total", { status: "denied", denial_code: "APPROVAL_DENIED" }, 1],
+        ["open_payments", held, -1],
+      ],
+      () =>
+        world.api.ok("denyApproval", 200, { token: world.token, id: approvalId, body: { feedback: "no" } }),
+    );
+  });
+
+  it("who is over a limit, by which one: of an address, of an operation, of a day's creates", async () => {
+    const signIns = 11;
+    await rises(
+      [
+        ["limit_hits_total", { limit: "operation" }, 1],
+        ["refusals_total", { code: "RATE_LIMITED" }, 1],
+      ],
+      () =>
+        Promise.all(
+          times(signIns, () =>
+            world.api.call("signIn", { body: { email: "nobody@example.com", password: "wrong password" } }),
+          ),
+        ),
+    );
+    await rises([["limit_hits_total", { limit: "address" }, 10]], () =>
+      Promise.all(
+        times(110, () => fetch(`${service.baseUrl}/v1/none`, { headers: { "x-forwarded-for": "10.1.2.3" } })),
+      ),
+    );
+  });
+
+  it("what nobody has confirmed is swept by its actor, and counted", async () => {
+    unwritten = "swept";
+    await rises([["sweeps_total", { what: "payment", result: "done" }, 1]], async () => {
+      await world.api.call("createPayment", {
+        token: agent.key,
+        body: cardPayment({ amountCents: 1, purpose: unwritten }),
+      });
+    });
+  });
+
+  it("the lengths of all queues are there, and zero when nothing is under way", async () => {
+    const queues = (await scraped()).filter(({ name }) => name === "queue_length");
+    expect(queues.map(({ labels }) => labels["queue"])).to.have.members([
+      "agent_commands",
+      "audit_entries",
+      "budget_commands",
+      "events",
+      "records",
+    ]);
+    await until("nothing waits", async () => ((await read("queue_length")) === 0 ? true : null));
+  });
+
+  it("where MongoDB does not answer, its gauges are left out and everything else is told", async () => {
+    const metrics = new Metrics();
+    const nowhere = new MongoClient("mongodb://127.0.0.1:1/none", { serverSelectionTimeoutMS: 3_000 });
+    const collections = collectionsOf(nowhere.db());
+    registerOpenPayments({ collections, metrics, clock: () => new Date() });
+    const names = new Set(samplesIn(await metrics.registry.metrics()).map(({ name }) => name));
+    expect(names.has("open_payments") || names.has("oldest_approval_age_seconds")).to.equal(false);
+    expect(await metrics.registry.metrics()).to.match(/^process_cpu_seconds_total \d/m);
+    await nowhere.close();
+  });
+});

@@ -1,0 +1,3 @@
+/** An agent's name for the Markdown of a workflow's details: as it was chosen, and never a link, an image or a line of its own. */
+export const shownName = (name: string): string =>
+  name.replaceAll(/[!-/:-@[-`{-~]/g, "\\$&").replaceAll(/\s+/g, " ");
