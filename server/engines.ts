@@ -59,12 +59,12 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       if (fatal) onFailed(new Error(`${engine} keeps ending: ${detail}`));
     },
     onRestarted(engine, pid) {
-      logger.warn({ engine, pid }, "an engine was started again");
+      logger.warn({ engine, enginePid: pid }, "an engine was started again");
       if (announced) void announce();
     },
   });
   for (const [engine, pid] of pidsOf(engines)) {
-    logger.info({ engine, pid }, pid === null ? "an engine of somebody else's is used" : "an engine runs");
+    logger.info({ engine, enginePid: pid }, pid === null ? "an engine of somebody else's is used" : "an engine runs");
   }
   const announce = async (): Promise<void> => {
     announced = true;
