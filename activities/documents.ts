@@ -26,6 +26,8 @@ export interface TransactionDocument extends Document {
   sequence: number;
   createdAt: Date;
   merchant: string;
+  /** What rules find it by (`comparedName`); `merchant` is as it was sent. */
+  comparedMerchant: string;
   merchantCategory: string | null;
   amountCents: number;
   currency: string;

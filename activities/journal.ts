@@ -112,6 +112,7 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
   const {
     keyHash: _keyHash,
     payloadHash: _payloadHash,
+    comparedMerchant: _comparedMerchant,
     ...transaction
   } = transactionDocument(profile, payment);
   const approval = withApproval ? approvalDocument(profile, payment) : null;

@@ -185,8 +185,8 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
   };
 }
 
-/** Letters without their case; accents count. What rules look for among an agent's payments is found by it. */
-export const MERCHANT_COLLATION = { locale: "en", strength: 2 } as const;
+/** By which an agent's payments to one recipient are found. */
+export const RECIPIENT_INDEX = "agent_recipient";
 
 /** The indexes behind the lists, and the unique one behind every idempotency key. */
 export async function ensureProjectionIndexes(db: Db): Promise<void> {
@@ -198,9 +198,9 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
       { key: { organizationId: 1, ...newestFirst } },
       { key: { agentId: 1, ...newestFirst } },
       {
-        key: { agentId: 1, rail: 1, merchant: 1, createdAt: -1 },
-        collation: MERCHANT_COLLATION,
-        name: "agent_recipient",
+        // What rules look for: with the status, so that none that is passed over is read.
+        key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, createdAt: -1 },
+        name: RECIPIENT_INDEX,
       },
       {
         key: { agentId: 1, deniedAt: -1, _id: -1 },

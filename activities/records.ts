@@ -1,5 +1,6 @@
 import { type Payment, shownApproval } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
+import { comparedName } from "../src/domain/rules/rules.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
 /** What is written down of a payment. */
@@ -24,6 +25,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     sequence: payment.sequence,
     createdAt: new Date(payment.createdAt),
     merchant: request.recipient,
+    comparedMerchant: comparedName(request.recipient),
     merchantCategory: request.merchantCategory,
     amountCents: request.amountCents,
     currency: request.currency,

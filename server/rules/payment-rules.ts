@@ -1,11 +1,11 @@
 import type DataLoader from "dataloader";
 import type { Collection, Filter } from "mongodb";
 import type { ContainerDocument, TransactionDocument } from "../../activities/documents.ts";
-import { MERCHANT_COLLATION } from "../../activities/projections.ts";
+import { RECIPIENT_INDEX } from "../../activities/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { paymentRules, type PaymentRules } from "../../src/domain/rules/checks.ts";
-import { type ApprovalRule, withoutCase } from "../../src/domain/rules/rules.ts";
+import { type ApprovalRule, comparedName } from "../../src/domain/rules/rules.ts";
 import type { Collections } from "../collections.ts";
 import { shortHash } from "../ids.ts";
 import { documentsTogether } from "../together.ts";
@@ -25,12 +25,16 @@ export interface Ruling {
   readonly versions: RulesVersions | undefined;
 }
 
-/** By which a payment's like are found: rail, recipient without case, amount. */
+/** By which a payment's like are found: rail, recipient as it is compared, amount. */
 export const likenessHash = ({ amountCents, rail, recipient }: Payment): string =>
-  shortHash(`${rail} ${amountCents} ${withoutCase(recipient)}`);
+  shortHash(`${rail} ${amountCents} ${comparedName(recipient)}`);
 
-/** From the primary: what has settled counts at once. */
-const FOUND = { projection: { merchant: 1, createdAt: 1 }, readPreference: "primary" } as const;
+/** From the primary: what has settled counts at once. By its index, whatever else the planner finds as good for an agent. */
+const FOUND = {
+  projection: { createdAt: 1 },
+  readPreference: "primary",
+  hint: RECIPIENT_INDEX,
+} as const;
 
 export interface PaymentRulesDependencies {
   readonly collections: Pick<Collections, "transactions" | "containers">;
@@ -91,21 +95,17 @@ export class PaymentRulings {
     return (await this.#newest(agentId, payment, { status })) === null;
   }
 
-  /** The agent's newest payment to the recipient on the rail. The index finds a few more than are the same without case. */
-  async #newest(
+  /** The agent's newest payment to the recipient on the rail. */
+  #newest(
     agentId: string,
     { rail, recipient }: Payment,
     filter: Filter<TransactionDocument>,
   ): Promise<TransactionDocument | null> {
-    const same = withoutCase(recipient);
-    const found = this.#transactions
-      .find({ agentId, rail, merchant: recipient, ...filter }, FOUND)
-      .collation(MERCHANT_COLLATION)
-      .sort({ createdAt: -1 });
-    for await (const transaction of found) {
-      if (withoutCase(transaction.merchant) === same) return transaction;
-    }
-    return null;
+    const comparedMerchant = comparedName(recipient);
+    return this.#transactions.findOne(
+      { agentId, rail, comparedMerchant, ...filter },
+      { ...FOUND, sort: { createdAt: -1 } },
+    );
   }
 }
 

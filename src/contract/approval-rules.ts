@@ -90,7 +90,7 @@ const flatRule = z.strictObject({
         .optional()
         .meta({
           description:
-            "recipient: names and addresses, compared without case; merchant_category: four-digit codes; rail: " +
+            "recipient: names and addresses, compared without case, invisible characters and extra spaces; merchant_category: four-digit codes; rail: " +
             "`card`, `wallet`. At least one.",
         }),
       count: paymentCount.optional().meta({

@@ -37,6 +37,25 @@ function rule(type: RuleType, params: object, enabled = true): object {
   return { id: `rule_${type}`, type, enabled, params };
 }
 
+/** Ways to write Acme Corp that people read as the same, or that the rule's own author may have used. */
+const EVASIONS: readonly (readonly [how: string, written: string])[] = [
+  ["a space at the end", "Acme Corp "],
+  ["spaces, a tab and a line end around it", "\t Acme Corp\n"],
+  ["two spaces inside", "Acme  Corp"],
+  ["a no-break space", "Acme\u00a0Corp"],
+  ["a narrow no-break and an ideographic space", "Acme\u202f\u3000Corp"],
+  ["a zero-width space", "Ac\u200bme Corp"],
+  ["a zero-width joiner and non-joiner", "A\u200dc\u200cme Corp"],
+  ["a soft hyphen", "Ac\u00adme Corp"],
+  ["a byte-order mark", "\ufeffAcme Corp"],
+  ["a variation selector", "Acme\ufe0f Corp"],
+  ["a direction mark", "Acme\u200e Corp"],
+  ["a tag character", "Acme\u{e0041} Corp"],
+  ["full-width letters", "Ａｃｍｅ　Ｃｏｒｐ"],
+  ["mathematical letters", "\u{1d400}cme Corp"],
+  ["circled letters", "Ⓐcme Corp"],
+];
+
 interface Circumstances {
   readonly isNewRecipient: boolean;
   /** Ages of the payments in milliseconds. */
@@ -44,6 +63,13 @@ interface Circumstances {
   readonly likeAge: number | null;
   readonly now: number;
 }
+
+type Row = readonly [
+  what: string,
+  rule: ApprovalRule,
+  change: Partial<RuledPayment & Circumstances>,
+  flags: boolean,
+];
 
 const NOTHING: Circumstances = { isNewRecipient: false, ages: [], likeAge: null, now: NOON };
 
@@ -71,7 +97,7 @@ describe("rules: each at, below and above its edge", () => {
   const duplicate = rule("duplicate", { windowSeconds: 60 });
   const newcomer = rule("new_recipient", {});
 
-  const rows: readonly [string, ApprovalRule, Partial<RuledPayment & Circumstances>, boolean][] = [
+  const rows: readonly Row[] = [
     ["amount_above, one cent below", above, { amountCents: 499 }, false],
     ["amount_above, at it", above, { amountCents: 500 }, false],
     ["amount_above, one cent above", above, { amountCents: 501 }, true],
@@ -89,6 +115,24 @@ describe("rules: each at, below and above its edge", () => {
     ["recipient, encoded in another way", named("Café"), { recipient: "CAFE\u0301" }, true],
     ["recipient, a letter that is two in capitals", named("Straße"), { recipient: "STRASSE" }, true],
     ["recipient, a letter with two small forms", named("ΟΔΟΣ"), { recipient: "οδοσ" }, true],
+    ...EVASIONS.map(([how, recipient]): Row => [
+      `recipient, ${how}`,
+      named("Acme Corp"),
+      { recipient },
+      true,
+    ]),
+    [
+      "recipient, a space less",
+      rule("recipient", { anyOf: ["Acme Corp"] }),
+      { recipient: "AcmeCorp" },
+      false,
+    ],
+    [
+      "recipient, a letter that looks alike",
+      rule("recipient", { anyOf: ["Acme Corp"] }),
+      { recipient: "\u0410cme Corp" },
+      false,
+    ],
     ["recipient, another letter", named("Café"), { recipient: "Cafe" }, false],
     ["merchant_category, the last one named", categories, { merchantCategory: "7995" }, true],
     ["merchant_category, another one", categories, { merchantCategory: "5733" }, false],

@@ -212,6 +212,7 @@ const PAYMENT_FIELDS = [
   "sequence",
   "amountCents",
   "merchant",
+  "comparedMerchant",
   "rail",
   "status",
   "denialCode",

@@ -1,9 +1,9 @@
-import { withoutCase } from "../rules/rules.ts";
+import { comparedName } from "../rules/rules.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Payment, PaymentRequest } from "./payment.ts";
 import type { AgentState, RememberedKey } from "./state.ts";
 
-/** Which of an agent's payments are like another: rail, recipient without case, and amount. */
+/** Which of an agent's payments are like another: rail, recipient as it is compared, and amount. */
 
 /** The parts of a payment that its likeness follows from. */
 export type Likeness = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "likenessHash">;
@@ -53,7 +53,7 @@ function madeLike(open: Payment | undefined, payment: Likeness): number | null {
   const isLike =
     rail === payment.rail &&
     amountCents === payment.amountCents &&
-    withoutCase(recipient) === withoutCase(payment.recipient);
+    comparedName(recipient) === comparedName(payment.recipient);
   return isLike ? open.createdAt : null;
 }
 

@@ -1,5 +1,5 @@
 import type { Rail } from "../agent/payment.ts";
-import { type ApprovalRule, type RuleType, WEEKDAYS, withoutCase } from "./rules.ts";
+import { type ApprovalRule, type RuleType, WEEKDAYS, comparedName } from "./rules.ts";
 import { minutesOf, type TimeWindowCheck, type ZoneOffsets } from "./time-window.ts";
 
 /**
@@ -106,8 +106,8 @@ function flagsPayment(rule: PaymentOnlyRule, payment: RuledPayment): boolean {
     case "amount_above":
       return payment.amountCents > rule.params.amountCents;
     case "recipient": {
-      const recipient = withoutCase(payment.recipient);
-      return rule.params.anyOf.some((named) => withoutCase(named) === recipient);
+      const recipient = comparedName(payment.recipient);
+      return rule.params.anyOf.some((named) => comparedName(named) === recipient);
     }
     case "merchant_category":
       return payment.merchantCategory !== null && rule.params.anyOf.includes(payment.merchantCategory);

@@ -61,9 +61,21 @@ export type ApprovalRule = {
 /** The longest window of `velocity` and `duplicate`: 31 days. */
 export const RULE_WINDOW_SECONDS_MAX = 2_678_400;
 
+/** Soft hyphens, zero-width and variation characters: nobody sees them. */
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
+const SPACES = /\p{White_Space}+/gu;
+
 /**
- * How recipients are compared: letters without their case in every script, however they are encoded. Through upper case
- * first, since some letters have more than one lower case, or more than one letter for it.
+ * What recipients are compared by, so that a rule about one is not evaded by how its name is written: compatibility forms
+ * (NFKC), letters without their case in every script, no invisible characters, one space wherever there are some, none at
+ * the ends. Through upper case first, since some letters have more than one lower case, or more than one letter for it.
  */
-export const withoutCase = (recipient: string): string =>
-  recipient.toUpperCase().toLowerCase().normalize("NFC");
+export const comparedName = (recipient: string): string =>
+  recipient
+    .normalize("NFKC")
+    .replaceAll(INVISIBLE, "")
+    .toUpperCase()
+    .toLowerCase()
+    .normalize("NFKC")
+    .replaceAll(SPACES, " ")
+    .trim();
