@@ -17,8 +17,8 @@ export type TrustedProxies = readonly string[] | number | false;
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Where a worker of its own answers `/metrics` and `/healthz`; null: nowhere. A server does on its own port. */
-  readonly workerPort: number | null;
+  /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
+  readonly metricsPort: number | null;
   /** Null: derived from the port. */
   readonly baseUrl: string | null;
   readonly mcpUrl: string | null;
@@ -98,7 +98,7 @@ const origins = z.string().transform((text, check): readonly string[] => {
 const environment = z.object({
   HOST: z.string().min(1).optional(),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
-  WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   BASE_URL: url.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
@@ -127,7 +127,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
   return {
     host: value.HOST ?? defaultHost,
     port: value.PORT,
-    workerPort: value.WORKER_PORT ?? null,
+    metricsPort: value.METRICS_PORT ?? null,
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),

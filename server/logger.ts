@@ -1,14 +1,20 @@
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { type Logger, pino } from "pino";
 
 export type { Logger };
 
-/** JSON lines on standard output or into a file. Credentials are redacted wherever a request is logged. */
+/**
+ * JSON lines on standard output or into a file, which nobody but its owner may read, nor the folders that are made for it.
+ * Credentials are redacted wherever a request is logged.
+ */
 export function createLogger(options: { level: string; file: string | null }): Logger {
   const { file, level } = options;
-  const destination = file === null ? pino.destination(1) : pino.destination({ dest: file, mkdir: true });
+  const destination = file === null ? pino.destination(1) : fileOf(file);
   // A full disk costs lines of the log, and nothing else.
   destination.on("error", () => undefined);
-  return pino(
+  const logger = pino(
     {
       level,
       redact: {
@@ -18,4 +24,24 @@ export function createLogger(options: { level: string; file: string | null }): L
     },
     destination,
   );
+  destinations.set(logger, destination);
+  return logger;
+}
+
+type Destination = ReturnType<typeof pino.destination>;
+
+const destinations = new WeakMap<Logger, Destination>();
+
+/** Done when every line is written, in order; nothing may be logged any more. What a process ends with is lost without. */
+export async function endLog(logger: Logger): Promise<void> {
+  const destination = destinations.get(logger);
+  if (destination === undefined) return;
+  const closed = once(destination, "close");
+  destination.end();
+  await closed;
+}
+
+function fileOf(dest: string): Destination {
+  mkdirSync(dirname(dest), { recursive: true, mode: 0o700 });
+  return pino.destination({ dest, mode: 0o600 });
 }

@@ -33,8 +33,10 @@ export interface RoleOptions {
   readonly addresses: Addresses;
   /** Whether the databases are this machine's own, so that the master key may lie beside them. */
   readonly embedded: boolean;
-  /** Where the server answers; a worker of its own, where it answers probes. */
+  /** Where the server answers. */
   readonly http: HttpServer | null;
+  /** Where metrics and health are answered apart. */
+  readonly probesHttp?: HttpServer | null;
   readonly baseUrl: string;
   readonly mcpUrl: string;
   readonly logger: Logger;
@@ -90,8 +92,9 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const worker = roles.worker ? await runWorker(connections, core) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
-  const workersHttp = service === null ? options.http : null;
-  const closeProbes = workersHttp === null ? null : await serveProbes(workersHttp, connections, core);
+  const { probesHttp = null } = options;
+  const draining = () => service?.isDraining() === true;
+  if (probesHttp !== null) await serveProbes(probesHttp, connections, core, draining);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
@@ -101,7 +104,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     async stop() {
       await service?.drain();
       await worker?.stop();
-      await closeProbes?.();
+      await probesHttp?.drain();
       await core.auditLog.flush();
       await anchoring?.stop();
       await wallets?.stop();
@@ -135,17 +138,15 @@ async function runWorker(connections: Connections, core: Core) {
   return startWorker({ connections, core });
 }
 
-/** What a worker answers where it was given a port. */
 async function serveProbes(
   http: HttpServer,
   connections: Connections,
   { metrics, wallets }: Core,
-): Promise<() => Promise<void>> {
-  const { createWorkerApp } = await import("./http/worker-app.ts");
+  draining: () => boolean,
+): Promise<void> {
+  const { createProbesApp } = await import("./http/probes-app.ts");
   const { missingParts } = await import("./readiness.ts");
-  const missing = () => missingParts(connections, wallets);
-  http.serve(createWorkerApp({ metrics, missing, draining: () => false }));
-  return () => http.drain();
+  http.serve(createProbesApp({ metrics, missing: () => missingParts(connections, wallets), draining }));
 }
 
 /** A process without a server does not load what answers requests. */
@@ -169,6 +170,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
     clock,
     logger,
+    showsMetrics: (options.probesHttp ?? null) === null,
     ...(decorateMeans === undefined ? {} : { decorateMeans }),
   });
 }

@@ -6,7 +6,7 @@ import { builtFile, packageVersion } from "../src/lib/package-root.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
-import { createLogger, type Logger } from "./logger.ts";
+import { createLogger, endLog, type Logger } from "./logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
 import type { Means } from "./service.ts";
 
@@ -43,6 +43,7 @@ export async function main(
     const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
     const running = await start({ role, roles, embedded, config, env, overrides });
     await untilStopped(running);
+    await endLog(running.logger);
     process.exit(0);
   } catch (error) {
     process.stderr.write(`error: ${shownOf(error)}\n`);
@@ -76,14 +77,21 @@ interface Running {
 async function start(options: StartOptions): Promise<Running> {
   const { config, embedded, env, overrides, role, roles } = options;
   // The port first: nothing is started, fetched or built for a service that cannot be reached.
-  const port = roles.server ? config.port : config.workerPort;
-  const http = port === null ? null : await listen(config.host, port);
+  const http = roles.server ? await listen(config.host, config.port) : null;
+  const { metricsPort } = config;
+  const probesHttp = metricsPort === null ? null : await listen(config.host, metricsPort, "METRICS_PORT");
   const logger = createLogger({
     level: config.logLevel,
     file: embedded ? join(config.dataDir, "logs", "service.log") : null,
   });
   logger.info(
-    { role, version: packageVersion(), node: process.version, port: http?.port ?? null },
+    {
+      role,
+      version: packageVersion(),
+      node: process.version,
+      port: http?.port ?? null,
+      metricsPort: probesHttp?.port ?? null,
+    },
     "starting",
   );
   const urls = urlsOf(config, http);
@@ -100,6 +108,7 @@ async function start(options: StartOptions): Promise<Running> {
     addresses: engines.addresses,
     embedded: engines.ownMongodb,
     http,
+    probesHttp,
     ...urls,
     logger,
     clock: () => new Date(),
@@ -112,7 +121,7 @@ async function start(options: StartOptions): Promise<Running> {
   // Before anybody is told that it runs: who is told may end it.
   const signalled = untilSignalled();
   await engines.announce();
-  const probes = roles.server || http === null ? null : urls.baseUrl;
+  const probes = probesHttp === null ? null : addressOf(config, probesHttp.port);
   announce({ role, config, urls, engines, probes, setUpLink: await running.setUpLink() });
   running.failed.catch(fail);
   logger.info({ role, seconds: Math.round(process.uptime() * 10) / 10 }, "running");
@@ -133,17 +142,19 @@ interface Urls {
 }
 
 function urlsOf(config: Config, http: HttpServer | null): Urls {
-  const host = config.host === "0.0.0.0" ? "127.0.0.1" : config.host;
-  const baseUrl = config.baseUrl ?? `http://${host}:${http?.port ?? config.port}`;
+  const baseUrl = config.baseUrl ?? addressOf(config, http?.port ?? config.port);
   return { baseUrl, mcpUrl: config.mcpUrl ?? baseUrl };
 }
+
+const addressOf = ({ host }: Config, port: number): string =>
+  `http://${host === "0.0.0.0" ? "127.0.0.1" : host}:${port}`;
 
 interface Announcement {
   readonly role: string;
   readonly config: Config;
   readonly urls: Urls;
   readonly engines: EnginesInUse;
-  /** Where a worker of its own answers probes. */
+  /** Where probes are answered apart. */
   readonly probes: string | null;
   /** Said to whoever starts the service, never logged: it is a secret until somebody has used it. */
   readonly setUpLink: string | null;
@@ -151,15 +162,17 @@ interface Announcement {
 
 function announce({ role, config, urls, engines, probes, setUpLink }: Announcement): void {
   const { baseUrl, mcpUrl } = urls;
+  const metrics = probes === null ? null : `${probes}/metrics`;
   if (role === "worker") {
     say("The worker is running.");
-    if (probes !== null) say(`  Metrics      ${probes}/metrics`);
+    if (metrics !== null) say(`  Metrics      ${metrics}`);
     return;
   }
   const rows = [
     ["REST", `${baseUrl}/v1`],
     ["MCP", `${mcpUrl}/mcp`],
     ["API docs", `${baseUrl}/docs`],
+    ["Metrics", metrics],
     ["Temporal", engines.addresses.temporalAddress],
     ["Temporal UI", engines.temporalUiUrl],
     ["MongoDB", engines.ownMongodb ? engines.addresses.mongodbUri : "as configured"],

@@ -54,6 +54,8 @@ export interface ServiceOptions {
   readonly counts: Counts;
   readonly clock: () => Date;
   readonly logger: Logger;
+  /** Whether `/metrics` is on this port; false where it has one of its own. */
+  readonly showsMetrics: boolean;
   /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
   readonly decorateMeans?: (means: Means) => Means;
 }
@@ -70,6 +72,8 @@ export interface Means {
 export interface RunningService {
   /** Requests finish; what was carried out is told to the actors. */
   drain(): Promise<void>;
+  /** Whether it was told to. */
+  isDraining(): boolean;
   /** Where the first organization is made; null once there is one. The link is a secret. */
   setUpLink(): Promise<string | null>;
 }
@@ -194,6 +198,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       logos,
       logger,
       metrics,
+      showsMetrics: options.showsMetrics,
       missing: () => missingParts(connections, core.wallets),
       draining: () => draining,
     }),
@@ -203,6 +208,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       const token = await auth.setUpToken();
       return token === null ? null : `${baseUrl}/setup#token=${token}`;
     },
+    isDraining: () => draining,
     async drain() {
       draining = true;
       await http.drain();

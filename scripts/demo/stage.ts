@@ -14,6 +14,12 @@ export class StepDiffers extends Error {
 
 const SERVER_START_MS = 30_000;
 
+interface AdminInput {
+  readonly flags?: readonly string[];
+  /** For its standard input. */
+  readonly input?: string;
+}
+
 /** The running service that the story is played against, and what is started beside it. */
 export class Stage {
   readonly runtime: RuntimeFile;
@@ -48,7 +54,7 @@ export class Stage {
   async admin(
     name: string,
     options: Readonly<Record<string, string>>,
-    flags: readonly string[] = [],
+    { flags = [], input = "" }: AdminInput = {},
   ): Promise<unknown> {
     const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
     const command = [
@@ -58,11 +64,9 @@ export class Stage {
       ...args,
       ...flags.map((flag) => `--${flag}`),
     ];
-    const { stdout } = await promisify(execFile)(process.execPath, command, {
-      cwd: PACKAGE_ROOT,
-      env: this.#env,
-    });
-    return JSON.parse(stdout);
+    const running = promisify(execFile)(process.execPath, command, { cwd: PACKAGE_ROOT, env: this.#env });
+    running.child.stdin?.end(input);
+    return JSON.parse((await running).stdout);
   }
 
   /**

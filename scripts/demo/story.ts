@@ -53,9 +53,9 @@ async function setUp(stage: Stage, owner: Owner) {
   const { teamId } = organization.parse(
     await stage.admin(
       "create-organization",
-      { name: "Demo", "owner-email": email, "owner-password": password },
+      { name: "Demo", "owner-email": email },
       // The link that the start has printed is for whoever reads along.
-      ["leave-set-up-open"],
+      { flags: ["leave-set-up-open"], input: password },
     ),
   );
   tell("operator", "created the organization Demo with the admin command");

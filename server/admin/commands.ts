@@ -19,17 +19,20 @@ const program = new Command("admin").description(
 
 program
   .command("create-organization")
-  .description("Creates an organization with its owner and waits until it is ready; prints its ids as JSON.")
+  .description(
+    "Creates an organization with its owner and waits until it is ready; prints its ids as JSON. The owner's password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
+  )
   .requiredOption("--name <name>", "the organization's name")
   .requiredOption("--owner-email <email>", "the owner signs in with it")
-  .requiredOption("--owner-password <password>", "at least 12 characters, and hard to guess")
   .option("--plan <plan>", "free, pro or enterprise", "free")
   .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
   .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
   .option("--leave-set-up-open", "only to try things out: the set-up link stays good", false)
   .action(async (options: CreateOrganizationOptions) => {
     const { createOrganization } = await import("./create-organization.ts");
-    const created = await createOrganization(process.env, options);
+    const { readSecret } = await import("./secret-input.ts");
+    const ownerPassword = await readSecret("The owner's password");
+    const created = await createOrganization(process.env, { ...options, ownerPassword });
     process.stdout.write(`${JSON.stringify(created)}\n`);
   });
 
@@ -123,7 +126,6 @@ interface ReconcileFlags {
 interface CreateOrganizationOptions {
   readonly name: string;
   readonly ownerEmail: string;
-  readonly ownerPassword: string;
   readonly plan: string;
   readonly leaveSetUpOpen: boolean;
   readonly restPerMinute?: number;

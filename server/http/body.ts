@@ -16,13 +16,21 @@ function assertUtf8(_request: unknown, _response: unknown, bytes: Buffer, encodi
 const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;
 
+/** Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. */
+function isInUtf8({ headers }: Request): boolean {
+  const [, charset = "utf-8"] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(headers["content-type"] ?? "") ?? [];
+  return charset.toLowerCase() === "utf-8";
+}
+
 /**
  * Reads a JSON body, after the caller was let in: 413 over 256 KiB, 415 for what is not JSON, 400 for what is
  * malformed. Undefined when there is none.
  */
 export async function readBody(request: Request, response: Response): Promise<Result<unknown>> {
   if (!hasBody(request)) return ok(undefined);
-  if (request.is("application/json") === false) return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
+  if (request.is("application/json") === false || !isInUtf8(request)) {
+    return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
+  }
   const error = await new Promise<unknown>((resolve) => readJson(request, response, resolve));
   if (error === undefined) return ok(request.body);
   const status = typeof error === "object" && error !== null && "status" in error ? error.status : 400;

@@ -1,8 +1,8 @@
 import express, { type Express } from "express";
 import { type ProbeDependencies, probes } from "./probes.ts";
 
-/** What a worker without a server answers: nothing but the probes. */
-export function createWorkerApp(dependencies: ProbeDependencies): Express {
+/** What is answered on the port for metrics and health: nothing else. */
+export function createProbesApp(dependencies: ProbeDependencies): Express {
   const app = express();
   app.disable("etag");
   app.disable("x-powered-by");

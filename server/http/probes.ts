@@ -6,6 +6,8 @@ export const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/met
 
 export interface ProbeDependencies {
   readonly metrics: Metrics;
+  /** By default true. */
+  readonly showsMetrics?: boolean;
   /** What is not usable; empty when every part is. */
   readonly missing: () => Promise<readonly string[]>;
   /** Set while the process drains. */
@@ -13,16 +15,17 @@ export interface ProbeDependencies {
 }
 
 /** Whether the process lives, whether it is of use, and what it counts. Open to whoever can reach the port. */
-export function probes({ draining, metrics, missing }: ProbeDependencies): Router {
+export function probes({ draining, metrics, missing, showsMetrics = true }: ProbeDependencies): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   router.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   router.get("/readyz", async (_request, response) => {
     const lacking = draining() ? ["accepting requests"] : await missing();
     response.status(lacking.length === 0 ? 200 : 503).json({ ready: lacking.length === 0, missing: lacking });
   });
-  router.get("/metrics", async (_request, response) => {
-    const { registry } = metrics;
-    response.type(registry.contentType).send(await registry.metrics());
-  });
+  if (showsMetrics)
+    router.get("/metrics", async (_request, response) => {
+      const { registry } = metrics;
+      response.type(registry.contentType).send(await registry.metrics());
+    });
   return router;
 }

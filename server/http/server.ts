@@ -39,13 +39,13 @@ const starting: RequestListener = (request, response) => {
   response.end(JSON.stringify(errorBodyOf(reason, requestId)));
 };
 
-/** Takes the port. Throws `ListenError`. */
-export async function listen(host: string, port: number): Promise<HttpServer> {
+/** Takes the port, which the variable names. Throws `ListenError`. */
+export async function listen(host: string, port: number, variable = "PORT"): Promise<HttpServer> {
   let application = starting;
   const server = createServer((request, response) => application(request, response));
   server.on("clientError", (_error, socket) => refuseMalformed(socket));
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
+    server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port, variable)));
     server.listen(port, host, resolve);
   });
   // Such as no file descriptor for one more connection: that connection is lost, the service goes on.
@@ -73,9 +73,11 @@ function refuseMalformed(socket: Duplex): void {
   socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
 }
 
-function explain(error: NodeJS.ErrnoException, host: string, port: number): Error {
+function explain(error: NodeJS.ErrnoException, host: string, port: number, variable: string): Error {
   if (error.code === "EADDRINUSE") {
-    return new ListenError(`Port ${port} on ${host} is taken; set PORT to another (0 = any free one).`);
+    return new ListenError(
+      `Port ${port} on ${host} is taken; set ${variable} to another (0 = any free one).`,
+    );
   }
   return new ListenError(`Cannot listen on ${host}:${port} (${error.code ?? error.message}).`);
 }

@@ -62,7 +62,7 @@ export const ERRORS = {
   STALE_BUDGET: { status: 409, message: "The budget's version is stale; read it again, then retry." },
   PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
   PAYLOAD_TOO_LARGE: { status: 413, message: "The body is larger than 256 KiB." },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json." },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json, in UTF-8." },
   IDEMPOTENCY_KEY_REUSED: { status: 422, message: "The idempotencyKey was used with another payload." },
   BUDGET_CHILDREN_INCOMPLETE: {
     status: 422,

@@ -280,7 +280,9 @@ describe("the events of a payment, each at its time", () => {
         const others = paymentEvents(payment).filter(({ type }) => type !== REQUESTED);
         for (const { payment: shown, type } of others) {
           const isGivenBack = type === "transaction.completed" && payment.status === "reversed";
-          expect(shown).to.deep.equal(isGivenBack ? { ...payment, status: "approved" } : payment);
+          expect(shown).to.deep.equal(
+            isGivenBack ? { ...payment, status: "approved", deniedAt: null } : payment,
+          );
         }
       }
     }

@@ -125,6 +125,9 @@ describe("request bodies", () => {
       "application/xml",
       "*/*",
       "application/json; charset=latin1",
+      "application/json; charset=utf-16",
+      "application/json;charset=UTF-32LE",
+      'application/json; charset="utf-16be"',
     ];
     for (const type of types) await refused(notJson, payment(), { "content-type": type });
     await refused(notJson, Buffer.from(payment()), {}); // no type at all

@@ -1,14 +1,16 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { generate } from "otplib";
 import { expect } from "chai";
 import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger, endLog } from "../../server/logger.ts";
 import { sharedService } from "../support/service.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { authenticatorFor } from "../support/passkeys.ts";
 import { cardPayment, newWorld, until, worldOf } from "../support/world.ts";
+
+const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
 
 describe("the log", () => {
   let folder: string;
@@ -16,6 +18,19 @@ describe("the log", () => {
     folder = await mkdtemp(join(tmpdir(), "spending-control-log-"));
   });
   after(() => rm(folder, { recursive: true }));
+
+  it("its file and the folders made for it are its owner's alone from the first moment", async () => {
+    const file = join(folder, "data", "logs", "service.log");
+    const logger = createLogger({ level: "info", file });
+    logger.info("first");
+    await endLog(logger);
+    expect(await readFile(file, "utf8")).to.match(/"msg":"first"\}\n$/);
+    expect([
+      await modeOf(file),
+      await modeOf(dirname(file)),
+      await modeOf(join(folder, "data")),
+    ]).to.deep.equal(["600", "700", "700"]);
+  });
 
   it("a defect is one line with its cause, unknown to the caller, and no line has a secret", async () => {
     const shared = await newWorld(await sharedService());

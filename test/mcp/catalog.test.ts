@@ -104,7 +104,7 @@ describe("the catalogue of MCP tools", () => {
       create_card_payment: [pay, ["amountCents", "idempotencyKey", "merchant", "purpose"]],
       create_wallet_payment: [send, ["amountCents", "idempotencyKey", "purpose", "recipient"]],
       get_payment: [["transactionId"], ["transactionId"]],
-      list_payments: [["cursor", "limit"], []],
+      list_payments: [["cursor", "limit", "status"], []],
       cancel_payment: [["transactionId"], ["transactionId"]],
       get_denial_feedback: [["transactionId"], []],
       get_wallet: [[], []],

@@ -32,8 +32,8 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
   ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
   ...(["listAgents", "getAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
-  ...(["listTransactions", "listPayments", "getPayment"] as const),
-  ...(["setUp", "listMembers", "updateMember", "removeMember"] as const),
+  ...(["listTransactions", "getTransaction", "getApproval", "listPayments", "getPayment"] as const),
+  ...(["setUp", "checkSetUp", "listMembers", "updateMember", "removeMember"] as const),
   ...(["getOrganization", "updateOrganization", "fundAgentInSandbox", "listCardLedger"] as const),
   ...(["createInvite", "listInvites", "revokeInvite", "acceptInvite"] as const),
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
@@ -46,7 +46,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
 ];
 
 /** Refused unread, since what they are given here was made up. */
-const REFUSED_UNREAD: readonly OperationId[] = ["refreshSession", "setUp", "acceptInvite"];
+const REFUSED_UNREAD: readonly OperationId[] = ["refreshSession", "setUp", "checkSetUp", "acceptInvite"];
 
 const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
@@ -108,6 +108,7 @@ describe("an engine that is gone or hung", () => {
       setUp: {
         body: { token: "t", organizationName: "x", name: "x", email: "a@example.com", password: "p" },
       },
+      checkSetUp: { body: { token: "t" } },
       acceptInvite: { body: { token: "t", name: "x", password: "p" } },
       updateMember: { token, id: randomUUID(), body: { role: "member" } },
       removeMember: { token, id: randomUUID() },
@@ -134,6 +135,8 @@ describe("an engine that is gone or hung", () => {
       updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
       createPayment: { token: agent.key, body: cardPayment() },
       getPayment: { token: asker.key, id: transactionId },
+      getTransaction: { token, id: transactionId },
+      getApproval: { token, id: approvalId },
       cancelPayment: { token: asker.key, id: transactionId },
       listPayments: { token: agent.key },
       getProjectBudget: { token, id: projectId },

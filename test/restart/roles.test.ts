@@ -11,7 +11,7 @@ const ANSWERED_MS = 5_500;
 
 describe("Servers and workers as processes of their own", () => {
   const env = roleEnvironment();
-  const roles = new Roles({ ...env, WORKER_PORT: "0" });
+  const roles = new Roles({ ...env, METRICS_PORT: "0" });
   let worker: Child;
   let apis: readonly Api[];
   let baseUrls: readonly string[];
@@ -31,14 +31,20 @@ describe("Servers and workers as processes of their own", () => {
     await roles.stop();
   });
 
-  it("a worker of its own answers probes and its metrics on the port that it was given", async () => {
-    const [, address = ""] = await worker.printed(/^ {2}Metrics +(http\S+)\/metrics$/m, ANSWERED_MS);
-    const statuses = async (...paths: readonly string[]) =>
-      Promise.all(paths.map(async (path) => (await fetch(`${address}${path}`)).status));
-    expect(await statuses("/healthz", "/readyz", "/metrics")).to.deep.equal([200, 200, 200]);
-    expect(await statuses("/", "/v1/agents", "/mcp", "/docs")).to.deep.equal([404, 404, 404, 404]);
-    const metrics = await (await fetch(`${address}/metrics`)).text();
-    expect(metrics).to.include('spending_control_queue_length{queue="agent_commands"} 0');
+  it("METRICS_PORT: workers and servers answer probes there, and metrics nowhere else", async () => {
+    for (const child of roles.children) {
+      const [, address = ""] = await child.printed(/^ {2}Metrics +(http\S+)\/metrics$/m, SWEPT_MS);
+      const statuses = async (...paths: readonly string[]) =>
+        Promise.all(paths.map(async (path) => (await fetch(`${address}${path}`)).status));
+      expect(await statuses("/healthz", "/readyz", "/metrics")).to.deep.equal([200, 200, 200]);
+      expect(await statuses("/", "/v1/agents", "/mcp", "/docs")).to.deep.equal([404, 404, 404, 404]);
+      const metrics = await (await fetch(`${address}/metrics`)).text();
+      expect(metrics).to.include('spending_control_queue_length{queue="agent_commands"} 0');
+    }
+    for (const baseUrl of baseUrls) {
+      expect((await fetch(`${baseUrl}/healthz`)).status).to.equal(200);
+      expect((await fetch(`${baseUrl}/metrics`)).status).to.equal(404);
+    }
   });
 
   it("two servers at once against one agent: never past its budget, and one payment for one key", async () => {

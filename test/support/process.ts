@@ -15,7 +15,7 @@ const END_MS = 120_000;
 
 /** Settings of the run that tests itself, which must not reach the processes under test. */
 const NOT_INHERITED =
-  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|EVM_RPC_URL|CHAIN_PORT|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|KEY_DELIVERY_.*|AUDIT_.*|LOG_LEVEL|TRUSTED_PROXIES|WEBAUTHN_.*)$/;
+  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|EVM_RPC_URL|CHAIN_PORT|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|KEY_DELIVERY_.*|AUDIT_.*|LOG_LEVEL|TRUSTED_PROXIES|WEBAUTHN_.*|METRICS_PORT)$/;
 
 /** This run's environment without its own settings: what finds the engines' binaries stays. */
 export const cleanEnvironment = (): NodeJS.ProcessEnv =>
