@@ -31,7 +31,7 @@ export class MongoProjections implements Projections {
   readonly #journal: EventJournal;
   readonly #onPaymentWritten: (payment: Payment) => void;
 
-  /** `onPaymentWritten`: once for each revision that is written, whoever else tries to write it, too. */
+  /** `onPaymentWritten`: at most once for each revision, whoever else tries to write it, too. */
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
     this.#onPaymentWritten = onPaymentWritten;
@@ -42,11 +42,14 @@ export class MongoProjections implements Projections {
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
     const approval = approvalDocument(profile, payment);
-    const writing = this.#transactions.write(transactionDocument(profile, payment));
-    const [isWritten] = await Promise.all([
-      writing,
+    await Promise.all([
+      this.#writeTransaction(profile, payment),
       approval === null ? undefined : this.#approvals.write(approval),
     ]);
+  }
+
+  async #writeTransaction(profile: AgentProfile, payment: Payment): Promise<void> {
+    const isWritten = await this.#transactions.write(transactionDocument(profile, payment));
     if (isWritten) this.#onPaymentWritten(payment);
   }
 
@@ -186,7 +189,7 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
 }
 
 /** By which an agent's payments to one recipient are found. */
-export const RECIPIENT_INDEX = "agent_recipient";
+export const RECIPIENT_INDEX = "agent_compared_recipient";
 
 /** The indexes behind the lists, and the unique one behind every idempotency key. */
 export async function ensureProjectionIndexes(db: Db): Promise<void> {
@@ -206,12 +209,21 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
         key: { agentId: 1, deniedAt: -1, _id: -1 },
         partialFilterExpression: { deniedAt: { $type: "date" } },
       },
-      { key: { rail: 1 }, partialFilterExpression: { status: "pending" }, name: "open" },
+      // What has no end yet, over all organizations; the status first, since the planner looks for it.
+      {
+        key: { status: 1, rail: 1 },
+        partialFilterExpression: { status: "pending" },
+        name: "open_by_rail",
+      },
     ]),
     db.collection(COLLECTIONS.approvals).createIndexes([
       { key: { organizationId: 1, state: 1, ...newestFirst } },
       // How many payments are on hold, and since when, over all organizations.
-      { key: { createdAt: 1, rail: 1 }, partialFilterExpression: { state: "pending" }, name: "on_hold" },
+      {
+        key: { state: 1, createdAt: 1, rail: 1 },
+        partialFilterExpression: { state: "pending" },
+        name: "on_hold_since",
+      },
       { key: { transactionId: 1 } },
     ]),
     db.collection(COLLECTIONS.agents).createIndexes([

@@ -98,7 +98,11 @@ const origins = z.string().transform((text, check): readonly string[] => {
 const environment = z.object({
   HOST: z.string().min(1).optional(),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
-  METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  METRICS_PORT: z
+    .literal("")
+    .transform(() => null)
+    .or(z.coerce.number().int().min(0).max(65_535))
+    .optional(),
   BASE_URL: url.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),

@@ -66,7 +66,7 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
   for (const [engine, pid] of pidsOf(engines)) {
     logger.info(
       { engine, enginePid: pid },
-      pid === null ? "an engine of somebody else's is used" : "an engine runs",
+      pid === null ? "an engine from the environment is used" : "an engine runs",
     );
   }
   const announce = async (): Promise<void> => {

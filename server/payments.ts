@@ -167,7 +167,9 @@ export class Payments {
       );
       if (earlier !== null) return { reply: earlier, report: null, request: asked };
       const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
-      const rules = isLookedUp ? await this.#rulings.withLikePayment(ruled, agentId, request) : ruled;
+      const rules = isLookedUp
+        ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
+        : ruled;
       const command = {
         kind: "pay",
         request,

@@ -216,7 +216,7 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   }
   const params = operation.params.safeParse(raw.params);
   const idIssues = argumentIssues(operation, params.error);
-  if (!params.success && idIssues.length === 0) return refused(refusal("NOT_FOUND"));
+  if (!params.success && idIssues.length === 0) return refused(noSuchId(operation, params.error));
   const query = operation.query.safeParse(raw.query);
   // No body where one is needed lacks its fields, and each of them is named.
   const body = operation.body.safeParse(
@@ -230,6 +230,13 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   const isListed = "cursor" in operation.query.shape && issues.length === queryIssues.length;
   if (isListed && issues.every(({ path }) => path === "cursor")) return refused(refusal("BAD_CURSOR"));
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+}
+
+/** What never was an id names nothing; whoever mistook something for one is told what they look like. */
+function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
+  const [issue] = issues;
+  if (issue === undefined) return refusal("NOT_FOUND");
+  return refusal("NOT_FOUND", `There is no such resource: ${tool?.idName ?? "the id"} ${issue.message}.`);
 }
 
 /** In a path an id is text, and a malformed one names nothing: 404. As a tool's argument it can be missing, too. */

@@ -93,8 +93,8 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const worker = roles.worker ? await runWorker(connections, core) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
   const { probesHttp = null } = options;
-  const draining = () => service?.isDraining() === true;
-  if (probesHttp !== null) await serveProbes(probesHttp, connections, core, draining);
+  let isStopping = false;
+  if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
@@ -102,6 +102,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
+      isStopping = true;
       await service?.drain();
       await worker?.stop();
       await probesHttp?.drain();
@@ -139,6 +140,7 @@ async function runWorker(connections: Connections, core: Core) {
 }
 
 async function serveProbes(
+  { baseUrl, logger }: RoleOptions,
   http: HttpServer,
   connections: Connections,
   { metrics, wallets }: Core,
@@ -146,7 +148,8 @@ async function serveProbes(
 ): Promise<void> {
   const { createProbesApp } = await import("./http/probes-app.ts");
   const { missingParts } = await import("./readiness.ts");
-  http.serve(createProbesApp({ metrics, missing: () => missingParts(connections, wallets), draining }));
+  const missing = () => missingParts(connections, wallets);
+  http.serve(createProbesApp({ baseUrl, logger, metrics, missing, draining }));
 }
 
 /** A process without a server does not load what answers requests. */

@@ -75,7 +75,7 @@ interface Running {
 }
 
 async function start(options: StartOptions): Promise<Running> {
-  const { config, embedded, env, overrides, role, roles } = options;
+  const { config, embedded, role, roles } = options;
   // The port first: nothing is started, fetched or built for a service that cannot be reached.
   const http = roles.server ? await listen(config.host, config.port) : null;
   const { metricsPort } = config;
@@ -94,6 +94,21 @@ async function start(options: StartOptions): Promise<Running> {
     },
     "starting",
   );
+  process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by a defect"));
+  try {
+    return await startWith(options, logger, http, probesHttp);
+  } catch (err) {
+    logger.error({ err }, "could not start");
+    throw err;
+  }
+}
+
+async function startWith(
+  { config, embedded, env, overrides, role, roles }: StartOptions,
+  logger: Logger,
+  http: HttpServer | null,
+  probesHttp: HttpServer | null,
+): Promise<Running> {
   const urls = urlsOf(config, http);
   const { failed, fail } = failure();
 
@@ -119,7 +134,7 @@ async function start(options: StartOptions): Promise<Running> {
     throw error;
   });
   // Before anybody is told that it runs: who is told may end it.
-  const signalled = untilSignalled();
+  const signalled = untilSignalled(logger);
   await engines.announce();
   const probes = probesHttp === null ? null : addressOf(config, probesHttp.port);
   announce({ role, config, urls, engines, probes, setUpLink: await running.setUpLink() });
@@ -188,12 +203,15 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
 }
 
 /** The first SIGTERM or SIGINT; a second one ends the process at once. */
-function untilSignalled(): Promise<void> {
+function untilSignalled(logger: Logger): Promise<void> {
   return new Promise((resolve) => {
     let signals = 0;
     const onSignal = (): void => {
       signals += 1;
-      if (signals > 1) process.exit(130);
+      if (signals > 1) {
+        logger.warn("ended by a second signal before everything had stopped");
+        process.exit(130);
+      }
       resolve();
     };
     process.on("SIGTERM", onSignal);

@@ -72,9 +72,7 @@ export interface Means {
 export interface RunningService {
   /** Requests finish; what was carried out is told to the actors. */
   drain(): Promise<void>;
-  /** Whether it was told to. */
-  isDraining(): boolean;
-  /** Where the first organization is made; null once there is one. The link is a secret. */
+  /** Where the first organization is made; null once the service is set up. The link is a secret. */
   setUpLink(): Promise<string | null>;
 }
 
@@ -208,7 +206,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       const token = await auth.setUpToken();
       return token === null ? null : `${baseUrl}/setup#token=${token}`;
     },
-    isDraining: () => draining,
     async drain() {
       draining = true;
       await http.drain();

@@ -1,3 +1,10 @@
-/** An agent's name for the Markdown of a workflow's details: as it was chosen, and never a link, an image or a line of its own. */
+/**
+ * An agent's name for the Markdown of a workflow's details: as it was chosen, and never a link, an image or a
+ * line of its own, nor turned around by characters that nobody sees.
+ */
 export const shownName = (name: string): string =>
-  name.replaceAll(/[!-/:-@[-`{-~]/g, "\\$&").replaceAll(/\s+/g, " ");
+  name
+    .replaceAll(/\p{Cf}/gu, "")
+    .replaceAll(/\s+/g, " ")
+    .trim()
+    .replaceAll(/[!-/:-@[-`{-~]/g, "\\$&");

@@ -28,11 +28,12 @@ program
   .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
   .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
   .option("--leave-set-up-open", "only to try things out: the set-up link stays good", false)
-  .action(async (options: CreateOrganizationOptions) => {
+  .action(async ({ leaveSetUpOpen, ...options }: CreateOrganizationOptions) => {
     const { createOrganization } = await import("./create-organization.ts");
     const { readSecret } = await import("./secret-input.ts");
     const ownerPassword = await readSecret("The owner's password");
-    const created = await createOrganization(process.env, { ...options, ownerPassword });
+    const occasion = leaveSetUpOpen ? "trial" : "command";
+    const created = await createOrganization(process.env, { ...options, ownerPassword }, occasion);
     process.stdout.write(`${JSON.stringify(created)}\n`);
   });
 

@@ -17,14 +17,17 @@ const PROVISIONING_MS = 60_000;
 export const createOrganization = (
   env: NodeJS.ProcessEnv,
   input: CreateOrganizationInput,
-): Promise<CreatedOrganization> => connected(env, (connections) => createOrganizationOn(connections, input));
+  occasion: "command" | "trial" = "command",
+): Promise<CreatedOrganization> =>
+  connected(env, (connections) => createOrganizationOn(connections, input, occasion));
 
 /** The same on engines that the caller is connected to. */
 export async function createOrganizationOn(
   connections: Connections,
   input: CreateOrganizationInput,
+  occasion: "command" | "trial" = "command",
 ): Promise<CreatedOrganization> {
-  const created = await createOrganizationWithOwner(connections.db, input);
+  const created = await createOrganizationWithOwner(connections.db, input, undefined, occasion);
   if (!created.ok) {
     const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
     throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));

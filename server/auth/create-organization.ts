@@ -26,8 +26,6 @@ export interface CreateOrganizationInput {
   readonly plan: string;
   readonly restPerMinute?: number | undefined;
   readonly mcpPerMinute?: number | undefined;
-  /** Only tried out: the set-up link stays good. */
-  readonly leaveSetUpOpen?: boolean | undefined;
 }
 
 export interface CreatedOrganization {
@@ -38,8 +36,8 @@ export interface CreatedOrganization {
   readonly teamId: string;
 }
 
-/** Who makes it: the operator's command, any number of them; or the set-up link, once. */
-export type Occasion = "command" | "set-up";
+/** Who makes it: the operator's command, any number of them, some only to try things out; or the set-up link, once. */
+export type Occasion = "command" | "trial" | "set-up";
 
 const MAX_PER_MINUTE = 1_000_000;
 
@@ -96,8 +94,7 @@ export async function createOrganizationWithOwner(
   await ensureAuthIndexes(db);
   const { organization, owner } = await newRecords(parsed.data, occasion, clock());
   try {
-    const closesSetUp = input.leaveSetUpOpen !== true;
-    const inserted = await insertBoth(db, organization, owner, occasion, closesSetUp);
+    const inserted = await insertBoth(db, organization, owner, occasion);
     return inserted ? ok(idsOf(organization, owner)) : refused(refusal("NOT_FOUND"));
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
@@ -109,7 +106,10 @@ export async function createOrganizationWithOwner(
 /** Whether nobody has set the service up yet, so that the set-up link is good. */
 export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<boolean> {
   const options = session === undefined ? {} : { session };
-  return (await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) === null;
+  if ((await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) !== null) return false;
+  // The marker may be gone, or from before there was one, as in a database that was restored in part.
+  const others = { createdBy: { $ne: "trial" } } as const;
+  return (await authCollections(db).organizations.findOne(others, options)) === null;
 }
 
 async function newRecords(
@@ -153,7 +153,6 @@ async function insertBoth(
   organization: OrganizationDocument,
   owner: UserDocument,
   occasion: Occasion,
-  closesSetUp: boolean,
 ): Promise<boolean> {
   const { organizations, users } = authCollections(db);
   const marker = { value: organization._id, createdAt: organization.createdAt };
@@ -162,7 +161,7 @@ async function insertBoth(
       async () => {
         if (occasion === "set-up" && !(await isSetUpOpen(db, session))) return false;
         const first = { $setOnInsert: marker };
-        if (closesSetUp)
+        if (occasion !== "trial")
           await settingsOf(db).updateOne({ _id: SET_UP_DONE }, first, { upsert: true, session });
         await users.insertOne(owner, { session });
         await organizations.insertOne(organization, { session });

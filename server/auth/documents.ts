@@ -19,8 +19,8 @@ export interface OrganizationDocument {
   readonly defaultProjectId: string;
   readonly defaultTeamId: string;
   readonly createdAt: Date;
-  /** Whether the operator's command made it or the set-up link; missing in records from before that was kept. */
-  readonly createdBy?: "command" | "set-up";
+  /** Whether the operator's command made it, to stay or to try things out, or the set-up link. */
+  readonly createdBy?: "command" | "trial" | "set-up";
   readonly readyAt: Date | null;
   /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
   readonly isAudited?: true;

@@ -59,7 +59,7 @@ export interface AuthService {
     principal: SessionPrincipal,
     input: StepUpInput,
   ): Promise<Result<{ readonly stepUpExpiresAt: string }>>;
-  /** Null once there is an organization. */
+  /** Null once the service is set up. */
   setUpToken(): Promise<string | null>;
   /** Whether somebody may set the service up with it. */
   isSetUpToken(token: string): Promise<boolean>;

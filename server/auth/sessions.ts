@@ -89,8 +89,8 @@ export async function repairProvisioning(
 
 /** What was good and is over is told from what never was. */
 const EXPIRED =
-  `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Take a new one with its ` +
-  "refresh token: POST /v1/auth/refresh.";
+  `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Get a new one with the ` +
+  "refresh token (POST /v1/auth/refresh), or sign in again.";
 
 /**
  * Who is behind a session token: the token must be ours and fresh, its session alive, its user

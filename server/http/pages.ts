@@ -30,8 +30,9 @@ const SET_UP = page({
   check: {
     route: "/v1/setup/check",
     used:
-      "This link is used up, or not complete: the service is set up. Sign in as its owner (POST /v1/auth/sign-in), ask an " +
-      "owner or admin for an invite, or have the operator make another organization: npm run admin -- create-organization.",
+      "This link does not work. Copied in part? Open the whole link that the start printed. Used already? Sign in as the owner " +
+      "(POST /v1/auth/sign-in), ask an owner or admin for an invite, or have the operator make another organization: " +
+      "npm run admin -- create-organization.",
   },
   button: "Set up",
   fields: [

@@ -1,12 +1,30 @@
-import express, { type Express } from "express";
+import express, { type ErrorRequestHandler, type Express } from "express";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Logger } from "../logger.ts";
+import { sendRefusal } from "./errors.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
+import { noteOf, requestNotes } from "./request-note.ts";
+import { securityHeaders } from "./security-headers.ts";
+
+export interface ProbesAppDependencies extends ProbeDependencies {
+  readonly baseUrl: string;
+  readonly logger: Logger;
+}
 
 /** What is answered on the port for metrics and health: nothing else. */
-export function createProbesApp(dependencies: ProbeDependencies): Express {
+export function createProbesApp(dependencies: ProbesAppDependencies): Express {
+  const { baseUrl, logger, metrics } = dependencies;
   const app = express();
   app.disable("etag");
-  app.disable("x-powered-by");
+  app.use(requestNotes(logger, metrics));
+  app.use(securityHeaders(baseUrl));
   app.use(probes(dependencies));
-  app.use((_request, response) => void response.status(404).json({ error: "NOT_FOUND" }));
+  app.use((_request, response) => sendRefusal(response, refusal("NOT_FOUND")));
+  const failed: ErrorRequestHandler = (error, _request, response, _next) => {
+    logger.error({ err: error, requestId: noteOf(response).id }, "a request failed unexpectedly");
+    if (response.headersSent) response.destroy();
+    else sendRefusal(response, refusal("INTERNAL"));
+  };
+  app.use(failed);
   return app;
 }

@@ -27,6 +27,12 @@ export class ListenError extends PlainError {
 }
 
 const starting: RequestListener = (request, response) => {
+  if (request.url === "/healthz") {
+    // It lives, and is not ready.
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end('{"status":"ok"}');
+    return;
+  }
   const requestId = newUuid();
   const reason = refusal("SERVICE_UNAVAILABLE", "The service is starting.", { retryAfterSeconds: 1 });
   // Nobody is counted yet.

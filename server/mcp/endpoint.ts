@@ -29,13 +29,13 @@ export interface McpDependencies {
 
 const AGENT_INSTRUCTIONS =
   "You spend your organization's money under its policy. Check get_budget or check_payment before you pay. A payment " +
-  "that is `pending` with an approval waits for a person: ask get_payment later instead of paying again. After any " +
+  "that is `pending` with an approval waits for a person: ask get_payment after a minute instead of paying again. After any " +
   "doubt repeat a payment with the same idempotencyKey; it is never made twice.";
 
 const MANAGEMENT_INSTRUCTIONS =
   "You provision and supervise agents that spend an organization's money; you never spend. Keep an idempotencyKey " +
   "before each create, and repeat the create with it after any doubt. Read a `version` before you change what has " +
-  "one; after VERSION_CONFLICT read it again.";
+  "one; after a 409 about a version read it again.";
 
 const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUCTIONS } as const;
 

@@ -5,8 +5,10 @@ import { RAILS } from "../../src/domain/agent/payment.ts";
 import type { Collections } from "../collections.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** How long whoever reads the metrics waits for MongoDB. What does not answer in time is left out. */
+/** How long whoever reads the metrics waits for MongoDB, and MongoDB tries. What does not answer in time is left out. */
 const READ_MS = 1_000;
+/** How long what was read is shown, so that whoever asks again and again costs MongoDB nothing. */
+const KEPT_MS = 1_000;
 
 export interface OpenPaymentsDependencies {
   readonly collections: Pick<Collections, "approvals" | "transactions">;
@@ -20,14 +22,14 @@ export interface OpenPaymentsDependencies {
  */
 export function registerOpenPayments({ clock, collections, metrics }: OpenPaymentsDependencies): void {
   const { approvals, transactions } = collections;
-  // Both gauges are asked for by the same look.
-  let reading: Promise<OpenPayments | null> | null = null;
-  const read = (): Promise<OpenPayments | null> =>
-    (reading ??= within(READ_MS, readOpen(transactions, approvals))
-      .catch(() => null)
-      .finally(() => {
-        reading = null;
-      }));
+  let reading: Promise<OpenPayments | null> = Promise.resolve(null);
+  let readAt = -Infinity;
+  const read = (): Promise<OpenPayments | null> => {
+    if (performance.now() - readAt < KEPT_MS) return reading;
+    readAt = performance.now();
+    reading = within(READ_MS, readOpen(transactions, approvals)).catch(() => null);
+    return reading;
+  };
   const open = new Gauge({
     name: "spending_control_open_payments",
     help: "Payments without an end: held for a person, or in flight",
@@ -47,7 +49,7 @@ export function registerOpenPayments({ clock, collections, metrics }: OpenPaymen
   });
   const oldest = new Gauge({
     name: "spending_control_oldest_approval_age_seconds",
-    help: "Since when the oldest payment on hold waits for a person; 0: none does",
+    help: "For how long the oldest payment on hold has waited for a person; 0: none waits",
     registers: [],
     async collect() {
       const found = await read();
@@ -73,10 +75,19 @@ async function readOpen(
   const [pending, held, oldest] = await Promise.all([
     countedByRail(transactions, { status: "pending" }),
     countedByRail(approvals, { state: "pending" }),
-    approvals.findOne({ state: "pending" }, { sort: { createdAt: 1 }, projection: { createdAt: 1 } }),
+    approvals.findOne(
+      { state: "pending" },
+      { sort: { createdAt: 1 }, projection: { _id: 0, createdAt: 1 }, maxTimeMS: READ_MS },
+    ),
   ]);
   return { pending, held, heldSince: oldest?.createdAt ?? null };
 }
+
+/** Answered by an index alone. */
+export const countsByRail = (filter: Readonly<Record<string, string>>) => [
+  { $match: filter },
+  { $group: { _id: "$rail", count: { $sum: 1 } } },
+];
 
 type Counted = Pick<Collection, "aggregate">;
 
@@ -84,9 +95,8 @@ async function countedByRail(
   collection: Counted,
   filter: Readonly<Record<string, string>>,
 ): Promise<Record<string, number>> {
-  const byRail = collection.aggregate<{ _id: string; count: number }>([
-    { $match: filter },
-    { $group: { _id: "$rail", count: { $sum: 1 } } },
-  ]);
+  const byRail = collection.aggregate<{ _id: string; count: number }>(countsByRail(filter), {
+    maxTimeMS: READ_MS,
+  });
   return Object.fromEntries((await byRail.toArray()).map(({ _id, count }) => [_id, count]));
 }

@@ -34,7 +34,7 @@ const REQUEST_ID = "x-request-id";
 const HEADERS = {
   "x-ratelimit-limit":
     "Requests that the caller may make in a minute: by its organization's plan for a key or a person, by address for " +
-    "who sends no good credential.",
+    "callers without a valid credential.",
   "x-ratelimit-remaining": "How many of them are left in the minute at hand.",
   "x-ratelimit-reset": "When that minute ends, in Unix seconds.",
   [REQUEST_ID]: "The request's id, as the service's log has it, and an error's body.",

@@ -52,7 +52,8 @@ export const uuid = z
   .toLowerCase();
 export const timestamp = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 export const idempotencyKey = text(1, 255).meta({
-  description: "Generated and kept by the caller before the call; high-entropy and stable.",
+  description:
+    "Made by the caller before the call: a new random value for each payment or create; the same one only to repeat it.",
 });
 
 export const email = text(1, 254).refine(
@@ -98,10 +99,11 @@ export const approvalId = z
     "must be an approval's id as a payment on hold answers it: apr_ and 26 letters and digits",
   );
 
-const ofAgent = uuid.optional().meta({ description: "Only what is this agent's." });
-
 /** Narrows a list to one agent; both names are the same filter. */
-export const agentFilter = { agent_id: ofAgent, agentId: ofAgent };
+export const agentFilter = {
+  agentId: uuid.optional().meta({ description: "Only of this agent." }),
+  agent_id: uuid.optional().meta({ description: "The same as agentId; send one." }),
+};
 
 interface AgentFilter {
   readonly agent_id?: string | undefined;
@@ -117,7 +119,7 @@ export const agentIn = ({ agent_id, agentId }: AgentFilter): string | undefined 
 
 /** Paging of every list: newest first, an opaque cursor bound to the list and its filters. */
 export const paging = {
-  limit: z.int().min(1).max(200).default(50),
+  limit: z.int().min(1).max(200).default(50).meta({ description: "Records in a page, 1 to 200." }),
   cursor: z.string().max(1_000).optional().meta({ description: "`nextCursor` of the previous page." }),
 };
 export const nextCursor = z.string().nullable().meta({ description: "Null on the last page." });

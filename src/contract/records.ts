@@ -20,14 +20,22 @@ export const errorBody = z
 
 /** What a policy may set: spend ceilings are cleared by null, never by omission. */
 export const policyFields = {
-  budgetCents: cents,
+  budgetCents: cents.meta({ description: "What the agent may spend in all, in cents." }),
   autoApprovalThresholdCents: cents.nullable().meta({
     description: "0: every payment needs approval; n: above n; null: automatic within the budget.",
   }),
-  perTransactionLimitCents: cents.nullable(),
-  dailySpendLimitCents: cents.nullable(),
-  hourlyVelocityLimit: paymentCount.nullable(),
-  dailyVelocityLimit: paymentCount.nullable(),
+  perTransactionLimitCents: cents.nullable().meta({
+    description: "The most that one payment may be, in cents; null: no limit.",
+  }),
+  dailySpendLimitCents: cents.nullable().meta({
+    description: "The most that the agent may spend in a UTC day, in cents; null: no limit.",
+  }),
+  hourlyVelocityLimit: paymentCount.nullable().meta({
+    description: "Payments in any 60 minutes; null: no limit.",
+  }),
+  dailyVelocityLimit: paymentCount.nullable().meta({
+    description: "Payments in a UTC day; null: no limit.",
+  }),
 };
 
 export const usage = z.strictObject({

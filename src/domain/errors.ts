@@ -3,17 +3,26 @@
  * leave the service has its code, HTTP status and default public message here and nowhere else.
  */
 export const ERRORS = {
-  VALIDATION_FAILED: { status: 400, message: "The request is not as the contract says." },
+  VALIDATION_FAILED: {
+    status: 400,
+    message: "The request is not valid; `issues` says what is wrong, and where.",
+  },
   IDEMPOTENCY_KEY_REQUIRED: { status: 400, message: "Send an idempotencyKey, kept before the call." },
   BAD_CURSOR: { status: 400, message: "The cursor is malformed or belongs to another list." },
   UNAUTHORIZED: { status: 401, message: "The credential is missing, invalid, expired or revoked." },
-  SECOND_FACTOR_REQUIRED: { status: 401, message: "Sign in again with a code of the second factor." },
+  SECOND_FACTOR_REQUIRED: {
+    status: 401,
+    message: "Send `code` with e-mail and password: the six digits of your authenticator app.",
+  },
   AGENT_PAUSED: {
     status: 403,
     message: "Paused by your organization: a person must resume this agent. Do not retry.",
   },
-  INSUFFICIENT_SCOPE: { status: 403, message: "The key lacks the scope for this action." },
-  OUTSIDE_BINDING: { status: 403, message: "The container lies outside the key's binding." },
+  INSUFFICIENT_SCOPE: {
+    status: 403,
+    message: "The key lacks the scope for this action; `requiredScope` names it.",
+  },
+  OUTSIDE_BINDING: { status: 403, message: "It lies outside the project or team that this key is bound to." },
   SESSION_REQUIRED: { status: 403, message: "Only a person's session may do this." },
   ROLE_REQUIRED: { status: 403, message: "The member's role does not allow this." },
   STEP_UP_REQUIRED: {
@@ -26,7 +35,7 @@ export const ERRORS = {
   WRONG_CREDENTIAL: { status: 403, message: "This kind of credential does not belong on this route." },
   MACHINE_ARCHIVE_DENIED: {
     status: 403,
-    message: "An organization's key may not archive this agent; a person archives it in the dashboard.",
+    message: "An organization's key may not archive this agent; a person must: DELETE /v1/agents/{id}.",
   },
   SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was used already." },
   SECOND_FACTOR_LOCKED: { status: 403, message: "Too many wrong codes; the factor is locked for a while." },
@@ -34,7 +43,10 @@ export const ERRORS = {
   VERSION_CONFLICT: { status: 409, message: "The version is stale; read again, then retry." },
   STALE_APPROVAL_RULES: { status: 409, message: "The version is stale; read the rules again, then retry." },
   REQUEST_IN_PROGRESS: { status: 409, message: "The same request is still in progress; replay it." },
-  ORG_NOT_READY: { status: 409, message: "The organization is not ready yet; replay." },
+  ORG_NOT_READY: {
+    status: 409,
+    message: "The organization is still being set up; retry in some seconds with the same idempotencyKey.",
+  },
   AGENT_ARCHIVED: { status: 409, message: "The agent is archived." },
   KEY_ALREADY_EXISTS: { status: 409, message: "The agent has an active key; revoke it first." },
   KEY_STILL_DELIVERABLE: {
@@ -72,8 +84,11 @@ export const ERRORS = {
     status: 422,
     message: "Each live child is named once, and nothing else; `unknown` has what does not belong there.",
   },
-  RATE_LIMITED: { status: 429, message: "Too many requests; retry later." },
-  DAILY_CREATE_LIMIT_REACHED: { status: 429, message: "The key's creates of this UTC day are used up." },
+  RATE_LIMITED: { status: 429, message: "Too many requests; retry after `retry_after_seconds`." },
+  DAILY_CREATE_LIMIT_REACHED: {
+    status: 429,
+    message: "The key's creates of this UTC day are used up; they start anew at midnight UTC.",
+  },
   INTERNAL: { status: 500, message: "Something went wrong on our side; report it with its requestId." },
   CREATE_RETRYABLE: { status: 503, message: "The create failed for now; replay the same key and payload." },
   SERVICE_UNAVAILABLE: { status: 503, message: "A part of the service is not reachable; retry shortly." },

@@ -1,15 +1,25 @@
+import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { z } from "zod";
 import { Metrics } from "../../server/metrics/metrics.ts";
-import { registerOpenPayments } from "../../server/metrics/open-payments.ts";
+import { countsByRail, registerOpenPayments } from "../../server/metrics/open-payments.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { cardPayment, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+import {
+  cardPayment,
+  newWorld,
+  organizationKey,
+  type TestAgent,
+  type TestOrganizationKey,
+  times,
+  until,
+  type World,
+} from "../support/world.ts";
 
 const OWN = "spending_control_";
 
@@ -41,13 +51,15 @@ describe("metrics", () => {
   let service: TestService;
   let world: World;
   let agent: TestAgent;
+  let limited: TestOrganizationKey;
   /** Whose next projection fails, so that only its actor's sweep can write it. */
   let unwritten = "";
   let aheadMs = 0;
+  let fixedAt: number | null = null;
 
   before(async () => {
     service = await startTestService({
-      clock: () => new Date(Date.now() + aheadMs),
+      clock: () => new Date(fixedAt ?? Date.now() + aheadMs),
       decorateEffects: (plain) => ({
         ...plain,
         projections: {
@@ -63,6 +75,7 @@ describe("metrics", () => {
     });
     world = await newWorld(service);
     agent = await world.agent({ autoApprovalThresholdCents: 500, budgetCents: 2_000 });
+    limited = await organizationKey(world, { dailyCreateLimit: 1 });
   });
   after(() => service.stop());
 
@@ -204,7 +217,36 @@ describe("metrics", () => {
     );
   });
 
-  it("who is over a limit, by which one: of an address, of an operation, of a day's creates", async () => {
+  it("what is open is counted by indexes alone, however much there ever was", async () => {
+    for (const [name, filter] of [
+      ["transactions", { status: "pending" }],
+      ["approvals", { state: "pending" }],
+    ] as const) {
+      const plan = await service.db.collection(name).aggregate(countsByRail(filter)).explain("queryPlanner");
+      const text = JSON.stringify(plan);
+      expect(text, name)
+        .to.include("IXSCAN")
+        .and.not.to.match(/COLLSCAN|FETCH/);
+    }
+  });
+
+  it("who is over a limit, by which one: an address, an operation, a key, a day's creates", async () => {
+    // Within one minute of the limits' clock.
+    fixedAt = Date.now() + aheadMs;
+    const small = await service.organization({ plan: "enterprise", restPerMinute: 3, mcpPerMinute: 2 });
+    const read7 = () =>
+      Promise.all(
+        times(7, () =>
+          fetch(`${service.baseUrl}/v1/auth/me`, { headers: { authorization: `Bearer ${small.token}` } }),
+        ),
+      );
+    await rises([["limit_hits_total", { limit: "rest" }, 4]], read7);
+    await rises([["limit_hits_total", { limit: "daily_creates" }, 1]], async () => {
+      for (const name of ["One", "Two"]) {
+        const body = { name, idempotencyKey: randomUUID() };
+        await world.api.call("createProject", { token: limited.token, body });
+      }
+    });
     const signIns = 11;
     await rises(
       [
@@ -223,6 +265,10 @@ describe("metrics", () => {
         times(110, () => fetch(`${service.baseUrl}/v1/none`, { headers: { "x-forwarded-for": "10.1.2.3" } })),
       ),
     );
+  });
+
+  afterEach(() => {
+    fixedAt = null;
   });
 
   it("what nobody has confirmed is swept by its actor, and counted", async () => {

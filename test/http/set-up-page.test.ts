@@ -53,6 +53,6 @@ describe("the set-up page in a browser", function () {
     await late.waitForSelector("#problem:not([hidden])");
     expect(await isShown(late, "form")).to.equal(false);
     const said = await late.$eval("#problem", ({ textContent }) => textContent);
-    expect(said).to.include("used up").and.include("Sign in").and.include("create-organization");
+    expect(said).to.include("Used already?").and.include("Sign in").and.include("create-organization");
   });
 });

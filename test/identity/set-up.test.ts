@@ -1,9 +1,13 @@
+import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import { startServiceOn } from "../support/own-service.ts";
+import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import { cleanEnvironment } from "../support/process.ts";
 import { tally, times, until } from "../support/world.ts";
 
 const OWNER = { organizationName: "Analytical Engines", name: "Ada", email: "ada@example.com" } as const;
@@ -80,18 +84,24 @@ describe("the set-up link", () => {
 
   it("an organization that was made to try things out leaves it open, however often", async () => {
     const token = await tokenOf();
-    for (const name of ["Demo", "Demo again"]) {
-      await createOrganization(service.env, {
-        name,
-        ownerEmail: `${name.replace(" ", "-")}@example.com`,
-        ownerPassword: PASSWORD,
-        plan: "free",
-        leaveSetUpOpen: true,
-      });
+    for (const name of ["Demo", "Again"]) {
+      const options = ["--name", name, "--owner-email", `${name}@example.com`, "--leave-set-up-open"];
+      const command = [builtFile("server/main.ts"), "admin", "create-organization", ...options];
+      const env = { ...cleanEnvironment(), ...service.env };
+      const running = promisify(execFile)(process.execPath, command, { cwd: PACKAGE_ROOT, env });
+      running.child.stdin?.end(`${PASSWORD}\n`);
+      expect(JSON.parse((await running).stdout)).to.include.keys("organizationId", "teamId");
     }
     expect(await tokenOf()).to.equal(token);
     await api.ok("setUp", 201, request(token));
     await api.refused("setUp", 404, "NOT_FOUND", request(token, { email: "eve@example.com" }));
+  });
+
+  it("an organization without the mark that it was set up closes it as well", async () => {
+    const token = await tokenOf();
+    await service.db.collection("organizations").insertOne({ name: "Restored" });
+    await api.refused("setUp", 404, "NOT_FOUND", request(token));
+    expect(await service.setUpLink()).to.equal(null);
   });
 
   it("a check says whether the token is good, uses nothing up, and is 404 like the set-up itself", async () => {

@@ -93,11 +93,15 @@ async function check() {
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ token: tokenOfTheLink() }),
   });
-  if (response.status !== 404) return;
+  if (response.status === 404) refuse();
+}
+
+function refuse() {
+  if (form.dataset.used === undefined) return explain({ error: "NOT_FOUND" });
   form.hidden = true;
   show(problem, form.dataset.used);
   problem.focus();
 }
 
-if (tokenOfTheLink() === "") explain({ error: "NOT_FOUND" });
+if (tokenOfTheLink() === "") refuse();
 else if (form.dataset.check !== undefined) check().catch(() => undefined);

@@ -12,10 +12,12 @@ const answer = z.strictObject({ agent });
 
 export const createAgentBody = z.strictObject({
   name,
-  teamId: uuid,
+  teamId: uuid.meta({ description: "The team that the agent is created in." }),
   ...z.strictObject(policyFields).partial().required({ budgetCents: true }).shape,
   description: description.nullable().optional(),
-  scopes: choices(AGENT_TOOLS).optional(),
+  scopes: choices(AGENT_TOOLS)
+    .optional()
+    .meta({ description: "The tools that the agent may use; left out: all." }),
   idempotencyKey: idempotencyKey.optional(),
 });
 
@@ -37,8 +39,8 @@ export const createAgent = define({
     "payload answers 200 with the same agent and never creates another; another payload is 422. A key of the " +
     "organization must send one, and creates as many a day as its daily limit allows. To it, and the keys that it is " +
     "rotated into, a replay delivers the agent's key again for about 30 minutes; after that `apiKey` and " +
-    "`mcpConfigBlock` are null and `keyDelivery` is `expired`, which a slow first answer may be, too. A person gets the " +
-    "key once. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx.",
+    "`mcpConfigBlock` are null and `keyDelivery` is `expired`; a first answer that took that long says so, too. A person " +
+    "gets the key in the first answer only. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx.",
   tag: "Agents",
   access: manages("agents:write", "newAgent", { role: "admin" }),
   rate: "standard",
@@ -88,7 +90,7 @@ export const getAgent = define({
 
 export const getAgentBudgetPolicy = define({
   summary: "Read an agent's budget policy",
-  description: "The policy as its actor has it now, with usage and the `version` that a change must name.",
+  description: "The policy that is in force now, with usage and the `version` that a change must name.",
   tag: "Agents",
   access: manages("agents:write", "agent"),
   rate: "standard",
@@ -166,7 +168,7 @@ export const updateAgent = define({
 export const mintAgentKey = define({
   summary: "Mint an agent's key",
   description:
-    "A new key for an agent that has none; its value is shown once. While one is active it is KEY_ALREADY_EXISTS: revoke it " +
+    "A new key for an agent that has none; its value is shown once. 409 KEY_ALREADY_EXISTS while one is active: revoke it " +
     "first. People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),
@@ -195,8 +197,8 @@ export const archiveAgent = define({
   summary: "Archive an agent",
   description:
     "For good: its key is revoked, what is on hold is denied, and the service gives up its right to spend from the wallet, " +
-    "whose balance stays the organization's. Again, it is 200, and tries what is in `walletsFailed`: repeat it until that " +
-    "is empty. People need step-up. A key of the organization may archive only an agent that its lineage created, whose key " +
+    "whose balance stays the organization's. Repeat it until `walletsFailed` " +
+    "is empty: a repeat is 200. People need step-up. A key of the organization may archive only an agent that its lineage created, whose key " +
     "provably was never delivered, that never authenticated, holds nothing, and whose keys no person touched: " +
     "MACHINE_ARCHIVE_DENIED is terminal, KEY_STILL_DELIVERABLE, KEY_DELIVERY_UNPROVEN (replay the create) and " +
     "BALANCE_UNVERIFIABLE are not.",

@@ -40,7 +40,7 @@ export const listCompletedApprovals = define({
 export const getApproval = define({
   summary: "Read an approval",
   description:
-    "One approval request, pending or completed. A pending one has no `resolution`; from `expiresAt` on it expires by itself.",
+    "One approval request, pending or completed. A pending one has no `resolution`; it expires by itself at `expiresAt`.",
   tag: "Approvals",
   access: manages("agents:read", "approval"),
   rate: "standard",
@@ -53,7 +53,7 @@ export const getApproval = define({
 export const approveApproval = define({
   summary: "Approve a payment on hold",
   description:
-    "The payment is checked against the hard limits again and carried out. The answer waits a few seconds for it: " +
+    "No body, or an empty object. The payment is checked against the hard limits again and carried out. The answer waits a few seconds for it: " +
     "resolution `approved`, still `executing`, or `failed` with the transaction's denialCode.",
   tag: "Approvals",
   access: decides,
@@ -72,7 +72,9 @@ export const denyApproval = define({
   rate: "standard",
   http: { method: "post", path: "/v1/approvals/:id/deny", successStatus: 200 },
   params,
-  body: z.strictObject({ feedback: text(1, 1_000) }),
+  body: z.strictObject({
+    feedback: text(1, 1_000).meta({ description: "Why; the agent reads it with get_denial_feedback." }),
+  }),
   output: answer,
   errors: ["NOT_FOUND", "APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED"],
 });

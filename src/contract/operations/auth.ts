@@ -25,7 +25,7 @@ export const setUp = define({
   summary: "Set the service up",
   description:
     "Makes the first organization and its owner with the token of the link that the first start prints, and signs the " +
-    "owner in. The token is good once, and 404 as soon as there is an organization.",
+    "owner in. The token is good once; it is 404 as soon as the service is set up.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -100,7 +100,8 @@ export const enrollTotp = define({
 
 export const confirmTotp = define({
   summary: "Confirm a TOTP factor",
-  description: "Uses the code up; does not step up.",
+  description:
+    "Puts the factor in force. The code is used up: signing in and stepping up need the next one, which comes within 30 s.",
   tag: "Authentication",
   access: person(),
   rate: "standard",

@@ -43,12 +43,14 @@ const shared = {
   currency: z.literal("USD").default("USD"),
   merchantCategory: z
     .string()
-    .regex(/^\d{4}$/)
+    .regex(/^\d{4}$/, "must be a four-digit code")
     .optional()
-    .meta({ description: "Merchant category code." }),
+    .meta({ description: "The merchant's category, a four-digit code." }),
 };
-const card = { merchant: text(1, 200) };
-const wallet = { recipient: walletAddress };
+const card = { merchant: text(1, 200).meta({ description: "The merchant's name." }) };
+const wallet = {
+  recipient: walletAddress.meta({ description: "An address on the wallet's chain: 0x and 40 hex digits." }),
+};
 
 const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
 const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
@@ -64,18 +66,20 @@ function railTool(body: unknown): "create_card_payment" | "create_wallet_payment
 
 /** What a payment's status means to who made it, and what to do next. */
 const statuses = (paid: string, network: string): string =>
-  `status \`approved\`: ${paid}. \`pending\` with an approval: a person decides until its expiresAt, ask get_payment ` +
-  `again after a minute; without one: ${network} is at it, ask again after 5 seconds. \`denied\`, \`failed\` or ` +
-  "`expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid and given back later; " +
-  "the amount is available again. ";
+  `status \`approved\`: ${paid}. \`pending\` with an approval: a person decides until its expiresAt, read the payment ` +
+  `again after a minute; without one: not confirmed yet by ${network}, read it again after 5 seconds. \`denied\`, ` +
+  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. ";
+const REVERSED = "`reversed`: paid and given back later; the amount is available again. ";
 
 export const createPayment = define({
   summary: "Make a payment",
   description:
     "Decides the payment by the agent's policy and by the caps and rules of its team and project, reserves its amount and " +
-    "carries it out, or holds it for a person's approval. A policy denial is 201 too, with status `denied` and its reason. The same idempotencyKey never pays " +
-    "twice: a replay answers 200 with the same transaction as it is now. A wallet payment is `pending` until its chain has " +
-    "confirmed it; the answer waits up to 5 seconds for that.",
+    "carries it out, or holds it for a person's approval. A payment that is not made is 201, too. " +
+    statuses("paid", "the card network or the chain") +
+    REVERSED +
+    "The same idempotencyKey never pays twice: a replay answers 200 with the same transaction as it is now. The answer " +
+    "to a wallet payment waits up to 5 seconds for the chain.",
   tag: "Payments",
   access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
   rate: "standard",
@@ -94,6 +98,7 @@ export const createCardPayment = define({
   description:
     "Pays a merchant by card within the agent's policy. " +
     statuses("paid", "the card network") +
+    REVERSED +
     "Repeat with the same idempotencyKey after any doubt: it never pays twice.",
   tag: "Payments",
   access: agentWith("create_card_payment"),
@@ -193,7 +198,10 @@ export const checkPayment = define({
 
 export const getPayment = define({
   summary: "Read a payment",
-  description: "One of the agent's own payments as it is now, with its approval request if it was held.",
+  description:
+    "One of the agent's own payments as it is now, with its approval request if it was held. " +
+    statuses("paid", "the card network or the chain") +
+    REVERSED.trimEnd(),
   tag: "Payments",
   access: agentWith("get_payment"),
   rate: "standard",
@@ -214,7 +222,9 @@ export const listPayments = define({
   tool: tool("list_payments", "List payments"),
   query: z.strictObject({
     ...paging,
-    status: transactionStatus.optional().meta({ description: "Only with this status now." }),
+    status: transactionStatus
+      .optional()
+      .meta({ description: "Only with this status now; `pending`: on hold or in flight." }),
   }),
   output: listOf("payments", transaction),
   errors: ["BAD_CURSOR"],
@@ -257,7 +267,7 @@ export const getDenialFeedback = define({
         denialCode: denialCode.nullable().meta({ description: "Null for a payment that was reversed." }),
         denialReason: z.string(),
         feedback: z.string().nullable(),
-        deniedAt: timestamp,
+        deniedAt: timestamp.meta({ description: "When it was denied, failed, expired or given back." }),
       }),
     ),
   }),

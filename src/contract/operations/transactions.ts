@@ -20,11 +20,13 @@ export const listTransactions = define({
       ...paging,
       ...agentFilter,
       type: rail.optional().meta({ description: "Only of this rail." }),
-      status: transactionStatus.optional().meta({ description: "Only with this status now." }),
+      status: transactionStatus
+        .optional()
+        .meta({ description: "Only with this status now; `pending`: on hold or in flight." }),
       range: z
         .enum(["7d", "30d", "90d", "all"])
         .optional()
-        .meta({ description: "Only of the last days, up to now." }),
+        .meta({ description: "Only of the last 7, 30 or 90 days; all (default): of any time." }),
       projectId: uuid.optional(),
       teamId: uuid.optional(),
     })
