@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { onceReachable } from "../support/api.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
@@ -36,14 +37,16 @@ describe("the set-up link", () => {
   it("makes the first organization, free and ready, signs its owner in, and then is 404", async () => {
     const token = await tokenOf();
     const session = await api.ok("setUp", 201, request(token));
-    expect(session.organization).to.deep.include({
-      name: "Analytical Engines",
-      plan: "free",
-      status: "ready",
+    expect(session.organization).to.deep.include({ name: "Analytical Engines", plan: "free" });
+    // Ready by now, unless the machine is busy.
+    await until("it is ready", async () => {
+      const { organization: one } = await api.ok("getOrganization", 200, { token: session.token });
+      return one.status === "ready" ? true : null;
     });
     expect(session.user).to.deep.include({ name: "Ada", email: "ada@example.com", role: "owner" });
     const { user, organization } = session;
-    expect(await api.ok("getMe", 200, { token: session.token })).to.deep.include({ user, organization });
+    const me = await api.ok("getMe", 200, { token: session.token });
+    expect(me).to.deep.include({ user, organization: { ...organization, status: "ready" } });
     await api.ok("signIn", 200, { body: { email: "ada@example.com", password: PASSWORD } });
     await api.refused("setUp", 404, "NOT_FOUND", request(token, { email: "eve@example.com" }));
     expect(await service.setUpLink()).to.equal(null);
@@ -54,12 +57,12 @@ describe("the set-up link", () => {
   it("of twenty at once exactly one is let through, and nothing is left of the others", async () => {
     const token = await tokenOf();
     const answers = await Promise.all(
-      times(20, (index) => api.call("setUp", request(token, { email: `owner${index}@example.com` }))),
+      times(20, (index) =>
+        onceReachable(() => api.call("setUp", request(token, { email: `owner${index}@example.com` }))),
+      ),
     );
-    // On a busy machine who was let through may be told to come again, too late: 503.
-    const { 404: late, ...letThrough } = tally(answers.map(({ status }) => status));
-    expect(late).to.equal(19);
-    expect(letThrough).to.deep.oneOf([{ 201: 1 }, { 503: 1 }]);
+    // On a busy machine who was let through may have been told to come again, and then is too late.
+    expect(tally(answers.map(({ status }) => status))).to.deep.oneOf([{ 201: 1, 404: 19 }, { 404: 20 }]);
     expect([await count("organizations"), await count("users")]).to.deep.equal([1, 1]);
   });
 
