@@ -1,19 +1,16 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { setPriority } from "node:os";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
-import { type LaneKind, Plan } from "./plan.ts";
+import { Plan } from "./plan.ts";
 
 export interface LanesOptions {
   readonly files: readonly string[];
   readonly grep: string | null;
   /** Where the engines are. The processes load what they need while these come up. */
   readonly env: Promise<Readonly<Record<string, string>>>;
-  /** How many processes run files side by side; files that mostly wait have one more. */
+  /** How many processes run files side by side. */
   readonly lanes: number;
-  /** As the system has it: 0 is usual, 19 the lowest. */
-  readonly priority: number;
   /** Whether each has a local chain of its own: some tests have its mining in their own hands. */
   readonly withChains: boolean;
   readonly onResult: (result: FileResult) => void;
@@ -26,15 +23,13 @@ export async function runInLanes(options: LanesOptions): Promise<void> {
   const feedAll = (): void => {
     for (const lane of lanes) lane.feed();
   };
-  const count = Math.min(options.lanes, plan.left("busy"));
-  for (let index = 0; index < count; index += 1) lanes.push(new Lane(plan, "busy", options, feedAll));
-  if (plan.left("waiting") > 0) lanes.push(new Lane(plan, "waiting", options, feedAll));
+  const count = Math.min(options.lanes, options.files.length);
+  for (let index = 0; index < count; index += 1) lanes.push(new Lane(plan, options, feedAll));
   await Promise.all(lanes.map((lane) => lane.run()));
 }
 
 class Lane {
   readonly #plan: Plan;
-  readonly #kind: LaneKind;
   readonly #options: LanesOptions;
   /** A file is done: another lane may have waited for that. */
   readonly #onDone: () => void;
@@ -44,9 +39,8 @@ class Lane {
   /** Null until the engines are up. */
   #env: LaneOrder["env"] | null = null;
 
-  constructor(plan: Plan, kind: LaneKind, options: LanesOptions, onDone: () => void) {
+  constructor(plan: Plan, options: LanesOptions, onDone: () => void) {
     this.#plan = plan;
-    this.#kind = kind;
     this.#options = options;
     this.#onDone = onDone;
   }
@@ -67,16 +61,13 @@ class Lane {
   async #processes(): Promise<void> {
     let isUsable = true;
     do isUsable = await this.#process();
-    while (isUsable && this.#plan.left(this.#kind) > 0);
+    while (isUsable && this.#plan.left > 0);
   }
 
   /** Whether another may be started after it: not after one that failed without a file, since so would the next. */
   async #process(): Promise<boolean> {
     const child = fork(builtFile("test/support/lane.ts"), { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#child = child;
-    if (child.pid !== undefined && this.#options.priority > 0) {
-      setPriority(child.pid, this.#options.priority);
-    }
     this.#isIdle = false;
     const output: string[] = [];
     child.stdout?.on("data", (chunk) => output.push(String(chunk)));
@@ -112,8 +103,8 @@ class Lane {
   feed(): void {
     const child = this.#child;
     if (child === null || !this.#isIdle || this.#env === null) return;
-    const file = this.#plan.take(this.#kind);
-    if (file === null && this.#plan.left(this.#kind) > 0) return;
+    const file = this.#plan.take();
+    if (file === null && this.#plan.left > 0) return;
     this.#isIdle = false;
     this.#file = file;
     child.send({ file, grep: this.#options.grep, env: this.#env } satisfies LaneOrder);

@@ -22,14 +22,14 @@ const QUIET: Beginnings = [
   "restart/roles",
 ];
 
-/** What only computes fills the time in which those wait, at the lowest priority. */
-const FILLS: Beginnings = ["contracts/", "domain/"];
-
-/** What waits for most of its time, for timers of the chain or of its own, has a process beside the others. */
-const MOSTLY_WAITS: Beginnings = ["wallets/wallet-silent-chain", "wallets/wallet-slow-chain"];
-
 /** What takes longest begins first, so that nothing is left to wait for alone at the end. */
-const LONG: Beginnings = ["restart/", "chaos/", "wallets/wallet-silent-chain", "wallets/wallet-slow-chain"];
+const LONG: Beginnings = [
+  "restart/",
+  "chaos/",
+  "wallets/wallet-silent-chain",
+  "wallets/wallet-slow-chain",
+  "contracts/",
+];
 
 export interface Selection {
   readonly files: readonly string[];
@@ -73,9 +73,6 @@ export async function selected(words: readonly string[]): Promise<Selection> {
 const rankOfLong = (file: string): number =>
   LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
 
-/** Which files a process takes: those that mostly wait as long as there are any, or all others first. */
-export type LaneKind = "waiting" | "busy";
-
 /** Hands out files in an order that keeps those apart which must not meet. */
 export class Plan {
   readonly #waiting: string[];
@@ -89,12 +86,10 @@ export class Plan {
     this.#waiting = [...long.toSorted((a, b) => rankOfLong(a) - rankOfLong(b)), ...rest];
   }
 
-  /** The next file that may run now in a process of this kind; null: none may, or none is left. */
-  take(kind: LaneKind): string | null {
-    const isTaken = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
-    const mayRun = (file: string): boolean =>
-      fits(file, MOSTLY_WAITS) === (kind === "waiting") && !(isTaken && fits(file, ONE_AT_A_TIME));
-    const index = this.#waiting.findIndex(mayRun);
+  /** The next file that may run now; null: none may, or none is left. */
+  take(): string | null {
+    const busy = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
+    const index = this.#waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
     const [file = null] = index === -1 ? [] : this.#waiting.splice(index, 1);
     if (file !== null) this.#running.add(file);
     return file;
@@ -104,22 +99,12 @@ export class Plan {
     this.#running.delete(file);
   }
 
-  /** How many files are left for a process of this kind. */
-  left(kind: LaneKind): number {
-    return this.#waiting.filter((file) => fits(file, MOSTLY_WAITS) === (kind === "waiting")).length;
+  get left(): number {
+    return this.#waiting.length;
   }
 }
 
-/** The two phases of a run, and what runs beside the second. */
-export interface Phases {
-  readonly first: readonly string[];
-  readonly quiet: readonly string[];
-  readonly besideQuiet: readonly string[];
-}
-
-export function phasesOf(files: readonly string[]): Phases {
-  const quiet = files.filter((file) => fits(file, QUIET));
-  const besideQuiet = quiet.length === 0 ? [] : files.filter((file) => fits(file, FILLS));
-  const first = files.filter((file) => !quiet.includes(file) && !besideQuiet.includes(file));
-  return { first, quiet, besideQuiet };
+/** The two phases of a run. */
+export function phasesOf(files: readonly string[]): readonly (readonly string[])[] {
+  return [files.filter((file) => !fits(file, QUIET)), files.filter((file) => fits(file, QUIET))];
 }

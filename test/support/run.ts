@@ -23,7 +23,6 @@ const SLOWEST_FILES = 10;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 3);
 const QUIET_LANES = 2;
-const LOWEST_PRIORITY = 19;
 
 const began = performance.now();
 const { files, grep } = await selected(process.argv.slice(2));
@@ -45,9 +44,21 @@ planted?.catch(() => undefined);
 const env = settings(bringsUp);
 
 const results: FileResult[] = [];
-const { besideQuiet, first, quiet } = phasesOf(files);
-await runFiles(first, LANES);
-await Promise.all([runFiles(quiet, QUIET_LANES), runFiles(besideQuiet, 1, LOWEST_PRIORITY)]);
+for (const [phase, inPhase] of phasesOf(files).entries()) {
+  await runInLanes({
+    files: inPhase,
+    grep,
+    env,
+    lanes: phase === 0 ? LANES : QUIET_LANES,
+    withChains: bringsUp !== null,
+    onResult(result) {
+      results.push(result);
+      const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
+      say(`\n${timesOf(result)}${count}`);
+      if (result.output !== "") say(result.output);
+    },
+  });
+}
 const [engines, hidden] = await Promise.all([bringsUp, planted]);
 const engineMs = engines === null ? 0 : enginesProcessorMs(engines);
 await engines?.stop();
@@ -65,24 +76,7 @@ const passed = total(({ passed: count }) => count) + (hidden !== null && leaks.l
 say(`${String(passed)} passed, ${String(failed)} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 
-async function runFiles(named: readonly string[], lanes: number, priority = 0): Promise<void> {
-  return runInLanes({
-    files: named,
-    grep,
-    env,
-    lanes,
-    priority,
-    withChains: bringsUp !== null,
-    onResult(result) {
-      results.push(result);
-      const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
-      say(`\n${timesOf(result)}${count}`);
-      if (result.output !== "") say(result.output);
-    },
-  });
-}
-
-function bringUp(): Promise<RunningEngines> {
+async function bringUp(): Promise<RunningEngines> {
   return startEngines({
     dataDir,
     env: process.env,
