@@ -40,8 +40,8 @@ describe("the set-up link", () => {
     expect(session.organization).to.deep.include({ name: "Analytical Engines", plan: "free" });
     // Ready by now, unless the machine is busy.
     await until("it is ready", async () => {
-      const { organization: one } = await api.ok("getOrganization", 200, { token: session.token });
-      return one.status === "ready" ? true : null;
+      const read = await api.ok("getOrganization", 200, { token: session.token });
+      return read.organization.status === "ready" ? true : null;
     });
     expect(session.user).to.deep.include({ name: "Ada", email: "ada@example.com", role: "owner" });
     const { user, organization } = session;
