@@ -143,18 +143,90 @@ export interface KeyDeliveryDocument extends Document {
   at: Date;
 }
 
+/** What an event says of an agent: what anybody may see who may read the agent. */
+export type AgentSnapshot = Pick<
+  AgentDocument,
+  | "_id"
+  | "name"
+  | "description"
+  | "lifecycle"
+  | "projectId"
+  | "teamId"
+  | "scopes"
+  | "policy"
+  | "policyVersion"
+  | "spentCents"
+  | "reservedCents"
+  | "appearance"
+  | "wallet"
+  | "key"
+  | "createdBy"
+  | "createdAt"
+  | "updatedAt"
+  | "archivedAt"
+>;
+
+/** The same for a transaction. */
+export type TransactionSnapshot = Pick<
+  TransactionDocument,
+  | "_id"
+  | "createdAt"
+  | "agentId"
+  | "agentName"
+  | "merchant"
+  | "amountCents"
+  | "currency"
+  | "rail"
+  | "status"
+  | "purpose"
+  | "denialReason"
+  | "denialCode"
+  | "denialDetails"
+  | "onChainTxHash"
+  | "chainCaip2"
+>;
+
 /** What has happened, once for each event. Deliveries are made from it. */
 export interface EventDocument extends Document {
   _id: string;
   type: EventType;
   organizationId: string;
-  projectId: string;
-  teamId: string;
-  agentId: string;
-  agentName: string;
+  /** Null, as the next three, for what concerns the organization alone. */
+  projectId: string | null;
+  teamId: string | null;
+  agentId: string | null;
+  agentName: string | null;
   createdAt: Date;
   /** Records as they were when it happened, under their nouns; nothing secret, nor a hash of it. */
-  data: { agent?: Document; transaction?: Document; approval?: Document };
+  data: {
+    agent?: AgentSnapshot;
+    transaction?: TransactionSnapshot;
+    approval?: ApprovalDocument;
+    deposit?: DepositRecord;
+    payment?: BillingPaymentRecord;
+  };
+  /** Its deliveries are still to be created; not there once they were. */
+  isPending?: true;
+}
+
+/** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
+export interface DepositRecord {
+  id: string;
+  amountCents: number;
+  currency: "USD";
+  /** The treasury's. */
+  address: string;
+  onChainTxHash: string;
+  chainCaip2: string;
+  settledAt: Date;
+}
+
+/** A payment for the organization's own subscription. */
+export interface BillingPaymentRecord {
+  id: string;
+  plan: string;
+  reason: string;
+  failedAt: Date;
 }
 
 export interface ContainerDocument extends Document {

@@ -3,7 +3,7 @@ import type { Payment } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { createdEventId, type LifecycleEvent, paymentEvents } from "../src/domain/events.ts";
 import { BulkWriter } from "./bulk-writer.ts";
-import type { AgentDocument, EventDocument } from "./documents.ts";
+import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
@@ -120,7 +120,7 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
 }
 
 /** The record without what only authenticates or delivers keys. */
-function agentSnapshot(agent: AgentDocument): Partial<AgentDocument> {
+function agentSnapshot(agent: AgentDocument): AgentSnapshot {
   const { candidateKeys: _candidates, key, keyDeliverableUntil: _until, ...rest } = agent;
   if (key === null) return { ...rest, key };
   const { hash: _hash, ...shown } = key;

@@ -2,11 +2,13 @@ import type { z } from "zod";
 import type {
   AgentDocument,
   AgentKeyRecord,
+  AgentSnapshot,
   ApprovalDocument,
   ContainerDocument,
   ProjectDocument,
   TeamDocument,
   TransactionDocument,
+  TransactionSnapshot,
 } from "../activities/documents.ts";
 import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
 import type { listCardLedger } from "../src/contract/operations/sandbox.ts";
@@ -32,7 +34,7 @@ type OrganizationKeyView = z.input<
 const iso = (date: Date): string => date.toISOString();
 const isoOrNull = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-export function agentView(agent: AgentDocument): AgentView {
+export function agentView(agent: AgentSnapshot): AgentView {
   const key = agent.lifecycle === "archived" ? null : agent.key;
   return {
     id: agent._id,
@@ -88,7 +90,7 @@ export function budgetPolicyView(view: BudgetView): BudgetPolicyView {
   };
 }
 
-export function transactionView(transaction: TransactionDocument): TransactionView {
+export function transactionView(transaction: TransactionSnapshot): TransactionView {
   return {
     id: transaction._id,
     createdAt: iso(transaction.createdAt),
