@@ -7,12 +7,14 @@ import { createPaymentActivities, type PaymentActivityDependencies } from "./pay
 import type { DeliveryWindows, LimitMirror } from "./ports.ts";
 import { detachEverywhere } from "./rails/detach.ts";
 import type { Activities } from "./types.ts";
+import type { WebhookActivities } from "./webhooks/activities.ts";
 
 export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly auditLog: AuditLog;
   readonly db: Db;
   readonly limits: LimitMirror;
   readonly windows: DeliveryWindows;
+  readonly webhooks: WebhookActivities;
 }
 
 /** The activities over their dependencies; the worker registers them. */
@@ -21,6 +23,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
 
   return {
     ...createPaymentActivities(dependencies),
+    ...dependencies.webhooks,
 
     agentsUnder: ({ projectId, teams }) =>
       agentsUnder(db.collection<AgentDocument>(COLLECTIONS.agents), projectId, teams),

@@ -22,8 +22,11 @@ export class EventJournal {
   readonly #writes: BulkWriter<EventDocument>;
   /** Of payments that nobody waits for any more: they wait for each other. */
   readonly #lingeringWrites: BulkWriter<EventDocument>;
+  readonly #onWritten: () => void;
 
-  constructor(db: Db) {
+  /** `onWritten`: there is something to deliver. */
+  constructor(db: Db, onWritten: () => void = () => undefined) {
+    this.#onWritten = onWritten;
     this.#agents = db.collection(COLLECTIONS.agents);
     const events = db.collection<EventDocument>(COLLECTIONS.events);
     this.#writes = new BulkWriter(events);
@@ -42,10 +45,11 @@ export class EventJournal {
 
   /** Everything that has fired for a payment by now. */
   async tellPayment(profile: AgentProfile, payment: Payment, at: Date, when: "now" | "soon"): Promise<void> {
-    const events = paymentEvents(payment).map((event) => ({
+    const events = paymentEvents(payment).map((event, index) => ({
       _id: event.id,
       type: event.type,
-      createdAt: at,
+      // They are delivered in the order of their times.
+      createdAt: new Date(at.getTime() + index),
       data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
     }));
     await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, profile, events);
@@ -63,7 +67,7 @@ export class EventJournal {
     await this.#write(
       this.#writes,
       profileOf(agent),
-      events.map(({ at, id, type }) => {
+      oneAfterAnother(events).map(({ at, id, type }) => {
         const lifecycle = lifecycles[type];
         // The record may be ahead of what is told, or behind it.
         const then =
@@ -79,10 +83,21 @@ export class EventJournal {
     profile: AgentProfile,
     events: readonly Happened[],
   ): Promise<void> {
+    if (events.length === 0) return;
     await Promise.all(
       events.map((event) => writes.write({ insertOne: { document: eventOf(profile, event) } })),
     );
+    this.#onWritten();
   }
+}
+
+/** Deliveries follow the order of times, so two in the same millisecond are a millisecond apart. */
+function oneAfterAnother(events: readonly LifecycleEvent[]): LifecycleEvent[] {
+  let last = 0;
+  return events.map((event) => {
+    last = Math.max(event.at, last + 1);
+    return { ...event, at: last };
+  });
 }
 
 /** Written with the agent's record, in the transaction that commits its create. */
@@ -98,6 +113,7 @@ const eventOf = ({ name, ...place }: AgentProfile, event: Happened): EventDocume
   ...event,
   ...place,
   agentName: name,
+  isPending: true,
 });
 
 const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocument): AgentProfile => ({
@@ -128,7 +144,12 @@ function agentSnapshot(agent: AgentDocument): AgentSnapshot {
 }
 
 export async function ensureJournalIndexes(db: Db): Promise<void> {
-  await db
-    .collection(COLLECTIONS.events)
-    .createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" });
+  const events = db.collection(COLLECTIONS.events);
+  await Promise.all([
+    events.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    events.createIndex(
+      { createdAt: 1, _id: 1 },
+      { name: "pending", partialFilterExpression: { isPending: true } },
+    ),
+  ]);
 }

@@ -4,6 +4,7 @@ import type { Payment } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
+import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
 /** An agent has been told. */
@@ -43,4 +44,17 @@ export interface Activities {
   detachWallet(input: { profile: AgentProfile }): Promise<void>;
   /** Creates the organization's default project and team, and marks it ready. */
   provisionOrganization(input: OrganizationInput): Promise<void>;
+  /**
+   * Makes the next attempt of a delivery; its end. Fails after an attempt that another one follows, and says with the failure
+   * when that is due.
+   */
+  deliverWebhook(input: DeliveryInput): Promise<DeliveryEnd>;
+  /** Forgets a signing secret that was rotated. */
+  eraseWebhookSecret(input: SecretExpiryInput): Promise<void>;
+  /** Goes on with the replay of what an endpoint missed; whether that was the last of it. */
+  replayWebhooks(input: ReplayInput): Promise<boolean>;
+  /** Makes deliveries of what happens; ends after some minutes, or when its process does. */
+  watchEvents(): Promise<void>;
+  /** Tells of deposits into treasuries; as `watchEvents`. */
+  watchDeposits(): Promise<void>;
 }

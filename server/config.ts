@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { BACKOFF_SECONDS } from "../src/domain/webhooks/attempts.ts";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
 import type { Addresses } from "./connections.ts";
@@ -36,6 +37,21 @@ export interface Config {
   readonly trustedProxies: TrustedProxies;
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
+  readonly webhooks: WebhookSettings;
+}
+
+/** How and where webhooks are sent. */
+export interface WebhookSettings {
+  /** Networks that are reached besides the public internet, for development. */
+  readonly allowCidrs: readonly string[];
+  /** Ports besides 443 and 8443. */
+  readonly allowPorts: readonly number[];
+  /** Certificate authorities that are trusted besides the usual ones. */
+  readonly caFile: string | null;
+  /** Pauses between the attempts of a delivery. */
+  readonly backoffSeconds: readonly number[];
+  /** How long deliveries are kept. */
+  readonly retentionDays: number;
 }
 
 /** A wrong setting; the message is one line for a person. */
@@ -95,6 +111,28 @@ const origins = z.string().transform((text, check): readonly string[] => {
   return z.NEVER;
 });
 
+/** Comma-separated; empty: none. */
+const listed = (text: string): string[] =>
+  text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+
+const cidrs = z
+  .string()
+  .transform(listed)
+  .refine((all) => all.every((each) => ipaddr.isValidCIDR(each)), "Name networks, such as `127.0.0.0/8, ::1/128`.")
+  .default([]);
+
+const numbers = (min: number, max: number, countMax: number) =>
+  z
+    .string()
+    .transform(listed)
+    .pipe(z.array(z.coerce.number().int().min(min).max(max)).max(countMax));
+
+const BACKOFFS_MAX = 10;
+const PORTS_MAX = 100;
+
 const environment = z.object({
   HOST: z.string().min(1).optional(),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
@@ -116,6 +154,11 @@ const environment = z.object({
   TRUSTED_PROXIES: trustedProxies,
   WEBAUTHN_RP_ID: rpId.optional(),
   WEBAUTHN_ORIGINS: origins.optional(),
+  WEBHOOK_ALLOW_CIDRS: cidrs,
+  WEBHOOK_ALLOW_PORTS: numbers(1, 65_535, PORTS_MAX).default([]),
+  WEBHOOK_CA_FILE: z.string().min(1).optional(),
+  WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
+  WEBHOOK_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_650).default(30),
 });
 
 /** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */
@@ -144,6 +187,13 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
+    webhooks: {
+      allowCidrs: value.WEBHOOK_ALLOW_CIDRS,
+      allowPorts: value.WEBHOOK_ALLOW_PORTS,
+      caFile: value.WEBHOOK_CA_FILE === undefined ? null : resolve(value.WEBHOOK_CA_FILE),
+      backoffSeconds: value.WEBHOOK_BACKOFF_SECONDS,
+      retentionDays: value.WEBHOOK_RETENTION_DAYS,
+    },
   };
 }
 

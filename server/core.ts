@@ -1,4 +1,5 @@
 import { AuditAppender } from "../activities/audit/appender.ts";
+import { ensureWebhookIndexes } from "../activities/webhooks/documents.ts";
 import { ensureAuditIndexes } from "../activities/audit/documents.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../activities/effects.ts";
@@ -16,10 +17,15 @@ import type { AgentGateway, DeliveryWindows, LimitMirror, Rails } from "../activ
 import { Budgets } from "./actors/budgets.ts";
 import { agentGateway } from "./actors/gateway.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
+import { TemporalCalls } from "./actors/calls.ts";
 import { TemporalActors } from "./actors/temporal.ts";
+import { TemporalWebhooks } from "./actors/webhooks.ts";
 import { collectionsOf } from "./collections.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
+import type { WebhookSettings } from "./config.ts";
 import type { Connections } from "./connections.ts";
+import type { Sealer } from "./secrets/sealer.ts";
+import { openWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import { observedProjections, observedRails } from "./metrics/observed.ts";
@@ -40,6 +46,7 @@ export interface Core {
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
   readonly metrics: Metrics;
+  readonly webhooks: Webhooks;
 }
 
 export interface CoreOptions {
@@ -50,6 +57,8 @@ export interface CoreOptions {
   readonly deliveryKeys: DeliveryKeys;
   readonly auditSeal: AuditSeal;
   readonly metrics: Metrics;
+  readonly sealer: Sealer;
+  readonly webhookSettings: WebhookSettings;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
   readonly keepsPaymentDecisions?: boolean;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
@@ -71,11 +80,28 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     wallets,
   } = options;
   const { db, temporal } = connections;
-  await Promise.all([ensureAuthIndexes(db), ensureProjectionIndexes(db), ensureAuditIndexes(db)]);
+  await Promise.all([
+    ensureAuthIndexes(db),
+    ensureProjectionIndexes(db),
+    ensureAuditIndexes(db),
+    ensureWebhookIndexes(db),
+  ]);
   const auditLog = new AuditAppender(db, auditSeal);
-  const actors = new TemporalActors(temporal, connections.addresses.taskQueue);
+  const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
+  const actors = new TemporalActors(calls);
+  const webhooks = await openWebhooks({
+    db,
+    settings: options.webhookSettings,
+    sealer: options.sealer,
+    auditLog,
+    workflows: new TemporalWebhooks(calls),
+    deposits: wallets?.deposits ?? null,
+    clock,
+    logger,
+    metrics,
+  });
   const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
-  const journal = new EventJournal(db);
+  const journal = new EventJournal(db, () => webhooks.nudge());
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
   const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
@@ -126,5 +152,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     windows,
     auditLog,
     metrics,
+    webhooks,
   };
 }

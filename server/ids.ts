@@ -19,7 +19,7 @@ function random(): number {
 const ulid = monotonicFactory(random);
 
 /** Ids of records that sort by time. */
-export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule"): string =>
+export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule" | "whe" | "whs" | "whr" | "dlv"): string =>
   `${prefix}_${ulid()}`;
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -17,6 +17,7 @@ import { Metrics } from "./metrics/metrics.ts";
 import { openWallets } from "./chain.ts";
 import { openDeliveryKeys } from "./key-deliveries/folder.ts";
 import { loadMasterKey } from "./secrets/load-master-key.ts";
+import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
 import type { Means } from "./service.ts";
@@ -87,6 +88,8 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     deliveryKeys,
     auditSeal: seal,
     metrics: new Metrics(),
+    sealer: new Sealer(masterKey),
+    webhookSettings: config.webhooks,
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
@@ -103,12 +106,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
       isStopping = true;
+      core.webhooks.stopWatching();
       await service?.drain();
       await worker?.stop();
       await probesHttp?.drain();
       await core.auditLog.flush();
       await anchoring?.stop();
       await wallets?.stop();
+      core.webhooks.close();
       await connections.close();
     },
   };

@@ -35,8 +35,10 @@ import { OrganizationKeys } from "./organization-keys/keys.ts";
 import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
+import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { type Transaction, transactionsOf } from "./transactions.ts";
+import { WebhookEndpoints } from "./webhooks/endpoints.ts";
 import { Turns } from "./turns.ts";
 
 export interface ServiceOptions {
@@ -149,6 +151,17 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     masterKey,
     clock,
   });
+  const { collections: webhooks, guard, workflows } = core.webhooks;
+  const sealer = new Sealer(masterKey);
+  const endpoints = new WebhookEndpoints({
+    webhooks,
+    collections,
+    guard,
+    sealer,
+    workflows,
+    transaction,
+    clock,
+  });
   const handlers = createHandlers({
     ...core,
     actors,
@@ -165,6 +178,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       collections,
     }),
     logos,
+    webhooks: { ...core.webhooks, endpoints },
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
     organizationKeys,

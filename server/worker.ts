@@ -1,6 +1,7 @@
 import type { LogEntry } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createActivities } from "../activities/index.ts";
+import { webhookTaskQueue } from "../src/messages/delivery.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "./logger.ts";
@@ -19,6 +20,10 @@ export function installRuntime(logger: Logger): void {
     shutdownSignals: [],
   });
 }
+
+const SHUTDOWN_GRACE = "5 seconds";
+/** What waits for receivers in one process. */
+const WEBHOOK_ACTIVITIES_MAX = 300;
 
 export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
@@ -51,12 +56,23 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         db: connections.db,
         limits: core.limits,
         windows: core.windows,
+        webhooks: core.webhooks.activities,
       }),
       core.metrics,
     ),
-    shutdownGraceTime: "5 seconds",
+    shutdownGraceTime: SHUTDOWN_GRACE,
   });
-  const run = worker.run();
+  const receivers = await Worker.create({
+    connection: native,
+    namespace,
+    taskQueue: webhookTaskQueue(taskQueue),
+    activities: core.webhooks.activities,
+    maxConcurrentActivityTaskExecutions: WEBHOOK_ACTIVITIES_MAX,
+    shutdownGraceTime: SHUTDOWN_GRACE,
+  });
+  const run = Promise.all([worker.run(), receivers.run()]);
+  await core.webhooks.workflows.startWatch("events");
+  if (core.wallets !== null) await core.webhooks.workflows.startWatch("deposits");
   const failed = run.then(
     () => new Promise<never>(() => undefined),
     (error: unknown) => Promise.reject(error),
@@ -66,7 +82,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     failed,
     cachedWorkflows: () => worker.getStatus().numCachedWorkflows,
     async stop() {
-      if (worker.getState() === "RUNNING") worker.shutdown();
+      core.webhooks.stopWatching();
+      for (const each of [worker, receivers]) if (each.getState() === "RUNNING") each.shutdown();
       await run;
       await core.mailboxes.flushAll();
       await native.close();

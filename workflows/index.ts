@@ -4,3 +4,6 @@ export { budget } from "./budget.ts";
 export { approval } from "./approval.ts";
 export { organization } from "./organization.ts";
 export { settlement } from "./settlement.ts";
+export { delivery } from "./delivery.ts";
+export { replay, secretExpiry } from "./webhooks.ts";
+export { watch } from "./watch.ts";

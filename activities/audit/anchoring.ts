@@ -129,6 +129,8 @@ export class AuditAnchoring {
     for (const root of this.#waitingRoots) {
       if (this.#isStopped) return;
       const transaction = await within(ROOT_MS, recordRoot(root));
+      // The next service on this file finds it on the chain: after its end a service writes nothing.
+      if (this.#isStopped) return;
       await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));
       this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
     }

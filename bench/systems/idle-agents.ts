@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Client } from "@temporalio/client";
 import type { Db } from "mongodb";
 import type { AgentDocument } from "../../activities/documents.ts";
+import { TemporalCalls } from "../../server/actors/calls.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { profileOf } from "../../server/handlers/dependencies.ts";
@@ -40,7 +41,7 @@ const DELIVERY_WINDOW_MS = 1_800_000;
  */
 export async function makeIdleAgents(options: IdleAgents): Promise<readonly PayingAgent[]> {
   const { count, db, place, taskQueue, temporal, withinMs } = options;
-  const actors = new TemporalActors(temporal, taskQueue);
+  const actors = new TemporalActors(new TemporalCalls(temporal, taskQueue));
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
   const until = performance.now() + withinMs;
   const made: { readonly record: AgentDocument; readonly apiKey: string }[] = [];

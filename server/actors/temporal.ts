@@ -1,14 +1,5 @@
 import type { Client, WorkflowHandle } from "@temporalio/client";
-import {
-  isGrpcServiceError,
-  QueryNotRegisteredError,
-  QueryRejectedError,
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowIdConflictPolicy,
-  WorkflowIdReusePolicy,
-  WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-} from "@temporalio/client";
+import { WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowNotFoundError } from "@temporalio/client";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { BudgetPlace, PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
@@ -51,39 +42,24 @@ import {
 } from "../../src/messages/search-attributes.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
+import type { TemporalCalls } from "./calls.ts";
 import { ActorUnavailable } from "./mailbox.ts";
 
-const DEFECTS = [
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-  QueryNotRegisteredError,
-  QueryRejectedError,
-] as const;
-
-/** gRPC's number for a message that is not as it should be. */
-const GRPC_INVALID_ARGUMENT = 3;
-
-/** How long one call to the engine may take: a client is answered within 5 s, whatever is down. */
-const CALL_DEADLINE_MS = 4_000;
-
-/** Everything this service says to Temporal, each call bounded in time. */
+/** What this service says to its actors, and to the workflows that wait with payments. */
 export class TemporalActors implements PaymentWorkflows {
+  readonly #calls: TemporalCalls;
   readonly #client: Client;
 
-  /** What is started by an id is started once. */
-  readonly #once: { readonly taskQueue: string; readonly workflowIdReusePolicy: "REJECT_DUPLICATE" };
-
-  constructor(client: Client, taskQueue: string) {
-    this.#client = client;
-    this.#once = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE };
+  constructor(calls: TemporalCalls) {
+    this.#calls = calls;
+    this.#client = calls.client;
   }
 
   /** Throws `NoSuchActor` where there is none. */
   async submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
     const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
     try {
-      return await this.#bounded(() =>
+      return await this.#calls.bounded(() =>
         handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
       );
     } catch (error) {
@@ -97,7 +73,7 @@ export class TemporalActors implements PaymentWorkflows {
 
   async #isRunning(handle: WorkflowHandle): Promise<boolean> {
     try {
-      const { status } = await this.#bounded(() => handle.describe());
+      const { status } = await this.#calls.bounded(() => handle.describe());
       return status.name === "RUNNING";
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return false;
@@ -107,14 +83,14 @@ export class TemporalActors implements PaymentWorkflows {
 
   budget(agentId: string, query: BudgetQueryInput): Promise<BudgetView> {
     const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
-    return this.#bounded(() => handle.query<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY, query));
+    return this.#calls.bounded(() => handle.query<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY, query));
   }
 
   /** Starts an agent's actor; once, however often it is called with the same agent id. */
   startAgent(profile: AgentProfile, policy: BudgetPolicy, firstKey: FirstKey): Promise<void> {
     const start = { kind: "create", profile, policy, firstKey, asksForCaps: true } as const;
     const input: AgentInput = { start, settings: AGENT_SETTINGS };
-    return this.#startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
+    return this.#calls.startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
       typedSearchAttributes: agentSearchAttributes(profile, "active"),
       staticSummary: "An agent: its policy, its counters, its reservations",
     });
@@ -133,7 +109,7 @@ export class TemporalActors implements PaymentWorkflows {
 
   #updateBudget({ projectId }: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
     const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    return this.#bounded(() =>
+    return this.#calls.bounded(() =>
       handle.executeUpdate<BudgetSubmitResult, [readonly BudgetCommand[]]>(BUDGET_SUBMIT_UPDATE, {
         args: [commands],
       }),
@@ -145,7 +121,7 @@ export class TemporalActors implements PaymentWorkflows {
       start: { kind: "create", organizationId, projectId },
       settings: BUDGET_SETTINGS,
     };
-    return this.#startOnce(BUDGET_WORKFLOW, budgetWorkflowId(projectId), [input], {
+    return this.#calls.startOnce(BUDGET_WORKFLOW, budgetWorkflowId(projectId), [input], {
       typedSearchAttributes: budgetSearchAttributes(organizationId, projectId),
       staticSummary: "A project's budget: the caps over its agents, and what they have used of them",
     });
@@ -154,13 +130,13 @@ export class TemporalActors implements PaymentWorkflows {
   /** A project's caps; null while none was ever set, nor any agent has asked. */
   async caps(projectId: string): Promise<CapsView | null> {
     const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    return this.#bounded(() => handle.query<CapsView>(CAPS_QUERY)).catch(nullWhereThereIsNone);
+    return this.#calls.bounded(() => handle.query<CapsView>(CAPS_QUERY)).catch(nullWhereThereIsNone);
   }
 
   /** What a project's caps leave to an agent; null as `caps`. */
   async previewCaps(projectId: string, input: PreviewInput): Promise<CapView | null> {
     const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    return this.#bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input)).catch(
+    return this.#calls.bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input)).catch(
       nullWhereThereIsNone,
     );
   }
@@ -169,16 +145,16 @@ export class TemporalActors implements PaymentWorkflows {
     const input = approvalInput(profile, payment);
     if (input === null) return Promise.resolve();
     const id = approvalWorkflowId(input.approvalId);
-    return this.#startOnce(APPROVAL_WORKFLOW, id, [input], approvalOptions(profile, payment));
+    return this.#calls.startOnce(APPROVAL_WORKFLOW, id, [input], approvalOptions(profile, payment));
   }
 
   /** Tells the approval's workflow; one that never came to run is started with it, one that has ended knows. */
   async tellApproval(profile: AgentProfile, payment: Payment): Promise<void> {
     const input = approvalInput(profile, payment);
     if (input === null) return;
-    await this.#ignoringEnded(() =>
+    await this.#calls.ignoringStarted(() =>
       this.#client.workflow.signalWithStart(APPROVAL_WORKFLOW, {
-        ...this.#once,
+        ...this.#calls.once,
         ...approvalOptions(profile, payment),
         workflowId: approvalWorkflowId(input.approvalId),
         args: [input],
@@ -191,7 +167,7 @@ export class TemporalActors implements PaymentWorkflows {
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void> {
     const { transactionId } = payment.request;
     const input: SettlementInput = { profile, payment, asked: 0 };
-    return this.#startOnce(SETTLEMENT_WORKFLOW, settlementWorkflowId(transactionId), [input], {
+    return this.#calls.startOnce(SETTLEMENT_WORKFLOW, settlementWorkflowId(transactionId), [input], {
       typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
       staticSummary: `Follows ${transactionId} on the ${payment.request.rail} rail`,
     });
@@ -202,9 +178,9 @@ export class TemporalActors implements PaymentWorkflows {
    * longer than the bound; it goes on all the same. Its steps may be repeated, so an ended one may run again.
    */
   async provision(input: OrganizationInput, withinMs: number): Promise<boolean> {
-    const handle = await this.#bounded(() =>
+    const handle = await this.#calls.bounded(() =>
       this.#client.workflow.start(ORGANIZATION_WORKFLOW, {
-        taskQueue: this.#once.taskQueue,
+        taskQueue: this.#calls.once.taskQueue,
         workflowId: organizationWorkflowId(input.organizationId),
         workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
         workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
@@ -233,57 +209,14 @@ export class TemporalActors implements PaymentWorkflows {
   }
 
   /** The payment once its approval is carried out; null when that takes longer than the bound. */
-  async approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
-    type Approval = (input: ApprovalInput) => Promise<ApprovalResult | null>;
-    const handle = this.#client.workflow.getHandle<Approval>(approvalWorkflowId(approvalId));
-    try {
-      return await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
-    } catch {
-      return null;
-    }
-  }
-
-  async #startOnce(
-    type: string,
-    workflowId: string,
-    args: unknown[],
-    options: { typedSearchAttributes: ReturnType<typeof agentSearchAttributes>; staticSummary: string },
-  ): Promise<void> {
-    await this.#ignoringEnded(() =>
-      this.#client.workflow.start(type, { ...this.#once, ...options, workflowId, args }),
-    );
-  }
-
-  async #ignoringEnded(call: () => Promise<unknown>): Promise<void> {
-    try {
-      await this.#bounded(call);
-    } catch (error) {
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    }
-  }
-
-  async #bounded<T>(call: () => Promise<T>): Promise<T> {
-    try {
-      return await this.#client.withDeadline(Date.now() + CALL_DEADLINE_MS, call);
-    } catch (error) {
-      if (isDefect(error)) throw error;
-      throw new ActorUnavailable("the actor did not answer", { cause: error });
-    }
+  approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
+    return this.#calls.resultWithin(approvalWorkflowId(approvalId), withinMs);
   }
 }
 
 function nullWhereThereIsNone(error: unknown): null {
   if (error instanceof WorkflowNotFoundError) return null;
   throw error;
-}
-
-/** What waiting does not mend: an actor that is gone, a message it does not take, an id that is in use. */
-function isDefect(error: unknown): boolean {
-  if (isGrpcServiceError(error)) {
-    const code: number = error.code;
-    return code === GRPC_INVALID_ARGUMENT;
-  }
-  return DEFECTS.some((known) => error instanceof known);
 }
 
 function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput | null {

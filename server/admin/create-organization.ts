@@ -1,3 +1,4 @@
+import { TemporalCalls } from "../actors/calls.ts";
 import { TemporalActors } from "../actors/temporal.ts";
 import {
   type CreatedOrganization,
@@ -38,7 +39,7 @@ export async function createOrganizationOn(
 
 async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {
   const { organizationId, projectId, teamId } = created;
-  const actors = new TemporalActors(temporal, addresses.taskQueue);
+  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
   const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
   if (await actors.provision(input, PROVISIONING_MS)) return;
   const seconds = PROVISIONING_MS / 1_000;

@@ -16,6 +16,8 @@ import type { DailyCreates } from "../creates/daily-creates.ts";
 import type { Lists } from "../lists.ts";
 import type { OrganizationKeys } from "../organization-keys/keys.ts";
 import type { Logger } from "../logger.ts";
+import type { WebhookEndpoints } from "../webhooks/endpoints.ts";
+import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 
 /** What handlers work with; put together once, in the composition root. */
@@ -37,6 +39,7 @@ export interface HandlerDependencies {
   readonly containers: Containers;
   readonly containerBudgets: ContainerBudgets;
   readonly logos: Logos;
+  readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly logger: Logger;

@@ -14,6 +14,7 @@ import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { teamHandlers } from "./teams.ts";
 import { transactionHandlers } from "./transactions.ts";
+import { webhookHandlers } from "./webhooks.ts";
 import type { Handlers } from "./types.ts";
 
 /** The handler of every operation; one that is missing does not compile. */
@@ -33,4 +34,5 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...approvalHandlers(dependencies),
   ...transactionHandlers(dependencies),
   ...sandboxHandlers(dependencies),
+  ...webhookHandlers(dependencies),
 });

@@ -35,6 +35,9 @@ const PREFIX = "spending_control_";
 /** From a millisecond to the 5 s in which everybody is answered. */
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
+/** Of receivers, which have 15 s. */
+const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
+
 /**
  * What one process counts and times of its own work, in the format of Prometheus. Names and labels are an interface:
  * docs/operating.md lists all of them, and no label holds what a caller has chosen.
@@ -73,6 +76,12 @@ export class Metrics {
     "result",
   ]);
   readonly #sweeps = this.#counter("sweeps_total", "Work that an actor's sweep has done", ["what", "result"]);
+  readonly #webhookSeconds = this.#histogram(
+    "webhook_attempt_duration_seconds",
+    "Attempts to deliver webhooks, by whether they were acknowledged",
+    ["result"],
+    ATTEMPT_SECONDS,
+  );
   readonly #queues = new Map<QueueName, () => number>();
 
   constructor() {
@@ -94,9 +103,14 @@ export class Metrics {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }
 
-  #histogram<L extends string>(name: string, help: string, labelNames: L[]): Histogram<L> {
+  #histogram<L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[],
+    buckets: readonly number[] = SECONDS,
+  ): Histogram<L> {
     const registers = [this.registry];
-    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: SECONDS, registers });
+    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: [...buckets], registers });
   }
 
   requestEnded({ operations, refusals, seconds, status, ...request }: EndedRequest): void {
@@ -135,6 +149,10 @@ export class Metrics {
 
   swept(what: SweepName, result: "done" | "failed"): void {
     this.#sweeps.inc({ what, result });
+  }
+
+  webhookAttempted(result: "acknowledged" | "failed", seconds: number): void {
+    this.#webhookSeconds.observe({ result }, seconds);
   }
 
   /** Has a queue's length read whenever somebody looks. */

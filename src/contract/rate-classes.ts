@@ -19,6 +19,7 @@ export const RATE_CLASSES = {
   keyMint: SENSITIVE,
   keyRevoke: SENSITIVE,
   archive: SENSITIVE,
+  webhookTest: [{ perMinute: 10, per: "credential" }],
   export: [{ perMinute: 10, per: "credential" }],
 } as const satisfies Record<string, readonly RouteCap[]>;
 

@@ -13,9 +13,11 @@ import * as projects from "./operations/projects.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
+import * as webhooks from "./operations/webhooks.ts";
 import { session } from "./records.ts";
 import type { Operation } from "./types.ts";
 
+const { fitsScope: _fitsScope, SCOPE_IDS_ISSUE: _scopeIdsIssue, ...webhookOperations } = webhooks;
 const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...agentOperations } = agents;
 
 /** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
@@ -34,6 +36,7 @@ export const operations = {
   ...payments,
   ...approvals,
   ...transactions,
+  ...webhookOperations,
   ...sandbox,
 };
 

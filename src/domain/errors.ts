@@ -71,6 +71,11 @@ export const ERRORS = {
   },
   APPROVAL_ALREADY_RESOLVED: { status: 409, message: "The approval request is resolved already." },
   APPROVAL_EXPIRED: { status: 409, message: "The approval request expired without a decision." },
+  WEBHOOK_DISABLED: {
+    status: 409,
+    message: "The endpoint is disabled: enable it first, by PUT with isActive true.",
+  },
+  REPLAY_IN_PROGRESS: { status: 409, message: "A replay of this endpoint is still running." },
   STALE_BUDGET: { status: 409, message: "The budget's version is stale; read it again, then retry." },
   PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
   PAYLOAD_TOO_LARGE: { status: 413, message: "The body is larger than 256 KiB." },

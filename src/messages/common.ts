@@ -10,4 +10,7 @@ export const SEARCH_ATTRIBUTES = {
   agentState: "AgentState",
   approvalState: "ApprovalState",
   transactionId: "TransactionId",
+  webhookEndpointId: "WebhookEndpointId",
+  eventType: "EventType",
+  deliveryState: "DeliveryState",
 } as const;

@@ -1,6 +1,7 @@
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from "@temporalio/common";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { SEARCH_ATTRIBUTES } from "./common.ts";
+import type { DeliveryInput } from "./delivery.ts";
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 
@@ -10,6 +11,9 @@ const organizationIdKey = keyword(SEARCH_ATTRIBUTES.organizationId);
 export const projectIdKey = keyword(SEARCH_ATTRIBUTES.projectId);
 const teamIdKey = keyword(SEARCH_ATTRIBUTES.teamId);
 const agentIdKey = keyword(SEARCH_ATTRIBUTES.agentId);
+export const deliveryStateKey = keyword(SEARCH_ATTRIBUTES.deliveryState);
+const webhookEndpointIdKey = keyword(SEARCH_ATTRIBUTES.webhookEndpointId);
+const eventTypeKey = keyword(SEARCH_ATTRIBUTES.eventType);
 const transactionIdKey = keyword(SEARCH_ATTRIBUTES.transactionId);
 
 const ofProfile = (profile: AgentProfile) => [
@@ -40,4 +44,13 @@ export const paymentSearchAttributes = (
     ...ofProfile(profile),
     { key: transactionIdKey, value: transactionId },
     ...(approvalState === null ? [] : [{ key: approvalStateKey, value: approvalState }]),
+  ]);
+
+/** What a webhook delivery's workflow is found by. */
+export const deliverySearchAttributes = (input: DeliveryInput, state: string): TypedSearchAttributes =>
+  new TypedSearchAttributes([
+    { key: organizationIdKey, value: input.organizationId },
+    { key: webhookEndpointIdKey, value: input.endpointId },
+    { key: eventTypeKey, value: input.eventType },
+    { key: deliveryStateKey, value: state },
   ]);

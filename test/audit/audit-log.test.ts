@@ -254,14 +254,18 @@ describe("the audit log", () => {
         body: { email: "nobody@example.com", password: "wrong" },
       });
       await world.api.refused("createTeam", 401, "UNAUTHORIZED", { token: "nonsense", body: {} });
-      const steps = times(12, () =>
-        world.api.call("stepUp", { token, body: { method: "totp", code: "000000" } }),
-      );
-      const codes = (await Promise.all(steps)).map(codeOf);
-      expect(codes.filter((code) => code === "RATE_LIMITED")).to.have.lengthOf(2);
+      // Ten a minute are judged; a minute may end meanwhile, and then it takes more to be too much.
+      const codes: unknown[] = [];
+      while (!codes.includes("RATE_LIMITED")) {
+        const steps = times(12, () =>
+          world.api.call("stepUp", { token, body: { method: "totp", code: "000000" } }),
+        );
+        codes.push(...(await Promise.all(steps)).map(codeOf));
+      }
+      const judged = codes.filter((code) => code !== "RATE_LIMITED").length;
       const { entries } = await list();
-      expect(entries.slice(0, 11).map(({ action }) => action)).to.deep.equal([
-        ...times(10, () => "stepUp"),
+      expect(entries.slice(0, judged + 1).map(({ action }) => action)).to.deep.equal([
+        ...times(judged, () => "stepUp"),
         before.action,
       ]);
     });

@@ -4,6 +4,7 @@ import { NativeConnection, Worker } from "@temporalio/worker";
 import { expect } from "chai";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { Budgets } from "../../server/actors/budgets.ts";
+import { TemporalCalls } from "../../server/actors/calls.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { payCommand, StagedAgent } from "./support/agent.ts";
@@ -77,7 +78,7 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
 const clock = () => new Date();
 
 function newStage(client: Client, taskQueue: string): Stage {
-  const actors = new TemporalActors(client, taskQueue);
+  const actors = new TemporalActors(new TemporalCalls(client, taskQueue));
   const rail = new MemoryRail(() => SETTLED);
   const projections = new MemoryProjections();
   const rails = { card: rail, wallet: rail };

@@ -7,6 +7,7 @@ import { createActivities } from "../../../activities/index.ts";
 import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.ts";
 import type { Activities } from "../../../activities/types.ts";
 import { Budgets } from "../../../server/actors/budgets.ts";
+import { TemporalCalls } from "../../../server/actors/calls.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../../server/workflow-bundle.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
@@ -121,7 +122,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
 function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptions) {
   const rail = new MemoryRail(options.rail ?? (() => SETTLED));
   const projections = new MemoryProjections();
-  const actors = new TemporalActors(client, taskQueue);
+  const actors = new TemporalActors(new TemporalCalls(client, taskQueue));
   const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
   const workflowIds = new Set([budgetWorkflowId(projectIdOf(scene))]);
   for (let number = 1; number <= CAST_MAX; number += 1)

@@ -1,0 +1,87 @@
+import { ApplicationFailure, Context } from "@temporalio/activity";
+import type { Activities } from "../types.ts";
+import type { DeliveryAttempts } from "./attempt.ts";
+import type { EventDispatcher } from "./dispatcher.ts";
+import type { WebhookCollections } from "./documents.ts";
+import type { Redeliveries } from "./replay.ts";
+import { eraseSecret } from "./secrets.ts";
+import type { Watching } from "./watching.ts";
+
+/** One look after something is so long at the most; then its workflow begins another. */
+const WATCH_MS = 300_000;
+const BEAT_MS = 1_000;
+/** Between looks for what was left untold. */
+const SWEEP_MS = 1_000;
+/** A process that has no chain leaves its deposits to others. */
+const NO_CHAIN_MS = 60_000;
+
+/** Deposits on the chain: a step looks at some blocks, and answers whether there are more. */
+export interface Deposits {
+  step(): Promise<{ readonly isBehind: boolean }>;
+}
+
+export interface WebhookActivityDependencies {
+  readonly webhooks: WebhookCollections;
+  readonly attempts: DeliveryAttempts;
+  readonly dispatcher: EventDispatcher;
+  readonly redeliveries: Redeliveries;
+  readonly deposits: Deposits | null;
+  readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
+}
+
+export type WebhookActivities = Pick<
+  Activities,
+  "deliverWebhook" | "eraseWebhookSecret" | "replayWebhooks" | "watchEvents" | "watchDeposits"
+>;
+
+/** What the workflows of webhooks call. */
+export function createWebhookActivities(dependencies: WebhookActivityDependencies): WebhookActivities {
+  const { attempts, deposits, dispatcher, redeliveries, watching, webhooks } = dependencies;
+  return {
+    async deliverWebhook(input) {
+      const { currentAttemptScheduledTimestampMs: dueAt } = Context.current().info;
+      const attempted = await attempts.next(input, new Date(dueAt));
+      if (attempted.kind === "ended") return attempted.end;
+      throw ApplicationFailure.create({
+        message: attempted.reason,
+        type: "NotDelivered",
+        nextRetryDelay: attempted.afterMs,
+      });
+    },
+
+    eraseWebhookSecret: (input) => eraseSecret(webhooks, input),
+
+    replayWebhooks: (input) => redeliveries.replay(input),
+
+    async watchEvents() {
+      let sweepAt = 0;
+      await beating(() =>
+        watching.events.watch(WATCH_MS, async () => {
+          const dispatched = await dispatcher.step();
+          if (performance.now() < sweepAt) return dispatched > 0;
+          sweepAt = performance.now() + SWEEP_MS;
+          return dispatched + (await dispatcher.sweep()) > 0;
+        }),
+      );
+    },
+
+    async watchDeposits() {
+      if (deposits === null) {
+        const message = "this process has no chain";
+        throw ApplicationFailure.create({ message, nextRetryDelay: NO_CHAIN_MS });
+      }
+      await beating(() => watching.deposits.watch(WATCH_MS, async () => (await deposits.step()).isBehind));
+    },
+  };
+}
+
+/** Says that it lives while the work goes on, so that another worker takes over soon after it does not. */
+async function beating(work: () => Promise<void>): Promise<void> {
+  const context = Context.current();
+  const timer = setInterval(() => context.heartbeat(), BEAT_MS);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
+  }
+}

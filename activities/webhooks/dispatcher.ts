@@ -1,0 +1,172 @@
+import type { Collection, Db } from "mongodb";
+import { MongoBulkWriteError } from "mongodb";
+import { isSubscribed } from "../../src/domain/webhooks/subscription.ts";
+import { COLLECTIONS, type EventDocument } from "../documents.ts";
+import type { Clock } from "../ports.ts";
+import {
+  type DeliveryDocument,
+  type EndpointDocument,
+  type WebhookCollections,
+  webhookCollections,
+} from "./documents.ts";
+import { inputOf, newDelivery } from "./new-delivery.ts";
+import type { EventData, WebhookWorkflows } from "./ports.ts";
+
+/** Events, or untold deliveries, in one step. */
+const STEP_MAX = 200;
+/** Lines of deliveries that are started beside each other; in a line one is started after the other. */
+const LINES_MAX = 16;
+/**
+ * So old an event is before its deliveries begin. Events of one agent can be on their way to the journal at the same
+ * time, in two inserts, of which the later is not to overtake the earlier.
+ */
+export const SETTLED_MS = 25;
+/** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
+const FORGOTTEN_MS = 2_000;
+
+const DUPLICATE_KEY = 11_000;
+
+export interface DispatcherDependencies {
+  readonly db: Db;
+  readonly workflows: WebhookWorkflows;
+  readonly dataOf: EventData;
+  readonly retentionDays: number;
+  readonly clock: Clock;
+  readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+/**
+ * Makes deliveries of what the journal says has happened: each event is pending in the journal until each endpoint that
+ * asked for it has its delivery, and the delivery its workflow. Every step may be repeated, by anybody, after any crash:
+ * a delivery's id follows from event and endpoint.
+ */
+export class EventDispatcher {
+  readonly #events: Collection<EventDocument>;
+  readonly #webhooks: WebhookCollections;
+  readonly #dependencies: DispatcherDependencies;
+  /** Events of which this process can make no delivery: a defect, which a later version may mend. */
+  readonly #unspeakable = new Set<string>();
+
+  constructor(dependencies: DispatcherDependencies) {
+    this.#dependencies = dependencies;
+    this.#events = dependencies.db.collection(COLLECTIONS.events);
+    this.#webhooks = webhookCollections(dependencies.db);
+  }
+
+  /** Creates and starts the deliveries of the oldest pending events; how many events that were. */
+  async step(): Promise<number> {
+    const { clock } = this.#dependencies;
+    const events = await this.#events
+      .find({
+        isPending: true,
+        createdAt: { $lte: new Date(clock().getTime() - SETTLED_MS) },
+        ...(this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable] } }),
+      })
+      .sort({ createdAt: 1, _id: 1 })
+      .limit(STEP_MAX)
+      .toArray();
+    if (events.length === 0) return 0;
+    const lines = await this.#linesOf(events);
+    const deliveries = lines.flat();
+    await this.#insert(deliveries);
+    await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
+    await this.#allBegun(deliveries);
+    const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
+    await this.#events.updateMany({ _id: { $in: done } }, { $unset: { isPending: "" } });
+    return events.length;
+  }
+
+  /** Tells workflows what whoever should have has not told them; how many those were. */
+  async sweep(): Promise<number> {
+    const { clock, workflows } = this.#dependencies;
+    const before = new Date(clock().getTime() - FORGOTTEN_MS);
+    const untold = await this.#webhooks.deliveries
+      .find({ untold: { $exists: true } })
+      .limit(STEP_MAX)
+      .toArray();
+    const due = untold.filter(({ createdAt, untold: what }) => what === "drop" || createdAt <= before);
+    await inLines(
+      due.map((delivery) => [delivery]),
+      async (delivery) => {
+        if (delivery.untold === "begin") await workflows.startDelivery(inputOf(delivery));
+        else await workflows.dropDelivery({ deliveryId: delivery._id, run: delivery.run });
+        await this.told(delivery);
+      },
+    );
+    return due.length;
+  }
+
+  /** Its workflow has been told of what the record says here. */
+  async told({ _id, run, untold }: Pick<DeliveryDocument, "_id" | "run" | "untold">): Promise<void> {
+    if (untold === undefined) return;
+    await this.#webhooks.deliveries.updateOne({ _id, run, untold }, { $unset: { untold: "" } });
+  }
+
+  /** The deliveries of one agent's events in their order, beside those of others. */
+  async #linesOf(events: readonly EventDocument[]): Promise<DeliveryDocument[][]> {
+    const { clock, retentionDays } = this.#dependencies;
+    const organizations = [...new Set(events.map(({ organizationId }) => organizationId))];
+    const endpoints = await this.#webhooks.endpoints
+      .find({ organizationId: { $in: organizations }, isActive: true })
+      .toArray();
+    const now = clock();
+    const lines = new Map<string, DeliveryDocument[]>();
+    for (const event of events) {
+      const told = endpoints.filter((endpoint) => isTold(endpoint, event));
+      const data = told.length === 0 ? null : this.#dataOf(event);
+      if (data === null) continue;
+      const concerned = event.agentId ?? event.organizationId;
+      const line = lines.get(concerned) ?? [];
+      line.push(...told.map((endpoint) => newDelivery({ event, data, endpoint, now, retentionDays })));
+      lines.set(concerned, line);
+    }
+    return [...lines.values()];
+  }
+
+  /** What an event says; null where that can't be said, which must not keep other events. */
+  #dataOf(event: EventDocument): object | null {
+    try {
+      return this.#dependencies.dataOf(event);
+    } catch (err) {
+      this.#unspeakable.add(event._id);
+      this.#dependencies.onDefect("an event can't be delivered by this version", { eventId: event._id, err });
+      return null;
+    }
+  }
+
+  async #insert(deliveries: readonly DeliveryDocument[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    try {
+      await this.#webhooks.deliveries.insertMany([...deliveries], { ordered: false });
+    } catch (error) {
+      if (!isOnlyDuplicates(error)) throw error;
+    }
+  }
+
+  async #allBegun(deliveries: readonly DeliveryDocument[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, untold: "begin" } as const;
+    await this.#webhooks.deliveries.updateMany(begun, { $unset: { untold: "" } });
+  }
+}
+
+const isTold = (endpoint: EndpointDocument, event: EventDocument): boolean =>
+  endpoint.organizationId === event.organizationId && isSubscribed(endpoint, event);
+
+/** Does one after another in each line, and so many lines beside each other. The first failure ends all. */
+async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => Promise<void>): Promise<void> {
+  const waiting = lines[Symbol.iterator]();
+  const worker = async (): Promise<void> => {
+    for (const line of waiting) {
+      for (const each of line) await work(each);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(LINES_MAX, lines.length) }, worker));
+}
+
+/** Deliveries that are there already were created by somebody who died before the event was done with. */
+function isOnlyDuplicates(error: unknown): boolean {
+  if (!(error instanceof MongoBulkWriteError)) return false;
+  const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);
+  return failures.length > 0 && failures.every(({ code }) => code === DUPLICATE_KEY);
+}

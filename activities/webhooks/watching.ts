@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface WatchingOptions {
+  /** Between looks while nothing is said to have happened. */
+  readonly pauseMs: number;
+  /** From when something is said to have happened to the look. */
+  readonly settleMs: number;
+}
+
+/** Looks after something for as long as it is told to: one step after another, and a pause where there is nothing to do. */
+export class Watching {
+  readonly #options: WatchingOptions;
+  readonly #stopped = new AbortController();
+  #wake: (() => void) | null = null;
+  #isNudged = false;
+
+  constructor(options: WatchingOptions) {
+    this.#options = options;
+  }
+
+  /** Something has happened: whoever pauses looks soon. */
+  nudge(): void {
+    this.#isNudged = true;
+    this.#wake?.();
+  }
+
+  /** Whoever watches ends after the step at hand, and nobody begins. */
+  stop(): void {
+    this.#stopped.abort();
+    this.#wake?.();
+  }
+
+  /** Steps so long, unless it is stopped, or a step throws; `step` answers whether there is more to do now. */
+  async watch(forMs: number, step: () => Promise<boolean>): Promise<void> {
+    const until = performance.now() + forMs;
+    while (!this.#stopped.signal.aborted && performance.now() < until) {
+      const isMore = await step();
+      if (!isMore) await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { pauseMs, settleMs } = this.#options;
+    if (!this.#isNudged) await this.#nudgedWithin(pauseMs);
+    if (this.#isNudged) await sleep(settleMs, null, { signal: this.#stopped.signal }).catch(() => undefined);
+    this.#isNudged = false;
+  }
+
+  async #nudgedWithin(ms: number): Promise<void> {
+    if (this.#stopped.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = null;
+  }
+}

@@ -1,0 +1,196 @@
+import type { EndpointDocument } from "../../activities/webhooks/documents.ts";
+import { testDelivery } from "../../activities/webhooks/new-delivery.ts";
+import { EVENT_TYPES, type EventType } from "../../src/domain/events.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { newId } from "../ids.ts";
+import { given } from "../lists.ts";
+import { deliveryView, endpointView, replayView } from "../webhooks/views.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+type WebhookHandlers = Pick<
+  Handlers,
+  | "createWebhook"
+  | "listWebhooks"
+  | "getWebhook"
+  | "updateWebhook"
+  | "deleteWebhook"
+  | "rotateWebhookSecret"
+  | "testWebhook"
+  | "listWebhookDeliveries"
+  | "getWebhookDelivery"
+  | "redeliverWebhook"
+  | "replayWebhook"
+  | "getWebhookReplay"
+>;
+
+interface Named {
+  readonly id: string;
+  readonly deliveryId: string;
+}
+
+/** Webhook endpoints and their deliveries. */
+export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandlers {
+  const { clock, lists, webhooks } = dependencies;
+  const { collections, endpoints, redeliveries, workflows } = webhooks;
+
+  async function delivery(organizationId: string, { deliveryId, id }: Named) {
+    const own = { _id: deliveryId, endpointId: id, organizationId };
+    const [endpoint, found] = await Promise.all([
+      endpoints.find(organizationId, id),
+      collections.deliveries.findOne(own),
+    ]);
+    if (!endpoint.ok) return endpoint;
+    return found === null
+      ? refused(refusal("NOT_FOUND"))
+      : ok({ delivery: found, endpoint: endpoint.value });
+  }
+
+  /** Sends it as every delivery is sent, by a worker, and waits for its one attempt. */
+  async function tried(endpoint: EndpointDocument, eventType: EventType, withinMs: number) {
+    const { retentionDays } = webhooks;
+    const made = testDelivery(newId("dlv"), { endpoint, now: clock(), retentionDays }, eventType);
+    await collections.deliveries.insertOne(made);
+    await redeliveries.begin(made);
+    await workflows.deliveryEnd({ deliveryId: made._id, run: 1 }, withinMs);
+    return (await collections.deliveries.findOne({ _id: made._id })) ?? made;
+  }
+
+  return {
+    async createWebhook({ body }, { audit, principal }) {
+      const created = await endpoints.create(principal, {
+        ...body,
+        scopeType: body.scopeType ?? "organization",
+        scopeIds: body.scopeIds ?? [],
+        description: body.description ?? null,
+      });
+      if (!created.ok) return created;
+      const { endpoint, secret } = created.value;
+      audit.change(null, keptOf(endpoint));
+      return ok({ body: { endpoint: endpointView(endpoint), secret } });
+    },
+
+    async listWebhooks({ query }, { principal: { organizationId } }) {
+      const page = await lists.page({
+        collection: collections.endpoints,
+        list: "webhooks",
+        filter: { organizationId },
+        ...query,
+        cursor: query.cursor,
+      });
+      if (!page.ok) return page;
+      const { items, nextCursor } = page.value;
+      return ok({ body: { webhooks: items.map(endpointView), nextCursor } });
+    },
+
+    async getWebhook({ params }, { principal }) {
+      return shown(await endpoints.find(principal.organizationId, params.id));
+    },
+
+    async updateWebhook({ params, body }, { audit, principal }) {
+      const updated = await endpoints.update(principal.organizationId, params.id, body);
+      if (!updated.ok) return updated;
+      const { after, before } = updated.value;
+      audit.change(keptOf(before), keptOf(after));
+      return shown(ok(after));
+    },
+
+    async deleteWebhook({ params }, { audit, principal }) {
+      const removed = await endpoints.remove(principal.organizationId, params.id);
+      if (!removed.ok) return removed;
+      audit.change(keptOf(removed.value), null);
+      return ok({ body: undefined });
+    },
+
+    async rotateWebhookSecret({ params }, { principal }) {
+      const rotated = await endpoints.rotate(principal.organizationId, params.id);
+      if (!rotated.ok) return rotated;
+      const { secret } = rotated.value;
+      const endpoint = endpointView(rotated.value.endpoint);
+      const { secretPreviousExpiresAt } = endpoint;
+      if (secretPreviousExpiresAt === null) throw new Error("a rotation leaves a previous secret");
+      return ok({ body: { endpoint, secret, secretPreviousExpiresAt } });
+    },
+
+    async testWebhook({ params, body }, { deadline, principal }) {
+      const found = await endpoints.find(principal.organizationId, params.id);
+      if (!found.ok) return found;
+      const eventType = body?.eventType ?? firstTypeOf(found.value);
+      const { _id, attempts } = await tried(found.value, eventType, deadline.spareMs);
+      const attempt = attempts.at(-1) ?? null;
+      return ok({
+        body: {
+          httpStatus: attempt?.httpStatus ?? null,
+          responseTimeMs: attempt?.responseTimeMs ?? null,
+          deliveryId: _id,
+          failureReason: attempt === null ? "it was not sent yet" : attempt.failureReason,
+        },
+      });
+    },
+
+    async listWebhookDeliveries({ params, query }, { principal: { organizationId } }) {
+      const found = await endpoints.find(organizationId, params.id);
+      if (!found.ok) return found;
+      const { cursor, limit, status } = query;
+      const page = await lists.page({
+        collection: collections.deliveries,
+        list: "deliveries",
+        filter: { endpointId: params.id, ...given({ status }) },
+        limit,
+        cursor,
+      });
+      if (!page.ok) return page;
+      const { items, nextCursor } = page.value;
+      return ok({ body: { deliveries: items.map(deliveryView), nextCursor } });
+    },
+
+    async getWebhookDelivery({ params }, { principal }) {
+      const found = await delivery(principal.organizationId, params);
+      if (!found.ok) return found;
+      return ok({ body: { delivery: deliveryView(found.value.delivery), body: found.value.delivery.body } });
+    },
+
+    async redeliverWebhook({ params }, { principal }) {
+      const found = await delivery(principal.organizationId, params);
+      if (!found.ok) return found;
+      if (!found.value.endpoint.isActive && !found.value.delivery.isTest)
+        return refused(refusal("WEBHOOK_DISABLED"));
+      const again = await redeliveries.again(found.value.delivery);
+      return again === null
+        ? refused(refusal("NOT_FOUND"))
+        : ok({ body: { delivery: deliveryView(again) } });
+    },
+
+    async replayWebhook({ params, body }, { principal }) {
+      const since = new Date(body.since);
+      const begun = await endpoints.replay(principal.organizationId, params.id, since);
+      return begun.ok ? ok({ body: { replay: replayView(begun.value) } }) : begun;
+    },
+
+    async getWebhookReplay({ params }, { principal }) {
+      const found = await endpoints.find(principal.organizationId, params.id);
+      if (!found.ok) return found;
+      const { replay } = found.value;
+      return ok({ body: { replay: replay === null ? null : replayView(replay) } });
+    },
+  };
+}
+
+const shown = (found: Result<EndpointDocument>) =>
+  found.ok ? ok({ body: { endpoint: endpointView(found.value) } }) : found;
+
+/** Of an endpoint for all events, one that every organization has. */
+const firstTypeOf = ({ eventTypes }: EndpointDocument): EventType =>
+  EVENT_TYPES.find((type) => type === eventTypes[0]) ?? "agent.created";
+
+/** What decides where events go, for the audit log. */
+const keptOf = (endpoint: EndpointDocument) => ({
+  name: endpoint.name,
+  url: endpoint.url,
+  eventTypes: endpoint.eventTypes,
+  scopeType: endpoint.scopeType,
+  scopeIds: endpoint.scopeIds,
+  isActive: endpoint.isActive,
+});
+

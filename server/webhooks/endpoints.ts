@@ -1,0 +1,243 @@
+import { randomBytes } from "node:crypto";
+import type { Filter } from "mongodb";
+import type {
+  EndpointDocument,
+  ReplayRecord,
+  SealedSecret,
+  WebhookCollections,
+} from "../../activities/webhooks/documents.ts";
+import { dropQueued } from "../../activities/webhooks/outcomes.ts";
+import type { WebhookWorkflows } from "../../activities/webhooks/ports.ts";
+import { fitsScope, SCOPE_IDS_ISSUE, type updateWebhook } from "../../src/contract/operations/webhooks.ts";
+import type { InputOf } from "../../src/contract/types.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { WebhookScope } from "../../src/domain/webhooks/subscription.ts";
+import type { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
+import { newWebhookSecret } from "../../src/webhooks/signature.ts";
+import type { SessionPrincipal } from "../auth/principal.ts";
+import type { Collections } from "../collections.ts";
+import { newId } from "../ids.ts";
+import { given } from "../lists.ts";
+import type { Sealer } from "../secrets/sealer.ts";
+import type { Transaction } from "../transactions.ts";
+
+/** How long the secret before the last rotation signs, too. */
+export const ROTATION_MS = 86_400_000;
+/** What signing secrets are sealed for. */
+export const SECRET_PURPOSE = "webhook-secret";
+
+export interface WebhookEndpointsDependencies {
+  readonly webhooks: WebhookCollections;
+  readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
+  readonly guard: Pick<GuardedFetch, "judge">;
+  readonly sealer: Sealer;
+  readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
+  readonly transaction: Transaction;
+  readonly clock: () => Date;
+}
+
+export type EndpointChange = InputOf<typeof updateWebhook>["body"];
+
+/** What is chosen for a new endpoint. */
+export interface EndpointChoice {
+  readonly name: string;
+  readonly url: string;
+  readonly eventTypes: readonly string[];
+  readonly scopeType: WebhookScope;
+  readonly scopeIds: readonly string[];
+  readonly description: string | null;
+}
+
+/** An endpoint with a secret that is shown this once. */
+export interface WithSecret {
+  readonly endpoint: EndpointDocument;
+  readonly secret: string;
+}
+
+/** What a change has made of an endpoint. */
+export interface Changed {
+  readonly before: EndpointDocument;
+  readonly after: EndpointDocument;
+}
+
+const notFound = () => refused(refusal("NOT_FOUND"));
+const invalid = (path: string, message: string) =>
+  refused(refusal("VALIDATION_FAILED", undefined, { issues: [{ path, message }] }));
+
+/** Where an organization has its events pushed to. */
+export class WebhookEndpoints {
+  readonly #dependencies: WebhookEndpointsDependencies;
+
+  constructor(dependencies: WebhookEndpointsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async find(organizationId: string, id: string): Promise<Result<EndpointDocument>> {
+    const found = await this.#dependencies.webhooks.endpoints.findOne({ _id: id, organizationId });
+    return found === null ? notFound() : ok(found);
+  }
+
+  async create(
+    { organizationId, userId }: SessionPrincipal,
+    { eventTypes, scopeIds, ...choice }: EndpointChoice,
+  ): Promise<Result<WithSecret>> {
+    const { clock, webhooks } = this.#dependencies;
+    const wrong = await this.#dependencies.guard.judge(choice.url);
+    if (wrong !== null) return invalid("url", wrong);
+    if (!(await this.#exist(organizationId, choice.scopeType, scopeIds))) return notFound();
+    const now = clock();
+    const { sealed, secret } = this.#newSecret();
+    const endpoint: EndpointDocument = {
+      _id: newId("whe"),
+      organizationId,
+      ...choice,
+      eventTypes: [...eventTypes],
+      scopeIds: [...scopeIds],
+      isActive: true,
+      disabled: null,
+      consecutiveFailures: 0,
+      secret: sealed,
+      previousSecret: null,
+      replay: null,
+      createdBy: userId,
+      createdAt: now,
+      updatedAt: now,
+    };
+    await webhooks.endpoints.insertOne(endpoint);
+    return ok({ endpoint, secret });
+  }
+
+  /** Of two changes at once the later stands, field by field. */
+  async update(organizationId: string, id: string, change: EndpointChange): Promise<Result<Changed>> {
+    if (change.url !== undefined) {
+      const wrong = await this.#dependencies.guard.judge(change.url);
+      if (wrong !== null) return invalid("url", wrong);
+    }
+    const found = await this.find(organizationId, id);
+    if (!found.ok) return found;
+    const scopeType = change.scopeType ?? found.value.scopeType;
+    const kept = scopeType === found.value.scopeType ? found.value.scopeIds : [];
+    const scopeIds = change.scopeIds ?? kept;
+    if (!fitsScope({ scopeType, scopeIds })) return invalid("scopeIds", SCOPE_IDS_ISSUE.error);
+    if (!(await this.#exist(organizationId, scopeType, scopeIds))) return notFound();
+    const { isActive, ...fields } = change;
+    const scope =
+      change.scopeType === undefined && change.scopeIds === undefined ? {} : { scopeType, scopeIds };
+    return this.#write({ _id: id, organizationId }, { ...given(fields), ...scope }, isActive);
+  }
+
+  /** Its secrets go with it; what is queued is not sent any more. */
+  async remove(organizationId: string, id: string): Promise<Result<EndpointDocument>> {
+    const { transaction, webhooks } = this.#dependencies;
+    const removed = await transaction(async (session) => {
+      const endpoint = await webhooks.endpoints.findOneAndDelete({ _id: id, organizationId }, { session });
+      if (endpoint !== null) await dropQueued(webhooks, id, session);
+      return endpoint;
+    });
+    return removed === null ? notFound() : ok(removed);
+  }
+
+  /** The secret before the last rotation is forgotten at once: the two newest sign. Of two rotations at once, one is refused. */
+  async rotate(organizationId: string, id: string): Promise<Result<WithSecret>> {
+    const { clock, webhooks, workflows } = this.#dependencies;
+    const found = await this.find(organizationId, id);
+    if (!found.ok) return found;
+    const { secret: old } = found.value;
+    const { sealed, secret } = this.#newSecret();
+    const now = clock();
+    const expiresAt = new Date(now.getTime() + ROTATION_MS);
+    // First, so that nothing is rotated whose old secret would lie there for good, and no new one is lost with an error.
+    await workflows.startSecretExpiry({
+      endpointId: id,
+      secretId: old.id,
+      expiresAt: expiresAt.getTime(),
+    });
+    const endpoint = await webhooks.endpoints.findOneAndUpdate(
+      { _id: id, organizationId, "secret.id": old.id },
+      { $set: { secret: sealed, previousSecret: { ...old, expiresAt }, updatedAt: now } },
+      { returnDocument: "after" },
+    );
+    return endpoint === null ? refused(refusal("REQUEST_IN_PROGRESS")) : ok({ endpoint, secret });
+  }
+
+  /** Begins to send what it missed since then, up to now. One at a time. */
+  async replay(organizationId: string, id: string, since: Date): Promise<Result<ReplayRecord>> {
+    const { clock, webhooks, workflows } = this.#dependencies;
+    const found = await this.find(organizationId, id);
+    if (!found.ok) return found;
+    if (!found.value.isActive) return refused(refusal("WEBHOOK_DISABLED"));
+    const until = clock();
+    if (since > until) return invalid("since", "must not be in the future");
+    const replay: ReplayRecord = {
+      id: newId("whr"),
+      since,
+      until,
+      state: "running",
+      examined: 0,
+      queued: 0,
+      position: null,
+      endedAt: null,
+    };
+    const idle = { _id: id, organizationId, "replay.state": { $ne: "running" } } as const;
+    const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } });
+    if (matchedCount === 0) return refused(refusal("REPLAY_IN_PROGRESS"));
+    try {
+      await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
+    } catch (error) {
+      // Nobody goes on with it, so nobody else is to wait for it.
+      const ended = { ...replay, state: "stopped", endedAt: clock() } as const;
+      await webhooks.endpoints.updateOne({ _id: id, "replay.id": replay.id }, { $set: { replay: ended } });
+      throw error;
+    }
+    return ok(replay);
+  }
+
+  async #write(
+    own: Filter<EndpointDocument>,
+    fields: Partial<EndpointDocument>,
+    isActive: boolean | undefined,
+  ): Promise<Result<Changed>> {
+    const { clock, transaction, webhooks } = this.#dependencies;
+    const written = await transaction(async (session): Promise<Changed | null> => {
+      const before = await webhooks.endpoints.findOne(own, { session });
+      if (before === null) return null;
+      const turned = isActive === undefined || isActive === before.isActive ? {} : turn(isActive, clock());
+      // Enabling one that is active starts its count anew, too.
+      const counted = isActive === true ? { consecutiveFailures: 0 } : {};
+      const after = await webhooks.endpoints.findOneAndUpdate(
+        own,
+        { $set: { ...fields, ...turned, ...counted, updatedAt: clock() } },
+        { session, returnDocument: "after" },
+      );
+      if (before.isActive && isActive === false) await dropQueued(webhooks, before._id, session);
+      return after === null ? null : { before, after };
+    });
+    return written === null ? notFound() : ok(written);
+  }
+
+  /** Whether all of them are there, in this organization. Archived ones are. */
+  async #exist(organizationId: string, scope: WebhookScope, ids: readonly string[]): Promise<boolean> {
+    if (scope === "organization") return true;
+    const { agents, projects, teams } = this.#dependencies.collections;
+    const own = { _id: { $in: [...ids] }, organizationId };
+    const counts = {
+      agent: () => agents.countDocuments(own),
+      project: () => projects.countDocuments(own),
+      team: () => teams.countDocuments(own),
+    };
+    return (await counts[scope]()) === ids.length;
+  }
+
+  #newSecret(): { readonly sealed: SealedSecret; readonly secret: string } {
+    const id = newId("whs");
+    const secret = newWebhookSecret(randomBytes);
+    return { sealed: { id, sealed: this.#dependencies.sealer.seal(SECRET_PURPOSE, id, secret) }, secret };
+  }
+}
+
+/** What is queued is dropped with it; enabled, it begins without failures. */
+const turn = (isActive: boolean, at: Date): Partial<EndpointDocument> =>
+  isActive
+    ? { isActive, disabled: null, consecutiveFailures: 0 }
+    : { isActive, disabled: { at, reason: "by_person", by: null } };

@@ -1,0 +1,287 @@
+import { z } from "zod";
+import { EVENT_TYPES } from "../../domain/events.ts";
+import { ALL_EVENTS, WEBHOOK_SCOPES } from "../../domain/webhooks/subscription.ts";
+import { person } from "../access.ts";
+import { define } from "../define.ts";
+import { description, name, paging, timestamp, uuid } from "../primitives.ts";
+import { listOf } from "../records.ts";
+
+const SCOPE_IDS_MAX = 200;
+const URL_CHARACTERS_MAX = 2_048;
+
+const endpointId = z
+  .string()
+  .regex(
+    /^whe_[0-9A-HJKMNP-TV-Z]{26}$/,
+    "must be a webhook endpoint's id: whe_ and 26 letters and digits",
+  );
+const deliveryId = z
+  .string()
+  .regex(/^dlv_[0-9A-HJKMNP-TV-Z]{26}$/, "must be a delivery's id: dlv_ and 26 letters and digits");
+const params = z.strictObject({ id: endpointId });
+const deliveryParams = z.strictObject({ id: endpointId, deliveryId });
+
+const eventType = z.enum(EVENT_TYPES);
+
+const eventTypes = z
+  .array(z.enum([...EVENT_TYPES, ALL_EVENTS]))
+  .min(1)
+  .max(EVENT_TYPES.length)
+  .refine((types) => new Set(types).size === types.length, "must not name one twice")
+  .refine((types) => !types.includes(ALL_EVENTS) || types.length === 1, "takes * alone, for all events")
+  .meta({ description: "One or more types of events, or `*` alone for all." });
+
+const scopeIds = z
+  .array(uuid)
+  .max(SCOPE_IDS_MAX)
+  .refine((ids) => new Set(ids).size === ids.length, "must not name one twice")
+  .meta({ description: "The projects, teams or agents that a scope other than `organization` is about." });
+
+const url = z
+  .string()
+  .max(URL_CHARACTERS_MAX)
+  .regex(/^https:\/\//i, "must begin with https://")
+  .meta({ description: "A public https address, on port 443 or 8443.", format: "uri" });
+
+const scopeType = z.enum(WEBHOOK_SCOPES);
+
+/** Which ids a scope takes; a body that names only one of the two is judged with what the endpoint has. */
+export const fitsScope = ({
+  scopeIds: ids = [],
+  scopeType: scope = "organization",
+}: {
+  readonly scopeType?: z.output<typeof scopeType> | undefined;
+  readonly scopeIds?: readonly string[] | undefined;
+}): boolean => (scope === "organization") === (ids.length === 0);
+export const SCOPE_IDS_ISSUE = {
+  path: ["scopeIds"],
+  error: "names the projects, teams or agents of a scope other than organization, and nothing for the organization's",
+};
+
+const endpoint = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    url: z.string(),
+    eventTypes: z.array(z.enum([...EVENT_TYPES, ALL_EVENTS])),
+    scopeType,
+    scopeIds: z.array(uuid),
+    description: z.string().nullable(),
+    isActive: z.boolean(),
+    disabledAt: timestamp.nullable(),
+    disabledReason: z.enum(["consecutive_failures", "by_person"]).nullable().meta({
+      description: "Why nothing is sent to it: ten deliveries in a row failed, or a person has said so.",
+    }),
+    consecutiveFailures: z.int(),
+    secretPreviousExpiresAt: timestamp.nullable().meta({
+      description: "Until then the secret before the last rotation signs, too.",
+    }),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  })
+  .meta({ id: "WebhookEndpoint" });
+
+const attempt = z.strictObject({
+  number: z.int(),
+  at: timestamp,
+  httpStatus: z.int().nullable(),
+  responseTimeMs: z.int(),
+  failureReason: z.string().nullable(),
+  responseExcerpt: z.string().nullable().meta({ description: "How the receiver's answer begins." }),
+});
+
+const delivery = z
+  .strictObject({
+    id: z.string(),
+    eventType,
+    status: z.enum(["pending", "succeeded", "failed", "dropped"]),
+    test: z.boolean(),
+    attempts: z.array(attempt).meta({ description: "The newest 25, oldest first." }),
+    nextAttemptAt: timestamp.nullable(),
+    createdAt: timestamp,
+  })
+  .meta({ id: "WebhookDelivery" });
+
+const replay = z
+  .strictObject({
+    id: z.string(),
+    since: timestamp,
+    until: timestamp,
+    state: z.enum(["running", "done", "limited", "stopped"]).meta({
+      description:
+        "`limited`: as many deliveries are queued as one replay may; begin another from `until`'s events on. `stopped`: the " +
+        "endpoint was disabled meanwhile.",
+    }),
+    examined: z.int().meta({ description: "Events looked at." }),
+    queued: z.int().meta({ description: "Deliveries that were queued." }),
+    reachedAt: timestamp.nullable().meta({ description: "When the last event happened that was looked at." }),
+    endedAt: timestamp.nullable(),
+  })
+  .meta({ id: "WebhookReplay" });
+
+const secret = z.string().meta({ description: "Shown this once: signs the deliveries. Keep it in a secret manager." });
+const answer = z.strictObject({ endpoint });
+const admin = person({ role: "admin" });
+const common = { tag: "Webhooks", access: admin, rate: "standard" } as const;
+
+export const createWebhook = define({
+  ...common,
+  summary: "Create a webhook endpoint",
+  description:
+    "Events that match its types and its scope are pushed to it from now on, signed with the secret that this answer shows " +
+    "once. The URL must be https and public, as its name resolves now and at each delivery.",
+  http: { method: "post", path: "/v1/webhooks", successStatus: 201 },
+  body: z
+    .strictObject({
+      name,
+      url,
+      eventTypes,
+      scopeType: scopeType.optional(),
+      scopeIds: scopeIds.optional(),
+      description: description.nullable().optional(),
+    })
+    .refine(fitsScope, SCOPE_IDS_ISSUE),
+  output: z.strictObject({ endpoint, secret }),
+  errors: ["NOT_FOUND"],
+});
+
+export const listWebhooks = define({
+  ...common,
+  summary: "List webhook endpoints",
+  description: "Newest first; never a secret.",
+  http: { method: "get", path: "/v1/webhooks", successStatus: 200 },
+  query: z.strictObject({ ...paging }),
+  output: listOf("webhooks", endpoint),
+  errors: ["BAD_CURSOR"],
+});
+
+export const getWebhook = define({
+  ...common,
+  summary: "Read a webhook endpoint",
+  description: "Without its secret, which was shown when it was created.",
+  http: { method: "get", path: "/v1/webhooks/:id", successStatus: 200 },
+  params,
+  output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+export const updateWebhook = define({
+  ...common,
+  summary: "Change a webhook endpoint",
+  description:
+    "What is not sent stays as it is. `isActive: false` drops what is queued; `isActive: true` begins again, with no failures " +
+    "counted. What it missed meanwhile can be sent by a replay.",
+  http: { method: "put", path: "/v1/webhooks/:id", successStatus: 200 },
+  params,
+  body: z.strictObject({
+    name: name.optional(),
+    url: url.optional(),
+    eventTypes: eventTypes.optional(),
+    scopeType: scopeType.optional(),
+    scopeIds: scopeIds.optional(),
+    description: description.nullable().optional(),
+    isActive: z.boolean().optional(),
+  }),
+  output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+export const deleteWebhook = define({
+  ...common,
+  summary: "Delete a webhook endpoint",
+  description: "Its secrets are erased, and what is queued is dropped.",
+  http: { method: "delete", path: "/v1/webhooks/:id", successStatus: 204 },
+  params,
+  output: z.undefined(),
+  errors: ["NOT_FOUND"],
+});
+
+export const rotateWebhookSecret = define({
+  ...common,
+  summary: "Rotate a webhook endpoint's secret",
+  description:
+    "For 24 hours deliveries carry two signatures, one with the new secret and one with the one before it, so that receivers " +
+    "can change over. A second rotation within that time leaves the two newest.",
+  http: { method: "post", path: "/v1/webhooks/:id/rotate-secret", successStatus: 201 },
+  params,
+  output: z.strictObject({ endpoint, secret, secretPreviousExpiresAt: timestamp }),
+  errors: ["NOT_FOUND", "REQUEST_IN_PROGRESS"],
+});
+
+export const testWebhook = define({
+  ...common,
+  summary: "Send a test event",
+  description:
+    "One signed delivery with `data.test` true, of the type that is named or else the endpoint's first, also to a disabled " +
+    "endpoint. It is listed among the deliveries, and never counts as a failure.",
+  rate: "webhookTest",
+  waitsFor: "receiver",
+  http: { method: "post", path: "/v1/webhooks/:id/test", successStatus: 200 },
+  params,
+  body: z.strictObject({ eventType: eventType.optional() }).optional(),
+  output: z.strictObject({
+    httpStatus: z.int().nullable(),
+    responseTimeMs: z.int().nullable(),
+    deliveryId: z.string(),
+    failureReason: z.string().nullable(),
+  }),
+  errors: ["NOT_FOUND"],
+});
+
+export const listWebhookDeliveries = define({
+  ...common,
+  summary: "List an endpoint's deliveries",
+  description: "Newest first, with every attempt: what was answered, how fast, and why it did not count.",
+  http: { method: "get", path: "/v1/webhooks/:id/deliveries", successStatus: 200 },
+  params,
+  query: z.strictObject({
+    ...paging,
+    status: z.enum(["pending", "succeeded", "failed", "dropped"]).optional(),
+  }),
+  output: listOf("deliveries", delivery),
+  errors: ["BAD_CURSOR", "NOT_FOUND"],
+});
+
+export const getWebhookDelivery = define({
+  ...common,
+  summary: "Read a delivery",
+  description: "With the exact body that is sent and signed.",
+  http: { method: "get", path: "/v1/webhooks/:id/deliveries/:deliveryId", successStatus: 200 },
+  params: deliveryParams,
+  output: z.strictObject({ delivery, body: z.string() }),
+  errors: ["NOT_FOUND"],
+});
+
+export const redeliverWebhook = define({
+  ...common,
+  summary: "Send a delivery again",
+  description:
+    "Begins its attempts anew, with the same id and the same body. One that is on its way is answered as it is.",
+  http: { method: "post", path: "/v1/webhooks/:id/deliveries/:deliveryId/redeliver", successStatus: 200 },
+  params: deliveryParams,
+  output: z.strictObject({ delivery }),
+  errors: ["NOT_FOUND", "WEBHOOK_DISABLED"],
+});
+
+export const replayWebhook = define({
+  ...common,
+  summary: "Send what an endpoint missed",
+  description:
+    "Queues each event since then that matches the endpoint and has not arrived: failed and dropped deliveries under their " +
+    "own ids, and what happened while it was disabled. At most 10,000 deliveries. While one runs, another is 409.",
+  http: { method: "post", path: "/v1/webhooks/:id/replay", successStatus: 201 },
+  params,
+  body: z.strictObject({ since: z.iso.datetime({ offset: true }) }),
+  output: z.strictObject({ replay }),
+  errors: ["NOT_FOUND", "WEBHOOK_DISABLED", "REPLAY_IN_PROGRESS"],
+});
+
+export const getWebhookReplay = define({
+  ...common,
+  summary: "Read the progress of a replay",
+  description: "The last one that was asked for; null where there was none.",
+  http: { method: "get", path: "/v1/webhooks/:id/replay", successStatus: 200 },
+  params,
+  output: z.strictObject({ replay: replay.nullable() }),
+  errors: ["NOT_FOUND"],
+});

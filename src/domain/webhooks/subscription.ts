@@ -1,0 +1,35 @@
+import type { EventType } from "../events.ts";
+
+/** What of an organization an endpoint is told of. */
+export const WEBHOOK_SCOPES = ["organization", "project", "team", "agent"] as const;
+export type WebhookScope = (typeof WEBHOOK_SCOPES)[number];
+
+/** Every type of event, and those that come later. */
+export const ALL_EVENTS = "*";
+
+/** What an endpoint has asked for. */
+export interface Subscription {
+  readonly eventTypes: readonly string[];
+  readonly scopeType: WebhookScope;
+  /** Projects, teams or agents, as the scope says; empty for the organization's. */
+  readonly scopeIds: readonly string[];
+}
+
+/** What decides who is told of an event; null where it concerns the organization alone. */
+export interface EventSubject {
+  readonly type: EventType;
+  readonly projectId: string | null;
+  readonly teamId: string | null;
+  readonly agentId: string | null;
+}
+
+/** Whether an endpoint of the event's organization gets a delivery of it. */
+export function isSubscribed(
+  { eventTypes, scopeIds, scopeType }: Subscription,
+  event: EventSubject,
+): boolean {
+  if (!eventTypes.includes(ALL_EVENTS) && !eventTypes.includes(event.type)) return false;
+  if (scopeType === "organization") return true;
+  const id = { project: event.projectId, team: event.teamId, agent: event.agentId }[scopeType];
+  return id !== null && scopeIds.includes(id);
+}

@@ -1,0 +1,44 @@
+import {
+  CancellationScope,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from "@temporalio/workflow";
+import type { Activities } from "../activities/types.ts";
+import { type DeliveryEnd, type DeliveryInput, DROPPED_SIGNAL, webhookTaskQueue } from "../src/messages/delivery.ts";
+import { deliveryStateKey } from "../src/messages/search-attributes.ts";
+
+export const dropped = defineSignal(DROPPED_SIGNAL);
+
+/**
+ * Delivers an event to an endpoint: one activity, which makes an attempt each time it is tried and says with its failure when
+ * the next is due. What else fails it, such as a database that is away, is tried again soon and counts as no attempt.
+ */
+export async function delivery(input: DeliveryInput): Promise<DeliveryEnd> {
+  const { deliverWebhook } = proxyActivities<Activities>({
+    taskQueue: webhookTaskQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: "40 seconds",
+    retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+  });
+  let isDropped = false;
+  const sending = new CancellationScope();
+  setHandler(dropped, () => {
+    isDropped = true;
+    sending.cancel();
+  });
+  setCurrentDetails(describe(input, "pending"));
+  const end = await sending.run(() => deliverWebhook(input)).catch((error: unknown): DeliveryEnd => {
+    if (isDropped && isCancellation(error)) return "dropped";
+    throw error;
+  });
+  upsertSearchAttributes([{ key: deliveryStateKey, value: end }]);
+  setCurrentDetails(describe(input, end));
+  return end;
+}
+
+const describe = ({ deliveryId, endpointId, eventType }: DeliveryInput, state: string): string =>
+  `**${state}**: \`${eventType}\` to endpoint \`${endpointId}\` as \`${deliveryId}\``;

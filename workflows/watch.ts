@@ -1,0 +1,26 @@
+import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from "@temporalio/workflow";
+import type { Activities } from "../activities/types.ts";
+import { type Watch, webhookTaskQueue } from "../src/messages/delivery.ts";
+
+/** Looks in one run; then the workflow goes on as new, so that its history stays small. */
+const LOOKS_PER_RUN_MAX = 100;
+
+const WHAT = {
+  events: "Makes webhook deliveries of what happens.",
+  deposits: "Looks for deposits into treasuries.",
+} as const satisfies Record<Watch, string>;
+
+/** Has one worker at a time look after something for good; another takes over where it dies. */
+export async function watch(what: Watch): Promise<void> {
+  const { watchDeposits, watchEvents } = proxyActivities<Activities>({
+    taskQueue: webhookTaskQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: "10 minutes",
+    heartbeatTimeout: "5 seconds",
+    retry: { initialInterval: "1 second", backoffCoefficient: 1.5, maximumInterval: "10 seconds" },
+  });
+  setCurrentDetails(WHAT[what]);
+  for (let look = 0; look < LOOKS_PER_RUN_MAX; look += 1) {
+    await (what === "events" ? watchEvents() : watchDeposits());
+  }
+  await continueAsNew<typeof watch>(what);
+}
