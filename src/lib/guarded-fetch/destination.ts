@@ -1,0 +1,101 @@
+import { isIP } from "node:net";
+import { REASONS } from "./reasons.ts";
+
+/** Where a URL leads, before any look-up. */
+export interface Destination {
+  /** As connections want it: an IPv6 address without brackets. */
+  readonly host: string;
+  /** Whether the host is an address, which nothing is asked about. */
+  readonly isAddress: boolean;
+  readonly port: number;
+  /** Path and query. */
+  readonly path: string;
+}
+
+/** What is wrong with a URL: in words for whoever gave it, and as the reason why nothing was sent. */
+export interface Wrong {
+  readonly told: string;
+  readonly reason: string;
+}
+
+const URL_CHARACTERS_MAX = 2_048;
+const NAME_CHARACTERS_MAX = 253;
+const HTTPS_PORT = 443;
+/** Besides spaces and controls: a backslash, which some read as a slash and others as part of the host. */
+const UNREADABLE = /[\s\p{Cc}\\]/u;
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
+/** Last labels that the public internet has no names under, or none that anyone may register. */
+const CLOSED_ENDINGS: ReadonlySet<string> = new Set([
+  "alt",
+  "arpa",
+  "cluster",
+  "corp",
+  "example",
+  "home",
+  "internal",
+  "intranet",
+  "invalid",
+  "lan",
+  "local",
+  "localdomain",
+  "localhost",
+  "mail",
+  "onion",
+  "private",
+  "svc",
+  "test",
+]);
+
+/** Public names that clouds answer from within. The others that they use end in `.internal` or have one label. */
+const CLOUD_NAMES: ReadonlySet<string> = new Set([
+  "metadata.azure.com",
+  "metadata.packet.net",
+  "metadata.platformequinix.com",
+  "metadata.tencentyun.com",
+]);
+
+export const isWrong = (found: object): found is Wrong => "told" in found;
+
+const badUrl = (told: string): Wrong => ({ told, reason: REASONS.badUrl });
+
+export const CLOSED_NAME: Wrong = badUrl("must name a host of the public internet");
+
+/** Reads a URL and judges what can be judged without a look-up; the port and the addresses come later. */
+export function destinationOf(text: string): Destination | Wrong {
+  if (text.length > URL_CHARACTERS_MAX) return badUrl("must have at most 2,048 characters");
+  if (UNREADABLE.test(text))
+    return badUrl("must be a URL without spaces, control characters and backslashes");
+  const wrong = wrongForm(text);
+  if (wrong !== null) return badUrl(wrong);
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null) return badUrl("must be a URL");
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const isAddress = isIP(host) !== 0;
+  if (!isAddress && !isName(host))
+    return badUrl("must name a host as the DNS does, without a dot at the end");
+  const port = url.port === "" ? HTTPS_PORT : Number(url.port);
+  return { host, isAddress, port, path: `${url.pathname}${url.search}` };
+}
+
+/**
+ * Told of the text, not of the parsed URL: parsing mends missing slashes and drops an empty user name or fragment, so
+ * that what another program reads there may be something else.
+ */
+function wrongForm(text: string): string | null {
+  const [, scheme, slashes = "", authority = ""] = /^([a-z][a-z0-9+.-]*):(\/*)([^/?#]*)/i.exec(text) ?? [];
+  if (scheme === undefined) return "must be a URL";
+  if (scheme.toLowerCase() !== "https") return "must be https";
+  if (slashes.length !== 2 || authority === "") return "must be a URL with https:// and a host";
+  if (authority.includes("@")) return "must not carry a user name or a password";
+  return text.includes("#") ? "must not have a fragment" : null;
+}
+
+const isName = (host: string): boolean =>
+  host.length <= NAME_CHARACTERS_MAX && host.split(".").every((label) => LABEL.test(label));
+
+/** Whether a name is one of a local network or of a cloud's inside, whatever it resolves to. */
+export function isClosedName(name: string): boolean {
+  const labels = name.split(".");
+  return labels.length === 1 || CLOSED_ENDINGS.has(labels.at(-1) ?? "") || CLOUD_NAMES.has(name);
+}

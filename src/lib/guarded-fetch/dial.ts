@@ -1,0 +1,101 @@
+import { X509Certificate } from "node:crypto";
+import { isIP, type LookupFunction, type TcpNetConnectOpts } from "node:net";
+import {
+  connect,
+  type ConnectionOptions,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type TLSSocket,
+} from "node:tls";
+import { PlainError } from "../plain-error.ts";
+import type { Destination } from "./destination.ts";
+import { certificateReason, ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
+
+/** Of several addresses the next one is tried after so long without a connection; the last one has the whole deadline. */
+const NEXT_ADDRESS_MS = 1_000;
+
+/** Which authorities are trusted, read once: there are some 140 of them. Throws a `PlainError` where `extraCa` is none. */
+export function trustOf(extraCa: string | null): SecureContext {
+  if (extraCa === null) return createSecureContext({ minVersion: "TLSv1.2" });
+  const extra = extraCa.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (extra.length === 0 || !extra.every(isCertificate))
+    throw new PlainError("The certificates to trust besides the usual ones must be PEM.");
+  return createSecureContext({ minVersion: "TLSv1.2", ca: [...rootCertificates, ...extra] });
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== "";
+  } catch {
+    return false;
+  }
+}
+
+export interface Dialing {
+  readonly destination: Destination;
+  /** All of them judged; none else is connected to, since no name is looked up again. */
+  readonly addresses: readonly string[];
+  readonly trust: SecureContext;
+  /** The last word, about the address that the socket has in the end. */
+  readonly mayTalkTo: (address: string) => boolean;
+  readonly signal: AbortSignal;
+}
+
+/** TLS hands on to TCP what its own type does not name. */
+type Options = ConnectionOptions &
+  Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout">;
+
+/** A verified TLS connection on which nothing was written yet. It ends when the signal is aborted, now or later. */
+export function dial(dialing: Dialing): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(optionsOf(dialing));
+    endWith(dialing.signal, socket);
+    // It stays for as long as the socket does: what fails after the exchange concerns nobody, and must not end the process.
+    socket.on("error", (error) => reject(new ExchangeFailure(handshakeReason(socket, error))));
+    socket.once("close", () => reject(new ExchangeFailure(REASONS.cut)));
+    socket.once("secureConnect", () => {
+      const { remoteAddress } = socket;
+      if (remoteAddress !== undefined && dialing.mayTalkTo(remoteAddress)) return resolve(socket);
+      reject(new ExchangeFailure(REASONS.closedAddress));
+      socket.destroy();
+    });
+  });
+}
+
+function optionsOf({ destination, addresses, trust }: Dialing): Options {
+  return {
+    host: destination.host,
+    port: destination.port,
+    lookup: handingOver(addresses),
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+    secureContext: trust,
+    rejectUnauthorized: true,
+    ALPNProtocols: ["http/1.1"],
+    ...(destination.isAddress ? {} : { servername: destination.host }),
+  };
+}
+
+function endWith(signal: AbortSignal, socket: TLSSocket): void {
+  const end = (): void => void socket.destroy();
+  if (signal.aborted) end();
+  signal.addEventListener("abort", end, { once: true });
+  socket.once("close", () => signal.removeEventListener("abort", end));
+}
+
+/** Node calls it for names only, so that an address as host has to be judged before. */
+const handingOver =
+  (addresses: readonly string[]): LookupFunction =>
+  (_host, options, callback) => {
+    const found = addresses.map((address) => ({ address, family: isIP(address) }));
+    const [first] = found;
+    process.nextTick(() => {
+      if (options.all === true) callback(null, found);
+      else callback(null, first?.address ?? "", first?.family);
+    });
+  };
+
+/** Node notes at the socket that a certificate is what is wrong; its errors do not say so. */
+const handshakeReason = (socket: TLSSocket, error: Error): string =>
+  socket.authorizationError ? certificateReason(error) : reasonOf(error);

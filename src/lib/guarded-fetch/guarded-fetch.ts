@@ -1,0 +1,178 @@
+import { lookup } from "node:dns/promises";
+import type { SecureContext } from "node:tls";
+import { AddressRules } from "./addresses.ts";
+import {
+  CLOSED_NAME,
+  type Destination,
+  destinationOf,
+  isClosedName,
+  isWrong,
+  type Wrong,
+} from "./destination.ts";
+import { dial, trustOf } from "./dial.ts";
+import { type Answer, exchange } from "./exchange.ts";
+import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
+
+const JUDGE_LOOKUP_MS = 3_000;
+const PUBLIC_PORTS: readonly number[] = [443, 8443];
+
+export interface GuardOptions {
+  /** Networks beyond the public internet that are allowed, for development and tests: CIDRs only. Any port is allowed there. */
+  readonly allowCidrs: readonly string[];
+  /** PEM of certificate authorities that are trusted besides the usual ones; null: none. */
+  readonly extraCa: string | null;
+  /** Ports that are allowed besides 443 and 8443 on public addresses. */
+  readonly allowPorts?: readonly number[];
+  /** How names are resolved; by default as the system does. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
+}
+
+export interface GuardedRequest {
+  readonly url: string;
+  readonly method: "POST" | "GET";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  /** For the whole exchange, look-up and handshake included. */
+  readonly timeoutMs: number;
+}
+
+export type GuardedOutcome =
+  | {
+      readonly kind: "answered";
+      readonly httpStatus: number;
+      readonly bodyExcerpt: string;
+      readonly elapsedMs: number;
+    }
+  | { readonly kind: "failed"; readonly reason: string; readonly elapsedMs: number };
+
+const allAddresses = async (host: string): Promise<readonly string[]> =>
+  (await lookup(host, { all: true })).map(({ address }) => address);
+
+/** HTTPS requests to URLs that strangers gave, which must lead to the public internet and nowhere else. */
+export class GuardedFetch {
+  readonly #rules: AddressRules;
+  readonly #trust: SecureContext;
+  readonly #ports: ReadonlySet<number>;
+  readonly #resolve: (host: string) => Promise<readonly string[]>;
+  readonly #running = new Set<AbortController>();
+  #closed = false;
+
+  /** Throws a `PlainError` where a network or a certificate of the options cannot be read. */
+  constructor(options: GuardOptions) {
+    this.#rules = new AddressRules(options.allowCidrs);
+    this.#trust = trustOf(options.extraCa);
+    this.#ports = new Set([...PUBLIC_PORTS, ...(options.allowPorts ?? [])]);
+    this.#resolve = options.resolve ?? allAddresses;
+  }
+
+  /**
+   * Null, or what is wrong with a URL in words for whoever gave it ("must be https"). What is fine now may not be when
+   * something is sent, which judges again.
+   */
+  async judge(url: string): Promise<string | null> {
+    const found = await this.#bounded(JUDGE_LOOKUP_MS, (signal) => this.#find(url, signal)).catch(
+      () => UNRESOLVED,
+    );
+    return isWrong(found) ? found.told : null;
+  }
+
+  /** Never throws, never follows a redirect, never uses a proxy of the environment. */
+  async send(request: GuardedRequest): Promise<GuardedOutcome> {
+    const began = performance.now();
+    const elapsedMs = (): number => Math.round(performance.now() - began);
+    try {
+      const answer = await this.#bounded(request.timeoutMs, (signal) => this.#exchange(request, signal));
+      return { kind: "answered", ...answer, elapsedMs: elapsedMs() };
+    } catch (error) {
+      return { kind: "failed", reason: reasonOf(error), elapsedMs: elapsedMs() };
+    }
+  }
+
+  /** Ends what is under way; whatever is sent afterwards fails. */
+  close(): void {
+    this.#closed = true;
+    for (const controller of this.#running) controller.abort(new ExchangeFailure(REASONS.closed));
+  }
+
+  /** Something that ends with its time or with the guard, whichever comes first, and fails then with that reason. */
+  async #bounded<T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new ExchangeFailure(REASONS.closed);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const timer = setTimeout(() => controller.abort(new ExchangeFailure(REASONS.timedOut)), timeoutMs);
+    this.#running.add(controller);
+    try {
+      return await work(signal);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
+    } finally {
+      clearTimeout(timer);
+      this.#running.delete(controller);
+    }
+  }
+
+  async #exchange(request: GuardedRequest, signal: AbortSignal): Promise<Answer> {
+    const found = await this.#find(request.url, signal);
+    if (isWrong(found)) throw new ExchangeFailure(found.reason);
+    const { destination, addresses } = found;
+    const mayTalkTo = (address: string): boolean => this.#rules.reachOf(address) !== "refused";
+    const socket = await dial({ destination, addresses, trust: this.#trust, mayTalkTo, signal });
+    return exchange(socket, destination, request);
+  }
+
+  /** Where a URL leads now, with all its addresses judged. */
+  async #find(url: string, signal: AbortSignal): Promise<Found | Wrong> {
+    const destination = destinationOf(url);
+    if (isWrong(destination)) return destination;
+    const { host, isAddress } = destination;
+    // Nothing is asked about a name that could only be allowed by a network which is not.
+    if (!isAddress && isClosedName(host) && !this.#rules.allowsMore) return CLOSED_NAME;
+    const addresses = isAddress ? [host] : await this.#addressesOf(host, signal);
+    if (addresses.length === 0) return UNRESOLVED;
+    return this.#judged(destination, addresses) ?? { destination, addresses };
+  }
+
+  async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
+    const looking = this.#resolve(host).catch(() => []);
+    return Promise.race([looking, aborted(signal)]);
+  }
+
+  /** One address that is not allowed is enough to refuse: which of them is connected to is not the caller's choice. */
+  #judged({ host, isAddress, port }: Destination, addresses: readonly string[]): Wrong | null {
+    const reaches = addresses.map((address) => this.#rules.reachOf(address));
+    const allAllowed = reaches.every((reach) => reach === "allowed");
+    if (!isAddress && !allAllowed && isClosedName(host)) return CLOSED_NAME;
+    if (reaches.includes("refused")) return isAddress ? CLOSED_LITERAL : CLOSED_ADDRESS;
+    return port > 0 && (allAllowed || this.#ports.has(port)) ? null : this.#closedPort();
+  }
+
+  #closedPort(): Wrong {
+    const ports = [...this.#ports].toSorted((a, b) => a - b).join(" or ");
+    return { told: `must have the port ${ports}`, reason: REASONS.closedPort };
+  }
+}
+
+interface Found {
+  readonly destination: Destination;
+  readonly addresses: readonly string[];
+}
+
+const UNRESOLVED: Wrong = {
+  told: "names a host that could not be resolved",
+  reason: REASONS.unresolved,
+};
+const CLOSED_ADDRESS: Wrong = {
+  told: "resolves to an address that is not public",
+  reason: REASONS.closedAddress,
+};
+const CLOSED_LITERAL: Wrong = {
+  told: "has an address that is not public",
+  reason: REASONS.closedAddress,
+};
+
+/** Rejects when the signal is aborted, with its reason. */
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
