@@ -1,4 +1,5 @@
-// Builds dist/ from the TypeScript sources: each file as JavaScript, and the workflows as the one bundle that workers run.
+// Builds dist/ from the TypeScript sources: each file as JavaScript, the types of what the package gives out to others
+// (`exports` in package.json), and the workflows as the one bundle that workers run.
 // Does nothing, in some milliseconds, when dist/ is what the sources make; so whatever runs built code can call it first.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -11,7 +12,15 @@ const DIST = join(ROOT, "dist");
 /** Every top-level folder with TypeScript in it. */
 const ROOMS = ["activities", "bench", "contracts", "scripts", "server", "src", "test", "workflows"];
 /** What else changes what is built. */
-const SETTINGS = ["package-lock.json", "scripts/build.mjs", "tsconfig.build.json", "tsconfig.json"];
+const SETTINGS = [
+  "package-lock.json",
+  "scripts/build.mjs",
+  "tsconfig.build.json",
+  "tsconfig.json",
+  "tsconfig.webhooks.json",
+];
+/** What the compiler is asked for, one after the other. */
+const PROJECTS = ["tsconfig.build.json", "tsconfig.webhooks.json"];
 /** Everything of ours that the workflow bundle can hold; test/architecture keeps the rest out. */
 const IN_BUNDLE = ["workflows", "src/domain", "src/messages"];
 const STAMP = join(DIST, ".stamp");
@@ -32,11 +41,12 @@ async function build() {
   const began = performance.now();
   rmSync(STAMP, { force: true });
   removeOrphans();
-  const { status } = spawnSync(process.execPath, [compiler, "-p", "tsconfig.build.json"], {
-    cwd: ROOT,
-    stdio: "inherit",
-  });
-  if (status !== 0) {
+  for (const project of PROJECTS) {
+    const { status } = spawnSync(process.execPath, [compiler, "-p", project], {
+      cwd: ROOT,
+      stdio: "inherit",
+    });
+    if (status === 0) continue;
     process.stderr.write("The build failed: mend the errors above.\n");
     process.exit(1);
   }
@@ -49,9 +59,9 @@ async function build() {
 function removeOrphans() {
   if (!existsSync(DIST)) return;
   for (const room of ROOMS) {
-    for (const file of filesIn(join(DIST, room), ".js", ".js.map")) {
+    for (const file of filesIn(join(DIST, room), ".d.ts", ".js", ".js.map")) {
       const path = relative(DIST, join(ROOT, file));
-      const source = join(ROOT, path.replace(/\.js(\.map)?$/, ".ts"));
+      const source = join(ROOT, path.replace(/\.(d\.ts|js|js\.map)$/, ".ts"));
       if (!existsSync(source)) rmSync(join(ROOT, file));
     }
   }

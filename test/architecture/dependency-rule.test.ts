@@ -9,11 +9,12 @@ const MAY_IMPORT: readonly { room: string; own: readonly string[]; types?: reado
   { room: "src/contract/", own: ["src/contract/", "src/domain/"] },
   { room: "src/messages/", own: ["src/messages/", "src/domain/"] },
   { room: "src/lib/", own: ["src/lib/"] },
+  { room: "src/webhooks/", own: ["src/webhooks/", "src/domain/"] },
   { room: "src/engines/", own: ["src/engines/", "src/lib/"] },
   { room: "workflows/", own: ["workflows/", "src/domain/", "src/messages/"], types: ["activities/types.ts"] },
   {
     room: "activities/",
-    own: ["activities/", "contracts/artifacts/", "src/domain/", "src/lib/", "src/messages/"],
+    own: ["activities/", "contracts/artifacts/", "src/domain/", "src/lib/", "src/messages/", "src/webhooks/"],
   },
   { room: "server/", own: ["server/", "activities/", "src/"] },
 ];

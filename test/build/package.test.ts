@@ -21,7 +21,7 @@ const manifest = z.object({
 
 /** What a program that runs from the package may need. */
 const ALLOWED =
-  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/\w+\.(js|css)|dist\/workflow-bundle\.js|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
+  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/\w+\.(js|css)|dist\/workflow-bundle\.js|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
 
 const pack = async (...options: readonly string[]) => {
   const args = ["pack", "--json", "--ignore-scripts", ...options];
@@ -42,6 +42,8 @@ describe("the package", () => {
       "temporal-dev.yaml",
       "server/http/pages/enter.js",
       "dist/src/engines/test-server-jars.json",
+      "dist/src/webhooks/verify-webhook.js",
+      "dist/src/webhooks/verify-webhook.d.ts",
     ]);
   });
 
@@ -80,6 +82,10 @@ describe("the package", () => {
       const usage = Child.spawn(process.execPath, [command, "--help"], env);
       expect((await usage.exit(ENDED_MS)).code).to.equal(0);
       expect(usage.stdout).to.match(/start[^]*server[^]*worker[^]*admin/);
+      // The package finds itself by its name, as whoever installs it does.
+      const importing = ["-e", 'import("agent-spending-control/webhooks").then((it) => console.log(it))'];
+      const { stdout: given } = await run(process.execPath, importing, { cwd: own });
+      expect(given).to.include("verifyWebhook");
 
       const service = Child.spawn(process.execPath, [command], { ...env, ...ports });
       const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);

@@ -7,7 +7,15 @@ import { join } from "node:path";
 type Beginnings = readonly string[];
 
 /** What needs no MongoDB, no Temporal and no chain: alone, it runs without waiting for them. */
-const WITHOUT_ENGINES: Beginnings = ["architecture/", "contract/", "domain/", "engines/", "replay/"];
+const WITHOUT_ENGINES: Beginnings = [
+  "architecture/",
+  "contract/",
+  "domain/",
+  "engines/",
+  "replay/",
+  "webhooks/signature",
+  "webhooks/verify-snippets",
+];
 
 /** What starts and kills processes of the service runs one file after another, so that it does not meet itself. */
 const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
