@@ -259,4 +259,5 @@ export const COLLECTIONS = {
   sandboxCardLedger: "sandbox_card_ledger",
   chainTransactions: "chain_transactions",
   walletLimits: "wallet_limits",
+  chainCursors: "chain_cursors",
 } as const;

@@ -4,7 +4,7 @@ import { agentsUnder } from "./budgets.ts";
 import { type AgentDocument, COLLECTIONS } from "./documents.ts";
 import { provisionOrganization } from "./organizations.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
-import type { DeliveryWindows, LimitMirror } from "./ports.ts";
+import type { DeliveryWindows, LimitMirror, Treasuries } from "./ports.ts";
 import { detachEverywhere } from "./rails/detach.ts";
 import type { Activities } from "./types.ts";
 import type { WebhookActivities } from "./webhooks/activities.ts";
@@ -15,11 +15,12 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly limits: LimitMirror;
   readonly windows: DeliveryWindows;
   readonly webhooks: WebhookActivities;
+  readonly treasuries: Treasuries;
 }
 
 /** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
-  const { auditLog, clock, db, limits, projections, rails, windows } = dependencies;
+  const { auditLog, clock, db, limits, projections, rails, treasuries, windows } = dependencies;
 
   return {
     ...createPaymentActivities(dependencies),
@@ -39,6 +40,6 @@ export function createActivities(dependencies: ActivityDependencies): Activities
       if (end === "pending") throw new Error("the wallet is not detached yet");
     },
 
-    provisionOrganization: (input) => provisionOrganization({ auditLog, db }, input, clock()),
+    provisionOrganization: (input) => provisionOrganization({ auditLog, db, treasuries }, input, clock()),
   };
 }

@@ -11,6 +11,8 @@ import { approvalDocument, transactionDocument } from "./records.ts";
 const LINGER_MS = 50;
 
 type Happened = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
+/** What it concerns, and where that belongs. */
+type Whom = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
 
 /**
  * What has happened, at least once told and once written: an event's id follows from what
@@ -52,7 +54,7 @@ export class EventJournal {
       createdAt: new Date(at.getTime() + index),
       data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
     }));
-    await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, profile, events);
+    await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, ofAgent(profile), events);
   }
 
   async tellLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
@@ -66,7 +68,7 @@ export class EventJournal {
     } as const;
     await this.#write(
       this.#writes,
-      profileOf(agent),
+      ofAgent(profileOf(agent)),
       oneAfterAnother(events).map(({ at, id, type }) => {
         const lifecycle = lifecycles[type];
         // The record may be ahead of what is told, or behind it.
@@ -78,15 +80,14 @@ export class EventJournal {
     );
   }
 
-  async #write(
-    writes: BulkWriter<EventDocument>,
-    profile: AgentProfile,
-    events: readonly Happened[],
-  ): Promise<void> {
+  /** What concerns an organization and none of its agents. Told again under the same id, it is there already. */
+  async organizationEvent(organizationId: string, event: Happened): Promise<void> {
+    await this.#write(this.#writes, ofOrganization(organizationId), [event]);
+  }
+
+  async #write(writes: BulkWriter<EventDocument>, whom: Whom, events: readonly Happened[]): Promise<void> {
     if (events.length === 0) return;
-    await Promise.all(
-      events.map((event) => writes.write({ insertOne: { document: eventOf(profile, event) } })),
-    );
+    await Promise.all(events.map((event) => writes.write({ insertOne: { document: eventOf(whom, event) } })));
     this.#onWritten();
   }
 }
@@ -102,18 +103,24 @@ function oneAfterAnother(events: readonly LifecycleEvent[]): LifecycleEvent[] {
 
 /** Written with the agent's record, in the transaction that commits its create. */
 export const createdEvent = (agent: AgentDocument): EventDocument =>
-  eventOf(profileOf(agent), {
+  eventOf(ofAgent(profileOf(agent)), {
     _id: createdEventId(agent._id),
     type: "agent.created",
     createdAt: agent.createdAt,
     data: { agent: agentSnapshot(agent) },
   });
 
-const eventOf = ({ name, ...place }: AgentProfile, event: Happened): EventDocument => ({
-  ...event,
-  ...place,
-  agentName: name,
-  isPending: true,
+/** Every event is made here. */
+const eventOf = (whom: Whom, event: Happened): EventDocument => ({ ...event, ...whom, isPending: true });
+
+const ofAgent = ({ name, ...place }: AgentProfile): Whom => ({ ...place, agentName: name });
+
+const ofOrganization = (organizationId: string): Whom => ({
+  organizationId,
+  projectId: null,
+  teamId: null,
+  agentId: null,
+  agentName: null,
 });
 
 const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocument): AgentProfile => ({

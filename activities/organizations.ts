@@ -5,12 +5,19 @@ import type { OrganizationInput } from "../src/messages/organization.ts";
 import type { AuditLog } from "./audit/appender.ts";
 import type { ProjectDocument, TeamDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
+import type { Treasuries } from "./ports.ts";
 
 const DEFAULT_NAME = "General";
 
-/** Creates the default project and team, then marks the organization ready. Repeatable. */
+export interface ProvisioningDependencies {
+  readonly auditLog: AuditLog;
+  readonly db: Db;
+  readonly treasuries: Treasuries;
+}
+
+/** Creates the default project and team and the treasury, then marks the organization ready. Repeatable. */
 export async function provisionOrganization(
-  { auditLog, db }: { readonly auditLog: AuditLog; readonly db: Db },
+  { auditLog, db, treasuries }: ProvisioningDependencies,
   input: OrganizationInput,
   now: Date,
 ): Promise<void> {
@@ -32,6 +39,7 @@ export async function provisionOrganization(
     { $setOnInsert: { ...container, projectId: defaultProjectId } },
     { upsert: true },
   );
+  await treasuries.record(organizationId);
   const organizations = db.collection<ProvisionedOrganization>("organizations");
   const organization = await organizations.findOne({ _id: organizationId });
   // The first entry of its chain, before anything else can be done in it.

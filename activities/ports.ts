@@ -92,6 +92,12 @@ export interface LimitMirror {
   mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void>;
 }
 
+/** The addresses at which organizations are sent money. */
+export interface Treasuries {
+  /** Gives an organization its treasury, where it has none and there is an owner for it. May be repeated. */
+  record(organizationId: string): Promise<unknown>;
+}
+
 /** The windows in which the first keys of machines' agents are delivered again. May be repeated. */
 export interface DeliveryWindows {
   /**

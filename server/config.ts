@@ -121,14 +121,17 @@ const listed = (text: string): string[] =>
 const cidrs = z
   .string()
   .transform(listed)
-  .refine((all) => all.every((each) => ipaddr.isValidCIDR(each)), "Name networks, such as `127.0.0.0/8, ::1/128`.")
+  .refine(
+    (all) => all.every((each) => ipaddr.isValidCIDR(each)),
+    "Name networks, such as `127.0.0.0/8, ::1/128`.",
+  )
   .default([]);
 
 const numbers = (min: number, max: number, countMax: number) =>
   z
     .string()
     .transform(listed)
-    .pipe(z.array(z.coerce.number().int().min(min).max(max)).max(countMax));
+    .pipe(z.array(z.coerce.number<string>().int().min(min).max(max)).max(countMax));
 
 const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;

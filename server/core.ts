@@ -47,6 +47,7 @@ export interface Core {
   readonly auditLog: AuditAppender;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
+  readonly journal: EventJournal;
 }
 
 export interface CoreOptions {
@@ -153,5 +154,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     auditLog,
     metrics,
     webhooks,
+    journal,
   };
 }

@@ -19,8 +19,10 @@ function random(): number {
 const ulid = monotonicFactory(random);
 
 /** Ids of records that sort by time. */
-export const newId = (prefix: "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule" | "whe" | "whs" | "whr" | "dlv"): string =>
-  `${prefix}_${ulid()}`;
+export const newId = (
+  prefix:
+    "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule" | "pay" | "whe" | "whs" | "whr" | "dlv",
+): string => `${prefix}_${ulid()}`;
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID_CHARACTERS = 26;

@@ -4,6 +4,7 @@ import type {
   AgentKeyRecord,
   AgentSnapshot,
   ApprovalDocument,
+  BillingPaymentRecord,
   ContainerDocument,
   ProjectDocument,
   TeamDocument,
@@ -11,7 +12,7 @@ import type {
   TransactionSnapshot,
 } from "../activities/documents.ts";
 import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
-import type { listCardLedger } from "../src/contract/operations/sandbox.ts";
+import type { failBilling, listCardLedger } from "../src/contract/operations/sandbox.ts";
 import type { OrganizationKeyDocument } from "./organization-keys/documents.ts";
 import { AGENT_TOOLS } from "../src/contract/tool-names.ts";
 import type * as records from "../src/contract/records.ts";
@@ -24,6 +25,7 @@ type ApprovalView = z.input<typeof records.approval>;
 type ProjectView = z.input<typeof records.project>;
 type TeamView = z.input<typeof records.team>;
 type CardLedgerEntryView = z.input<typeof listCardLedger.output>["entries"][number];
+type BillingPaymentView = z.input<typeof failBilling.output>["payment"];
 type BudgetPolicyView = z.input<typeof records.budgetPolicy>;
 type OrganizationKeyView = z.input<
   typeof organizationKeyOperations.mintOrganizationKey.output
@@ -79,6 +81,13 @@ export const cardLedgerEntryView = (entry: CardLedgerDocument): CardLedgerEntryV
   amountCents: entry.amountCents,
   status: entry.status,
   createdAt: iso(entry.createdAt),
+});
+
+export const billingPaymentView = (payment: BillingPaymentRecord): BillingPaymentView => ({
+  id: payment.id,
+  plan: payment.plan,
+  reason: payment.reason,
+  failedAt: iso(payment.failedAt),
 });
 
 export function budgetPolicyView(view: BudgetView): BudgetPolicyView {

@@ -38,6 +38,9 @@ export interface WorkerOptions {
   readonly core: Core;
 }
 
+/** Without a chain nobody has one. */
+const NO_TREASURIES = { record: () => Promise.resolve() };
+
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { connections, core } = options;
@@ -57,6 +60,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         limits: core.limits,
         windows: core.windows,
         webhooks: core.webhooks.activities,
+        treasuries: core.wallets?.treasuries ?? NO_TREASURIES,
       }),
       core.metrics,
     ),

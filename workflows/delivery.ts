@@ -9,7 +9,12 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import { type DeliveryEnd, type DeliveryInput, DROPPED_SIGNAL, webhookTaskQueue } from "../src/messages/delivery.ts";
+import {
+  type DeliveryEnd,
+  type DeliveryInput,
+  DROPPED_SIGNAL,
+  webhookTaskQueue,
+} from "../src/messages/delivery.ts";
 import { deliveryStateKey } from "../src/messages/search-attributes.ts";
 
 export const dropped = defineSignal(DROPPED_SIGNAL);
@@ -31,10 +36,12 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryEnd> {
     sending.cancel();
   });
   setCurrentDetails(describe(input, "pending"));
-  const end = await sending.run(() => deliverWebhook(input)).catch((error: unknown): DeliveryEnd => {
-    if (isDropped && isCancellation(error)) return "dropped";
-    throw error;
-  });
+  const end = await sending
+    .run(() => deliverWebhook(input))
+    .catch((error: unknown): DeliveryEnd => {
+      if (isDropped && isCancellation(error)) return "dropped";
+      throw error;
+    });
   upsertSearchAttributes([{ key: deliveryStateKey, value: end }]);
   setCurrentDetails(describe(input, end));
   return end;

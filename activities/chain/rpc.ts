@@ -1,6 +1,7 @@
 import {
   type Address,
   BaseError,
+  BlockNotFoundError,
   createPublicClient,
   erc20Abi,
   type Hash,
@@ -106,6 +107,18 @@ export class ChainRpc {
     const { blockNumber } = await this.head();
     const through = blockNumber - BigInt(confirmations - 1);
     return { nonce: through < 0n ? 0 : await this.nonceAt(address, through), through };
+  }
+
+  /** The hash of a block, which stands for everything up to it; null: the chain has no such block. */
+  async blockHash(blockNumber: bigint): Promise<Hash | null> {
+    try {
+      const { hash, number } = await within(CALL_MS, this.client.getBlock({ blockNumber }));
+      if (number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
+      return hash;
+    } catch (error) {
+      if (error instanceof BlockNotFoundError) return null;
+      throw unreachable(error);
+    }
   }
 
   /** The token balance of a wallet, in the token's units, as of a block, or now. */

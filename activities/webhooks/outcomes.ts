@@ -1,4 +1,4 @@
-import type { ClientSession, MongoClient } from "mongodb";
+import type { ClientSession, Document, MongoClient } from "mongodb";
 import { DISABLE_AFTER_FAILURES } from "../../src/domain/webhooks/attempts.ts";
 import type { Clock } from "../ports.ts";
 import {
@@ -41,7 +41,7 @@ export class DeliveryOutcomes {
     }
     const { matchedCount } = await deliveries.updateOne(
       { ...attemptOf(delivery), status: { $in: ["pending", "dropped"] } },
-      { ...withAttempt(attempt, { status: "succeeded", nextAttemptAt: null }), $unset: { untold: "" } },
+      withAttempt(attempt, { status: "succeeded", nextAttemptAt: null, untold: "$$REMOVE" }),
     );
     return matchedCount === 1;
   }
@@ -122,8 +122,16 @@ export const isDisabledBy = (
 /** Nobody has written this attempt down yet. */
 const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
 
-const withAttempt = (attempt: AttemptRecord, change: Partial<DeliveryDocument>) => ({
-  $push: { attempts: { $each: [attempt], $slice: -ATTEMPTS_KEPT } },
-  $inc: { runAttempts: 1, attemptCount: 1 },
-  $set: change,
-});
+/** With one more attempt, of which the record keeps the newest. A pipeline, so that it reads what it adds to. */
+const withAttempt = (attempt: AttemptRecord, change: object): Document[] => [
+  {
+    $set: {
+      attempts: {
+        $slice: [{ $concatArrays: ["$attempts", [{ $literal: attempt }]] }, -ATTEMPTS_KEPT],
+      },
+      runAttempts: { $add: ["$runAttempts", 1] },
+      attemptCount: { $add: ["$attemptCount", 1] },
+      ...change,
+    },
+  },
+];

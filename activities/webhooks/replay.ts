@@ -100,11 +100,7 @@ export class Redeliveries {
   }
 
   /** Of these events, those without a delivery that has arrived or is on its way; how many that were. */
-  async #queue(
-    endpoint: EndpointDocument,
-    events: readonly EventDocument[],
-    room: number,
-  ): Promise<number> {
+  async #queue(endpoint: EndpointDocument, events: readonly EventDocument[], room: number): Promise<number> {
     const ids = events.map((event) => deliveryIdOf(event, endpoint._id));
     const known = await this.#webhooks.deliveries.find({ _id: { $in: ids } }).toArray();
     const byId = new Map(known.map((delivery) => [delivery._id, delivery]));

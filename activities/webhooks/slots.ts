@@ -43,8 +43,7 @@ export class DeliverySlots {
     const endpoint = paceOf(this.#endpoints, endpointId);
     const organization = paceOf(this.#organizations, organizationId);
     if (endpoint.underWay >= OF_ENDPOINT_MAX) return this.#reserve(endpoint, OF_ENDPOINT_MAX);
-    if (organization.underWay >= OF_ORGANIZATION_MAX)
-      return this.#reserve(organization, OF_ORGANIZATION_MAX);
+    if (organization.underWay >= OF_ORGANIZATION_MAX) return this.#reserve(organization, OF_ORGANIZATION_MAX);
     endpoint.underWay += 1;
     organization.underWay += 1;
     return {

@@ -136,9 +136,9 @@ export class TemporalActors implements PaymentWorkflows {
   /** What a project's caps leave to an agent; null as `caps`. */
   async previewCaps(projectId: string, input: PreviewInput): Promise<CapView | null> {
     const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    return this.#calls.bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input)).catch(
-      nullWhereThereIsNone,
-    );
+    return this.#calls
+      .bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input))
+      .catch(nullWhereThereIsNone);
   }
 
   startApproval(profile: AgentProfile, payment: Payment): Promise<void> {

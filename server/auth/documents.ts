@@ -1,4 +1,5 @@
 import type { Collection, Db } from "mongodb";
+import type { WalletRecord } from "../../activities/documents.ts";
 
 /** What an organization pays for; it decides the limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
@@ -26,6 +27,8 @@ export interface OrganizationDocument {
   readonly isAudited?: true;
   /** Who owns the wallets of agents that are created from now on, an address; missing: nobody has been named. */
   readonly walletOwner?: string;
+  /** Where it is sent money; missing until it has an owner, or where there is no chain. */
+  readonly treasury?: WalletRecord | null;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
   readonly membersRevision?: number;
 }

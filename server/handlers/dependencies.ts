@@ -1,4 +1,5 @@
 import type { PaymentEffects } from "../../activities/effects.ts";
+import type { EventJournal } from "../../activities/journal.ts";
 import type { DeliveryWindows, Rails } from "../../activities/ports.ts";
 import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
@@ -27,6 +28,7 @@ export interface HandlerDependencies {
   readonly mailboxes: AgentMailboxes;
   readonly effects: PaymentEffects;
   readonly rails: Rails;
+  readonly journal: EventJournal;
   /** Null where no chain is set up. */
   readonly wallets: Wallets | null;
   readonly lists: Lists;

@@ -1,18 +1,22 @@
 import { randomUUID } from "node:crypto";
 import { getAddress } from "viem";
 import { caip2Of } from "../../activities/chain/config.ts";
+import { centsOf } from "../../activities/chain/units.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { cardLedgerEntryView } from "../views.ts";
+import { newId } from "../ids.ts";
+import { billingPaymentView, cardLedgerEntryView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Test money, and the sandbox processor's books. */
+const DECLINED = "The card on file was declined.";
+
+/** Test money, a subscription that can't be paid, and the sandbox processor's books. */
 export function sandboxHandlers(
   dependencies: HandlerDependencies,
-): Pick<Handlers, "fundAgentInSandbox" | "listCardLedger"> {
-  const { collections, lists, wallets } = dependencies;
+): Pick<Handlers, "depositToTreasury" | "failBilling" | "fundAgentInSandbox" | "listCardLedger"> {
+  const { clock, collections, journal, lists, wallets } = dependencies;
   return {
     async fundAgentInSandbox({ body: { amountCents } }, { target: agent }) {
       const wallet = agent.wallet ?? null;
@@ -23,11 +27,37 @@ export function sandboxHandlers(
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const minted = await sandbox.mint(randomUUID(), getAddress(wallet.address), amountCents);
       const balance = await wallets.rail.balance(profileOf(agent));
-      if (minted === null || balance.kind !== "cents") {
-        const message = "The chain does not answer; the money may still arrive.";
-        return refused(refusal("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1 }));
-      }
+      if (minted === null || balance.kind !== "cents") return refused(mayStillArrive());
       return ok({ body: { balanceCents: balance.cents, onChainTxHash: minted.hash } });
+    },
+
+    async depositToTreasury({ body: { amountCents } }, { principal: { organizationId } }) {
+      const sandbox = wallets?.sandbox ?? null;
+      if (wallets === null || sandbox === null) return refused(refusal("NOT_FOUND"));
+      const { place, rpc, treasuries } = wallets;
+      const treasury = await treasuries.of(organizationId);
+      if (treasury === null) return refused(refusal("NOT_FOUND"));
+      const minted = await sandbox.mint(randomUUID(), treasury, amountCents);
+      const units = await rpc.balanceAt(treasury, "latest").catch(() => null);
+      if (minted === null || units === null) return refused(mayStillArrive());
+      const balanceCents = centsOf(units, place.tokenDecimals);
+      return ok({ body: { balanceCents, onChainTxHash: minted.hash } });
+    },
+
+    async failBilling(_input, { principal: { organizationId } }) {
+      // Where wallets hold real money, nobody is told of a failure that was made up.
+      if ((wallets?.sandbox ?? null) === null) return refused(refusal("NOT_FOUND"));
+      const organization = await collections.organizations.findOne({ _id: organizationId });
+      if (organization === null) throw new Error("a caller's organization has lost its record");
+      const failedAt = clock();
+      const payment = { id: newId("pay"), plan: organization.plan, reason: DECLINED, failedAt };
+      await journal.organizationEvent(organizationId, {
+        _id: `evt_${payment.id}_billing.payment_failed`,
+        type: "billing.payment_failed",
+        createdAt: failedAt,
+        data: { payment },
+      });
+      return ok({ body: { payment: billingPaymentView(payment) } });
     },
 
     async listCardLedger({ query: { cursor, limit } }, { principal: { organizationId } }) {
@@ -46,3 +76,8 @@ export function sandboxHandlers(
     },
   };
 }
+
+const mayStillArrive = () =>
+  refusal("SERVICE_UNAVAILABLE", "The chain does not answer; the money may still arrive.", {
+    retryAfterSeconds: 1,
+  });

@@ -42,9 +42,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       collections.deliveries.findOne(own),
     ]);
     if (!endpoint.ok) return endpoint;
-    return found === null
-      ? refused(refusal("NOT_FOUND"))
-      : ok({ delivery: found, endpoint: endpoint.value });
+    return found === null ? refused(refusal("NOT_FOUND")) : ok({ delivery: found, endpoint: endpoint.value });
   }
 
   /** Sends it as every delivery is sent, by a worker, and waits for its one attempt. */
@@ -157,9 +155,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       if (!found.value.endpoint.isActive && !found.value.delivery.isTest)
         return refused(refusal("WEBHOOK_DISABLED"));
       const again = await redeliveries.again(found.value.delivery);
-      return again === null
-        ? refused(refusal("NOT_FOUND"))
-        : ok({ body: { delivery: deliveryView(again) } });
+      return again === null ? refused(refusal("NOT_FOUND")) : ok({ body: { delivery: deliveryView(again) } });
     },
 
     async replayWebhook({ params, body }, { principal }) {
@@ -193,4 +189,3 @@ const keptOf = (endpoint: EndpointDocument) => ({
   scopeIds: endpoint.scopeIds,
   isActive: endpoint.isActive,
 });
-

@@ -8,9 +8,7 @@ export function eventData({ _id, data }: EventDocument): object {
     ...(agent === undefined ? {} : { agent: agentView(agent) }),
     ...(approval === undefined ? {} : { approval: approvalView(approval) }),
     ...(transaction === undefined ? {} : { transaction: transactionView(transaction) }),
-    ...(deposit === undefined
-      ? {}
-      : { deposit: { ...deposit, settledAt: deposit.settledAt.toISOString() } }),
+    ...(deposit === undefined ? {} : { deposit: { ...deposit, settledAt: deposit.settledAt.toISOString() } }),
     ...(payment === undefined ? {} : { payment: { ...payment, failedAt: payment.failedAt.toISOString() } }),
   };
   if (Object.keys(said).length === 0) throw new Error(`${_id} says nothing`);

@@ -25,7 +25,7 @@ export function endpointView(endpoint: EndpointDocument): EndpointView {
     id: endpoint._id,
     name: endpoint.name,
     url: endpoint.url,
-    eventTypes: [...EVENT_TYPES, ALL_EVENTS].filter((type) => eventTypes.includes(type)),
+    eventTypes: ([...EVENT_TYPES, ALL_EVENTS] as const).filter((type) => eventTypes.includes(type)),
     scopeType: endpoint.scopeType,
     scopeIds: endpoint.scopeIds,
     description: endpoint.description,

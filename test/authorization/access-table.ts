@@ -113,6 +113,19 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   rotateOrganizationKey: manage(null, adminSteppedUp),
   revokeOrganizationKey: manage(null, adminSteppedUp),
 
+  createWebhook: manage(null, admin),
+  listWebhooks: manage(null, admin),
+  getWebhook: manage(null, admin),
+  updateWebhook: manage(null, admin),
+  deleteWebhook: manage(null, admin),
+  rotateWebhookSecret: manage(null, admin),
+  testWebhook: manage(null, admin),
+  listWebhookDeliveries: manage(null, admin),
+  getWebhookDelivery: manage(null, admin),
+  redeliverWebhook: manage(null, admin),
+  replayWebhook: manage(null, admin),
+  getWebhookReplay: manage(null, admin),
+
   createProject: projects.create,
   createProjectByTool: projects.create,
   listProjects: projects.read,
@@ -149,6 +162,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
 
   // Sandbox routes need no step-up.
   fundAgentInSandbox: manage(null, admin),
+  depositToTreasury: manage(null, admin),
+  failBilling: manage(null, admin),
   listCardLedger: manage(null, admin),
 
   getTransaction: manage("agents:read"),

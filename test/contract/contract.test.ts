@@ -38,6 +38,8 @@ const ROUTES = [
   "get /v1/transactions",
   "get /v1/transactions/:id",
   "post /v1/sandbox/agents/:id/fund",
+  "post /v1/sandbox/treasury/deposit",
+  "post /v1/sandbox/billing/payment-failed",
   "get /v1/sandbox/card/ledger",
   "post /v1/auth/sign-in",
   "post /v1/auth/sign-out",

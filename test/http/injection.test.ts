@@ -81,6 +81,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
   fundAgentInSandbox: () => ({ amountCents: 1 }),
+  depositToTreasury: () => ({ amountCents: 1 }),
   setProjectBudget: () => ({ capCents: 1, teams: [{ teamId: randomUUID(), capCents: 1 }], version: 1 }),
   setTeamBudget: () => ({ capCents: 1, agents: [{ agentId: randomUUID(), budgetCents: 1 }], version: 1 }),
   setProjectApprovalRules: () => ({ rules: [rule], version: 1 }),

@@ -35,6 +35,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["listTransactions", "getTransaction", "getApproval", "listPayments", "getPayment"] as const),
   ...(["setUp", "checkSetUp", "listMembers", "updateMember", "removeMember"] as const),
   ...(["getOrganization", "updateOrganization", "fundAgentInSandbox", "listCardLedger"] as const),
+  ...(["depositToTreasury", "failBilling"] as const),
   ...(["createInvite", "listInvites", "revokeInvite", "acceptInvite"] as const),
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
   ...(["listAuditLog", "exportAuditLog"] as const),

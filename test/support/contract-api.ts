@@ -22,8 +22,13 @@ const strictError = errorBody.strict().refine(({ issues = [] }) => issues.every(
   error: "an issue names no place",
 });
 
-/** Each call mints money, or uses up a token or code; whoever is told to come again can not know whether it has. */
-const NEVER_TWICE: readonly OperationId[] = ["fundAgentInSandbox", "refreshSession"];
+/** Each call mints money, tells something, or uses up a token; whoever is told to come again can not know whether it has. */
+const NEVER_TWICE: readonly OperationId[] = [
+  "depositToTreasury",
+  "failBilling",
+  "fundAgentInSandbox",
+  "refreshSession",
+];
 
 const hasIdempotencyKey = ({ body }: Request): boolean =>
   typeof body === "object" && body !== null && "idempotencyKey" in body;

@@ -154,11 +154,13 @@ export function tally(outcomes: readonly (string | number | null)[]): Record<str
 
 /** How many records each collection has: what a refused request must not change. */
 export async function counts({ service }: World): Promise<Readonly<Record<string, number>>> {
-  // What earlier requests have begun goes on after their answers: events of payments, what wallets still lack.
+  // What earlier requests have begun goes on after their answers: events of payments, what wallets still lack. And
+  // deposits are looked for all the time.
   const late: readonly string[] = [
     COLLECTIONS.events,
     COLLECTIONS.chainTransactions,
     COLLECTIONS.walletLimits,
+    COLLECTIONS.chainCursors,
   ];
   const kept = Object.values(COLLECTIONS).filter((name) => !late.includes(name));
   const names = [...kept, "organizations", "users", "factors"];

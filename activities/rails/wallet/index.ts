@@ -3,14 +3,17 @@ import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { factoryDeployment } from "../../chain/contracts.ts";
 import { ensureDeployed } from "../../chain/deployments.ts";
+import { DepositWatch } from "../../chain/deposits.ts";
 import { Finality } from "../../chain/finality.ts";
 import { Keeper } from "../../chain/keeper.ts";
 import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
 import type { WalletRecord } from "../../documents.ts";
+import { EventJournal } from "../../journal.ts";
 import type { Clock } from "../../ports.ts";
 import { WalletLimits } from "./limits.ts";
+import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
 
@@ -40,6 +43,10 @@ export interface Wallets {
   newWallet(agentId: string, owner: string): WalletRecord;
   /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
   readonly defaultOwner: string | null;
+  /** The organizations' treasuries; whoever shows one or pays from it has it from here. */
+  readonly treasuries: Treasuries;
+  /** Tells of what arrives in them. */
+  readonly deposits: DepositWatch;
   /** Puts the root of an anchoring of the audit log on the chain, once for each root. */
   recordRoot(root: string): Promise<RootTransaction>;
   /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
@@ -87,14 +94,34 @@ export function createWallets(options: WalletsOptions): Wallets {
     unwedge: async () => sandbox?.unwedge(),
     onTrouble,
   });
+  const addressOf = (id: string, owner: string) => newWallet(place, signer.address, owner, id);
+  const defaultOwner = sandbox === null ? null : DEMO_OWNER;
+  const treasuries = new Treasuries({
+    db,
+    place,
+    newWallet: addressOf,
+    defaultOwner,
+    beforeFirstUse: () => deposits.begin(),
+  });
+  const deposits = new DepositWatch({
+    db,
+    place,
+    rpc,
+    clock,
+    treasuries,
+    journal: new EventJournal(db),
+    beginsAt: sandbox === null ? "the newest final block" : "the first block",
+  });
   return {
     rail,
     limits,
     sandbox,
     place,
     rpc,
-    newWallet: (agentId, owner) => newWallet(place, signer.address, owner, agentId),
-    defaultOwner: sandbox === null ? null : DEMO_OWNER,
+    treasuries,
+    deposits,
+    newWallet: addressOf,
+    defaultOwner,
     recordRoot: (root) => recordRoot({ outbox, place, broadcast, from: signer.address }, root),
     async deployFactory(withinMs) {
       await ChainOutbox.ensureIndexes(db);
@@ -104,7 +131,7 @@ export function createWallets(options: WalletsOptions): Wallets {
       return { address: factory.address, isThere: missing.length === 0 };
     },
     async start() {
-      await ChainOutbox.ensureIndexes(db);
+      await Promise.all([ChainOutbox.ensureIndexes(db), Treasuries.ensureIndexes(db)]);
       await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
         // Nobody would see money that was sent to the addresses of a sandbox on a chain that is none.
         if (error instanceof WrongChain) throw error;

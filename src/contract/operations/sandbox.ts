@@ -21,6 +21,40 @@ export const fundAgentInSandbox = define({
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
 });
 
+export const depositToTreasury = define({
+  summary: "Send test money to the organization's treasury",
+  description:
+    "Mints test money on the local chain into the treasury, which needs no deployment for it, and answers once it is there; " +
+    "the event `funding.deposited` follows. Only while the sandbox chain is on, else 404.",
+  tag: "Sandbox",
+  access: person({ role: "admin" }),
+  rate: "standard",
+  http: { method: "post", path: "/v1/sandbox/treasury/deposit", successStatus: 200 },
+  body: z.strictObject({ amountCents: paymentCents }),
+  output: z.strictObject({ balanceCents: heldCents, onChainTxHash: z.string() }),
+  errors: ["NOT_FOUND"],
+});
+
+export const failBilling = define({
+  summary: "Have a payment for the subscription fail",
+  description:
+    "Tells of a failed payment for the organization's own subscription by the event `billing.payment_failed`, and changes " +
+    "nothing else. Only while the sandbox chain is on, else 404.",
+  tag: "Sandbox",
+  access: person({ role: "admin" }),
+  rate: "standard",
+  http: { method: "post", path: "/v1/sandbox/billing/payment-failed", successStatus: 201 },
+  output: z.strictObject({
+    payment: z.strictObject({
+      id: z.string(),
+      plan: z.string(),
+      reason: z.string(),
+      failedAt: timestamp,
+    }),
+  }),
+  errors: ["NOT_FOUND"],
+});
+
 export const listCardLedger = define({
   summary: "Read the sandbox card processor's books",
   description:

@@ -11,10 +11,7 @@ const URL_CHARACTERS_MAX = 2_048;
 
 const endpointId = z
   .string()
-  .regex(
-    /^whe_[0-9A-HJKMNP-TV-Z]{26}$/,
-    "must be a webhook endpoint's id: whe_ and 26 letters and digits",
-  );
+  .regex(/^whe_[0-9A-HJKMNP-TV-Z]{26}$/, "must be a webhook endpoint's id: whe_ and 26 letters and digits");
 const deliveryId = z
   .string()
   .regex(/^dlv_[0-9A-HJKMNP-TV-Z]{26}$/, "must be a delivery's id: dlv_ and 26 letters and digits");
@@ -55,7 +52,8 @@ export const fitsScope = ({
 }): boolean => (scope === "organization") === (ids.length === 0);
 export const SCOPE_IDS_ISSUE = {
   path: ["scopeIds"],
-  error: "names the projects, teams or agents of a scope other than organization, and nothing for the organization's",
+  error:
+    "names the projects, teams or agents of a scope other than organization, and nothing for the organization's",
 };
 
 const endpoint = z
@@ -119,7 +117,9 @@ const replay = z
   })
   .meta({ id: "WebhookReplay" });
 
-const secret = z.string().meta({ description: "Shown this once: signs the deliveries. Keep it in a secret manager." });
+const secret = z
+  .string()
+  .meta({ description: "Shown this once: signs the deliveries. Keep it in a secret manager." });
 const answer = z.strictObject({ endpoint });
 const admin = person({ role: "admin" });
 const common = { tag: "Webhooks", access: admin, rate: "standard" } as const;

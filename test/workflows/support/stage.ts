@@ -5,6 +5,8 @@ import { MongoClient } from "mongodb";
 import { createPaymentEffects, type PaymentEffects } from "../../../activities/effects.ts";
 import { createActivities } from "../../../activities/index.ts";
 import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.ts";
+import type { WebhookActivities } from "../../../activities/webhooks/activities.ts";
+import { webhookTaskQueue } from "../../../src/messages/delivery.ts";
 import type { Activities } from "../../../activities/types.ts";
 import { Budgets } from "../../../server/actors/budgets.ts";
 import { TemporalCalls } from "../../../server/actors/calls.ts";
@@ -88,9 +90,16 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       ...(identity === undefined ? {} : { identity }),
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
     });
-    const running = worker.run();
+    const receivers = await Worker.create({
+      connection: native,
+      namespace: client.options.namespace,
+      taskQueue: webhookTaskQueue(taskQueue),
+      activities: delegatingTo(current),
+    });
+    const running = Promise.all([worker.run(), receivers.run()]);
     return async () => {
       worker.shutdown();
+      receivers.shutdown();
       await running;
     };
   };
@@ -146,6 +155,8 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
       db,
       limits: { mirror: () => Promise.resolve() },
       windows: { close: () => Promise.resolve("committed") },
+      treasuries: { record: () => Promise.resolve() },
+      webhooks: NO_WEBHOOKS,
     }),
     ...options.activities,
   };
@@ -153,6 +164,16 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   const stage: Stage = { client, taskQueue, scene, rail, projections, actors, effects };
   return { activities, stage, workflowIds };
 }
+
+/** Scenes of webhooks bring their own. */
+const notPlayed = () => Promise.reject(new Error("no webhooks are in this scene"));
+const NO_WEBHOOKS: WebhookActivities = {
+  deliverWebhook: notPlayed,
+  eraseWebhookSecret: notPlayed,
+  replayWebhooks: notPlayed,
+  watchEvents: notPlayed,
+  watchDeposits: notPlayed,
+};
 
 export function gateway(actors: Pick<TemporalActors, "submit">): AgentGateway {
   const submit: AgentGateway["submit"] = async (agentId, command) => {
@@ -200,6 +221,11 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   closeDeliveryWindow: (input) => cast().closeDeliveryWindow(input),
   detachWallet: (input) => cast().detachWallet(input),
   provisionOrganization: (input) => cast().provisionOrganization(input),
+  deliverWebhook: (input) => cast().deliverWebhook(input),
+  eraseWebhookSecret: (input) => cast().eraseWebhookSecret(input),
+  replayWebhooks: (input) => cast().replayWebhooks(input),
+  watchEvents: () => cast().watchEvents(),
+  watchDeposits: () => cast().watchDeposits(),
 });
 
 /** Ends a workflow, if it was ever started and has not ended. */

@@ -1,0 +1,59 @@
+import { type Address, erc20Abi, getAbiItem, type Hash } from "viem";
+import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
+
+/** Recipients that are asked for in one call; nodes bound what a filter may hold. */
+const RECIPIENTS_PER_CALL_MAX = 200;
+
+const TRANSFER = getAbiItem({ abi: erc20Abi, name: "Transfer" });
+
+/** A token's transfer, as a final block has it. */
+export interface Transfer {
+  readonly from: Address;
+  readonly to: Address;
+  readonly units: bigint;
+  readonly transactionHash: Hash;
+}
+
+export interface TransferFilter {
+  readonly token: Address;
+  readonly recipients: readonly Address[];
+  readonly fromBlock: bigint;
+  readonly toBlock: bigint;
+}
+
+/** A token's transfers to some recipients within some blocks, those to one recipient in the chain's order. */
+export async function transfersTo(rpc: ChainRpc, filter: TransferFilter): Promise<readonly Transfer[]> {
+  const chunks: (readonly Address[])[] = [];
+  for (let at = 0; at < filter.recipients.length; at += RECIPIENTS_PER_CALL_MAX) {
+    chunks.push(filter.recipients.slice(at, at + RECIPIENTS_PER_CALL_MAX));
+  }
+  const found = await Promise.all(chunks.map((recipients) => ask(rpc, { ...filter, recipients })));
+  return found.flat();
+}
+
+async function ask(
+  rpc: ChainRpc,
+  { fromBlock, recipients, toBlock, token }: TransferFilter,
+): Promise<readonly Transfer[]> {
+  const args = { to: [...recipients] };
+  const logs = await rpc.answer(
+    rpc.client.getLogs({ address: token, event: TRANSFER, args, strict: true, fromBlock, toBlock }),
+  );
+  const wanted = new Set(recipients);
+  const isAskedFor = (log: (typeof logs)[number]): boolean =>
+    log.address.toLowerCase() === token.toLowerCase() &&
+    wanted.has(log.args.to) &&
+    log.blockNumber >= fromBlock &&
+    log.blockNumber <= toBlock;
+  // Somebody between who has mixed up answers must not make one organization's money another's.
+  if (!logs.every(isAskedFor)) throw new ChainUnreachable("the chain answered another question");
+  const inOrder = logs.toSorted(
+    (one, other) => Number(one.blockNumber - other.blockNumber) || one.logIndex - other.logIndex,
+  );
+  return inOrder.map(({ args: { from, to, value }, transactionHash }) => ({
+    from,
+    to,
+    units: value,
+    transactionHash,
+  }));
+}
