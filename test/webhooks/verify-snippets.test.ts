@@ -187,12 +187,14 @@ async function needs(context: Mocha.Context, program: string, ...args: readonly 
   context.skip();
 }
 
+const COMPILER_OPTIONS = "--module nodenext --target es2023 --lib es2023 --types node --strict".split(" ");
+
 const typescript = (snippet: string, driver: string): Receiver => ({
   files: { "package.json": '{"type":"module"}', "receiver.ts": snippet, "driver.js": driver },
   before: [
     process.execPath,
     join(PACKAGE_ROOT, "node_modules", "typescript", "bin", "tsc"),
-    ...["--module", "nodenext", "--target", "es2023", "--lib", "es2023", "--types", "node", "--strict"],
+    ...COMPILER_OPTIONS,
     "receiver.ts",
   ],
   command: [process.execPath, "driver.js"],
@@ -281,6 +283,27 @@ func main() {
 }
 `;
 
+async function inPython(): Promise<Receiver> {
+  const [snippet = ""] = await snippets("python");
+  return { files: { "receiver.py": snippet, "driver.py": PYTHON }, command: ["python3", "driver.py"] };
+}
+
+async function inGo(): Promise<Receiver> {
+  const [snippet = ""] = await snippets("go");
+  // What Go builds is run from there, which where the run's folder lies in memory is often forbidden.
+  const builtIn = join(PACKAGE_ROOT, ".test", "go");
+  await mkdir(builtIn, { recursive: true });
+  return {
+    files: {
+      "go.mod": "module receiver\n\ngo 1.18\n",
+      "webhooks/verify.go": snippet,
+      "main.go": GO,
+    },
+    command: ["go", "run", "."],
+    env: { GOTMPDIR: builtIn, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" },
+  };
+}
+
 describe("the page on webhooks", () => {
   it("names every type of event, and no other", async () => {
     const page = await readFile(join(PACKAGE_ROOT, "docs", "webhooks.md"), "utf8");
@@ -324,31 +347,10 @@ describe("a receiver as the page shows it", function () {
     await expectAllJudged(typescript(snippet, BY_CALL));
   });
 
-  const inPython = async (): Promise<Receiver> => {
-    const [snippet = ""] = await snippets("python");
-    return { files: { "receiver.py": snippet, "driver.py": PYTHON }, command: ["python3", "driver.py"] };
-  };
-
   it("in Python accepts what is genuine and refuses the rest", async function () {
     await needs(this, "python3", "--version");
     await expectAllJudged(await inPython(), [ofAnotherType()]);
   });
-
-  const inGo = async (): Promise<Receiver> => {
-    const [snippet = ""] = await snippets("go");
-    // What Go builds is run from there, which where the run's folder lies in memory is often forbidden.
-    const builtIn = join(PACKAGE_ROOT, ".test", "go");
-    await mkdir(builtIn, { recursive: true });
-    return {
-      files: {
-        "go.mod": "module receiver\n\ngo 1.18\n",
-        "webhooks/verify.go": snippet,
-        "main.go": GO,
-      },
-      command: ["go", "run", "."],
-      env: { GOTMPDIR: builtIn, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" },
-    };
-  };
 
   it("in Go accepts what is genuine and refuses the rest", async function () {
     await needs(this, "go", "version");
