@@ -10,6 +10,8 @@ import { type Answer, Api, type CallOptions, onceReachable } from "./api.ts";
 export interface Request extends CallOptions {
   /** What stands in the path for `:id`. */
   readonly id?: string;
+  /** The same for `:deliveryId`. */
+  readonly deliveryId?: string;
   readonly query?: Readonly<Record<string, string>> | string;
 }
 
@@ -50,8 +52,8 @@ export class ContractApi {
   async call(operationId: OperationId, request: Request = {}): Promise<Answer> {
     const { http } = operations[operationId];
     if (http === null) throw new Error(`${operationId} has no route`);
-    const { id, query, ...options } = request;
-    const path = http.path.replace(":id", id ?? "missing");
+    const { deliveryId, id, query, ...options } = request;
+    const path = http.path.replace(":id", id ?? "missing").replace(":deliveryId", deliveryId ?? "missing");
     const search = query === undefined ? "" : `?${new URLSearchParams(query).toString()}`;
     const answer = await this.#api.call(http.method.toUpperCase(), `${path}${search}`, options);
     expectAsDocumented(operationId, answer);

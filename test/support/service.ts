@@ -51,6 +51,8 @@ export interface TestServiceOptions {
   readonly publicUrl?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
+  /** Further settings, as the environment names them. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** So much that only tests of the limits themselves are ever limited. */
@@ -105,6 +107,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(options.approvalWindowSeconds === undefined
       ? {}
       : { APPROVAL_WINDOW_SECONDS: String(options.approvalWindowSeconds) }),
+    ...options.settings,
   };
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${http.port}`;
