@@ -1,0 +1,255 @@
+import { expect } from "chai";
+import type { ServerResponse } from "node:http";
+import { Webhook } from "standardwebhooks";
+import { webhookCollections } from "../../activities/webhooks/documents.ts";
+import type { Received } from "../support/tls-receiver.ts";
+import { times, until, type World } from "../support/world.ts";
+import {
+  arrivals,
+  deliveredTo,
+  deliveriesOf,
+  endedDeliveries,
+  endpointAt,
+  openScene,
+  type Scene,
+  verified,
+  worldIn,
+} from "./support.ts";
+
+/** Pauses between attempts. */
+const BACKOFF = { WEBHOOK_BACKOFF_SECONDS: "1,1" };
+const ATTEMPTS = 3;
+
+describe("webhook deliveries", () => {
+  let scene: Scene;
+  let world: World;
+  /** How the receiver answers at each path; by default 204. */
+  const answers = new Map<string, (response: ServerResponse, request: Received) => void>();
+  before(async () => {
+    scene = await openScene((request, response) => {
+      const answer = answers.get(request.path);
+      if (answer !== undefined) return answer(response, request);
+      response.writeHead(204).end();
+    }, BACKOFF);
+  });
+  after(() => scene.close());
+  beforeEach(async () => {
+    world = await worldIn(scene);
+  });
+
+  const path = (name = "") => `/${world.organization.organizationId}/${name}`;
+  const status =
+    (code: number, body = "") =>
+    (response: ServerResponse) =>
+      void response.writeHead(code).end(body);
+  const pauses = { eventTypes: ["agent.paused"] };
+
+  async function paused(count = 1): Promise<void> {
+    for (const { id } of await Promise.all(times(count, () => world.agent())))
+      await world.api.ok("pauseAgent", 200, { token: world.token, id });
+  }
+
+  it("one that fails is tried again with the same id and body and a fresh time, until it is taken", async () => {
+    const at = path("flaky");
+    let refusals = 0;
+    answers.set(at, (response) => status((refusals += 1) <= 2 ? 503 : 200, "busy\u0007 now")(response));
+    const { id, secret } = await endpointAt(world, scene.receiver, at, pauses);
+    await paused();
+    const [delivery] = await endedDeliveries(world, id, 1);
+    expect(delivery?.status).to.equal("succeeded");
+    expect(delivery?.nextAttemptAt).to.equal(null);
+    expect(
+      delivery?.attempts.map(({ failureReason, httpStatus, number }) => [number, httpStatus, failureReason]),
+    ).to.deep.equal([
+      [1, 503, "it answered 503"],
+      [2, 503, "it answered 503"],
+      [3, 200, null],
+    ]);
+    expect(delivery?.attempts[0]?.responseExcerpt).to.match(/^busy.? now$/);
+    const requests = scene.receiver.requests.filter((request) => request.path === at);
+    expect(requests).to.have.lengthOf(3);
+    expect(new Set(requests.map(({ body }) => body.toString("utf8"))).size).to.equal(1);
+    expect(new Set(requests.map(({ headers }) => headers["svc-delivery-id"]))).to.deep.equal(
+      new Set([delivery?.id]),
+    );
+    const stamps = requests.map(({ headers }) => Number(headers["svc-timestamp"]));
+    expect(new Set(stamps).size, "a fresh time for each").to.be.greaterThan(1);
+    for (const request of requests) {
+      verified(request, secret);
+      const { body, headers } = request;
+      const named = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+      expect(() => new Webhook(secret).verify(body.toString("utf8"), named)).not.to.throw();
+    }
+  });
+
+  it("one that is never taken fails after its last attempt, and counts once", async () => {
+    const at = path("never");
+    answers.set(at, (response) => response.writeHead(302, { location: "https://example.com/" }).end());
+    const { id } = await endpointAt(world, scene.receiver, at, pauses);
+    await paused();
+    const [delivery] = await endedDeliveries(world, id, 1);
+    expect(delivery?.status).to.equal("failed");
+    expect(delivery?.attempts).to.have.lengthOf(ATTEMPTS);
+    const { endpoint } = await world.api.ok("getWebhook", 200, { token: world.token, id });
+    expect(endpoint).to.include({ consecutiveFailures: 1, isActive: true });
+    answers.delete(at);
+    await paused();
+    await until("the count starts anew", async () => {
+      const { endpoint: now } = await world.api.ok("getWebhook", 200, { token: world.token, id });
+      return now.consecutiveFailures === 0 ? true : null;
+    });
+  });
+
+  it("a test is one signed attempt with its result, at a disabled endpoint too, and never counts", async () => {
+    const at = path("tested");
+    answers.set(at, status(500, "no"));
+    const { id, secret } = await endpointAt(world, scene.receiver, at, pauses);
+    const asked = { token: world.token, id };
+    for (const _time of times(2, () => 0)) {
+      const tested = await world.api.ok("testWebhook", 200, asked);
+      expect(tested).to.include({ httpStatus: 500, failureReason: "it answered 500" });
+    }
+    await world.api.ok("updateWebhook", 200, { ...asked, body: { isActive: false } });
+    answers.set(at, status(200));
+    const body = { eventType: "funding.deposited" };
+    const good = await world.api.ok("testWebhook", 200, { ...asked, body });
+    expect(good).to.include({ httpStatus: 200, failureReason: null });
+    expect(good.responseTimeMs).to.be.a("number");
+    const events = deliveredTo(scene.receiver, at, secret);
+    expect(events.map(({ data, type }) => [type, data])).to.deep.equal([
+      ["agent.paused", { test: true }],
+      ["agent.paused", { test: true }],
+      ["funding.deposited", { test: true }],
+    ]);
+    expect(events.at(-1)?.id).to.equal(good.deliveryId);
+    const { endpoint } = await world.api.ok("getWebhook", 200, asked);
+    expect(endpoint.consecutiveFailures).to.equal(0);
+    const listed = await deliveriesOf(world, id);
+    expect(listed.map(({ status: end, test }) => [end, test])).to.deep.equal([
+      ["succeeded", true],
+      ["failed", true],
+      ["failed", true],
+    ]);
+  });
+
+  it("after a rotation both secrets sign for a day; after a second one, the two newest", async () => {
+    const at = path("rotated");
+    const first = await endpointAt(world, scene.receiver, at, pauses);
+    const asked = { token: world.token, id: first.id };
+    const second = await world.api.ok("rotateWebhookSecret", 201, asked);
+    const leftMs = Date.parse(second.secretPreviousExpiresAt) - Date.now();
+    expect(leftMs).to.be.within(86_000_000, 86_400_000);
+    expect(second.endpoint.secretPreviousExpiresAt).to.equal(second.secretPreviousExpiresAt);
+    const signedBy = (request: Received | undefined, secret: string): boolean => {
+      if (request === undefined) throw new Error("nothing has arrived");
+      try {
+        return verified(request, secret).id !== "";
+      } catch {
+        return false;
+      }
+    };
+    const newest = async () => {
+      await world.api.ok("testWebhook", 200, asked);
+      return scene.receiver.requests.findLast((request) => request.path === at);
+    };
+    const both = await newest();
+    expect([first.secret, second.secret].map((secret) => signedBy(both, secret))).to.deep.equal([true, true]);
+    const third = await world.api.ok("rotateWebhookSecret", 201, asked);
+    const last = await newest();
+    const secrets = [first.secret, second.secret, third.secret];
+    expect(secrets.map((secret) => signedBy(last, secret))).to.deep.equal([false, true, true]);
+    const stored = await webhookCollections(scene.service.db).endpoints.findOne({ _id: first.id });
+    for (const secret of secrets)
+      expect(JSON.stringify(stored)).not.to.include(secret.slice("whsec_".length));
+  });
+
+  it("what a disabled endpoint missed is dropped, then sent again one by one or all since a time", async () => {
+    const at = path("missed");
+    const since = new Date().toISOString();
+    answers.set(at, status(503));
+    const { id, secret } = await endpointAt(world, scene.receiver, at, pauses);
+    const asked = { token: world.token, id };
+    await paused();
+    await until(
+      "a first attempt",
+      async () => ((await deliveriesOf(world, id))[0]?.attempts.length ?? 0) > 0 || null,
+    );
+    const disabled = await world.api.ok("updateWebhook", 200, { ...asked, body: { isActive: false } });
+    expect(disabled.endpoint).to.include({ isActive: false, disabledReason: "by_person" });
+    const [dropped] = await endedDeliveries(world, id, 1);
+    expect(dropped).to.include({ status: "dropped", nextAttemptAt: null });
+    const named = { ...asked, deliveryId: dropped?.id ?? "" };
+    await world.api.refused("redeliverWebhook", 409, "WEBHOOK_DISABLED", named);
+    await world.api.refused("replayWebhook", 409, "WEBHOOK_DISABLED", { ...asked, body: { since } });
+    await paused();
+    await until("nothing is pending", async () => {
+      const own = { organizationId: world.organization.organizationId, isPending: true };
+      return (await scene.service.db.collection("events").countDocuments(own)) === 0 ? true : null;
+    });
+    answers.delete(at);
+    const enabled = await world.api.ok("updateWebhook", 200, { ...asked, body: { isActive: true } });
+    expect(enabled.endpoint).to.include({ isActive: true, disabledAt: null, consecutiveFailures: 0 });
+    const { delivery } = await world.api.ok("redeliverWebhook", 200, named);
+    expect(delivery.id).to.equal(dropped?.id);
+    const [again] = await endedDeliveries(world, id, 1);
+    expect(again).to.include({ id: dropped?.id, status: "succeeded" });
+
+    const { replay } = await world.api.ok("replayWebhook", 201, { ...asked, body: { since } });
+    expect(replay.state).to.equal("running");
+    const done = await until("the replay is over", async () => {
+      const { replay: now } = await world.api.ok("getWebhookReplay", 200, asked);
+      return now?.state === "done" ? now : null;
+    });
+    expect(done).to.include({ id: replay.id, queued: 1 });
+    await endedDeliveries(world, id, 2);
+    const taken = (await deliveriesOf(world, id)).filter(({ status: end }) => end === "succeeded");
+    expect(taken).to.have.lengthOf(2);
+    const ids = new Set(deliveredTo(scene.receiver, at, secret).map((event) => event.id));
+    expect(ids.size).to.equal(2);
+    await world.api.ok("replayWebhook", 201, { ...asked, body: { since } });
+    const nothing = await until("the second replay is over", async () => {
+      const { replay: now } = await world.api.ok("getWebhookReplay", 200, asked);
+      return now?.state === "done" ? now : null;
+    });
+    expect(nothing.queued, "all of it has arrived").to.equal(0);
+  });
+
+  it("a delivery shows the exact body that is signed; of another endpoint it is not found", async () => {
+    const at = path("body");
+    const { id } = await endpointAt(world, scene.receiver, at, pauses);
+    const other = await endpointAt(world, scene.receiver, path("other"), pauses);
+    await paused();
+    const [delivery] = await endedDeliveries(world, id, 1);
+    const { token } = world;
+    const deliveryId = delivery?.id ?? "";
+    const read = await world.api.ok("getWebhookDelivery", 200, { token, id, deliveryId });
+    const [request] = scene.receiver.requests.filter((each) => each.path === at);
+    expect(read.body).to.equal(request?.body.toString("utf8"));
+    await world.api.refused("getWebhookDelivery", 404, "NOT_FOUND", { token, id: other.id, deliveryId });
+  });
+
+  it("a deleted endpoint gets nothing more, and is not found", async () => {
+    const at = path("deleted");
+    answers.set(at, status(500));
+    const { id } = await endpointAt(world, scene.receiver, at, pauses);
+    const asked = { token: world.token, id };
+    await paused();
+    await until(
+      "a first attempt",
+      async () => ((await deliveriesOf(world, id))[0]?.attempts.length ?? 0) > 0 || null,
+    );
+    await world.api.ok("deleteWebhook", 204, asked);
+    for (const operation of ["getWebhook", "listWebhookDeliveries", "testWebhook"] as const)
+      await world.api.refused(operation, 404, "NOT_FOUND", asked);
+    const { deliveries } = webhookCollections(scene.service.db);
+    await until("its workflow is told", async () =>
+      (await deliveries.findOne({ endpointId: id }))?.untold === undefined ? true : null,
+    );
+    expect(await deliveries.findOne({ endpointId: id })).to.include({ status: "dropped" });
+    const before = scene.receiver.requests.filter((request) => request.path === at).length;
+    const marker = await endpointAt(world, scene.receiver, path("marker"), pauses);
+    await paused(3);
+    await arrivals(scene, path("marker"), marker.secret, 3);
+    expect(scene.receiver.requests.filter((request) => request.path === at)).to.have.lengthOf(before);
+  });
+});
