@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { der, extension, nameOf, sequence, signedCertificate } from "./der.ts";
@@ -9,7 +9,7 @@ export interface Identity {
   readonly key: string;
 }
 
-/** A certificate authority that nobody has heard of. */
+/** A certificate authority that nobody has heard of, of a name that no other has: verification goes by names first. */
 export interface Authority {
   readonly caPem: string;
   /** An identity for names and addresses, good until 2049 unless it is to have expired. */
@@ -44,9 +44,9 @@ const alternativeNames = (hosts: readonly string[]): Buffer => {
   return extension("11", false, sequence(...names));
 };
 
-export function newAuthority(name = "Test authority"): Authority {
+export function newAuthority(): Authority {
   const authority = newKeys();
-  const issuer = commonName(name);
+  const issuer = commonName(`Test authority ${randomUUID()}`);
   const common = { issuer, from: FROM };
   const ca = signedCertificate(
     {

@@ -135,7 +135,7 @@ export function expectError({ body, headers, status }: Answer): ErrorBody {
 function expectAsDocumented(operationId: OperationId, answer: Answer): void {
   const { body, headers, status } = answer;
   const { http, output } = operations[operationId];
-  const path = http?.path.replace(":id", "{id}") ?? "";
+  const path = http?.path.replaceAll(/:(\w+)/g, "{$1}") ?? "";
   const response = documented[path]?.[http?.method ?? ""]?.responses[String(status)];
   const text = JSON.stringify(body) ?? "";
   expect(response, `${operationId} answers an undocumented ${status}: ${text}`).not.to.equal(undefined);

@@ -15,6 +15,9 @@ const WITHOUT_ENGINES: Beginnings = [
   "replay/",
   "webhooks/signature",
   "webhooks/verify-snippets",
+  "webhooks/hostile-urls",
+  "webhooks/rebinding",
+  "webhooks/receiver-tricks",
 ];
 
 /** What starts and kills processes of the service runs one file after another, so that it does not meet itself. */

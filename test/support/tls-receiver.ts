@@ -37,6 +37,8 @@ export interface TlsReceiver {
   readonly caFile: string;
   /** What it got, in the order of the requests' ends. */
   readonly requests: readonly Received[];
+  /** How many connections it has seen, whether or not a request came on them. */
+  readonly connections: number;
   respondWith(handler: Handler): void;
   /** As soon as it has got so many in all. */
   received(count: number): Promise<readonly Received[]>;
@@ -72,7 +74,9 @@ export async function startTlsReceiver(
     // A request that breaks off was not received; a handler that fails leaves its request without an answer.
     take(request, response).catch(() => response.destroy());
   });
+  let connections = 0;
   server.on("connection", (socket: Socket) => {
+    connections += 1;
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
@@ -88,6 +92,9 @@ export async function startTlsReceiver(
     caPem: authority.caPem,
     caFile,
     requests,
+    get connections() {
+      return connections;
+    },
     respondWith: (next) => {
       current = next;
     },

@@ -75,7 +75,12 @@ function answerTo(socket: TLSSocket, to: Destination, message: Message): Promise
       if (interim > INTERIM_ANSWERS_MAX) refuse(REASONS.headers);
     });
     sent.once("upgrade", () => refuse(REASONS.upgrade));
-    sent.once("response", resolve);
+    sent.once("response", (response) => {
+      const { statusCode: status = 0 } = response;
+      // A switch that names no protocol is told of as an answer, and so is a status that there is not.
+      if (status < 200) refuse(status === 101 ? REASONS.upgrade : REASONS.notHttp);
+      else resolve(response);
+    });
     sent.on("error", (error) => refuse(reasonOf(error)));
     sent.once("close", () => refuse(REASONS.cut));
     sent.end(message.body ?? undefined);
