@@ -39,8 +39,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
   const { attempts, deposits, dispatcher, redeliveries, watching, webhooks } = dependencies;
   return {
     async deliverWebhook(input) {
-      const { currentAttemptScheduledTimestampMs: dueAt } = Context.current().info;
-      const attempted = await attempts.next(input, new Date(dueAt));
+      const attempted = await attempts.next(input);
       if (attempted.kind === "ended") return attempted.end;
       throw ApplicationFailure.create({
         message: attempted.reason,

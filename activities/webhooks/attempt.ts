@@ -44,22 +44,22 @@ export class DeliveryAttempts {
     this.#dependencies = dependencies;
   }
 
-  /** `at`: when the attempt is due, which is what its record says. Throws where MongoDB is not reachable. */
-  async next(input: DeliveryInput, at: Date): Promise<Attempted> {
+  /** Throws where MongoDB is not reachable. */
+  async next(input: DeliveryInput): Promise<Attempted> {
     const slot = this.#dependencies.slots.take(input.endpointId, input.organizationId);
     if (typeof slot === "number") {
       return { kind: "again", afterMs: slot, reason: "others are being sent to its receiver" };
     }
     const began = performance.now();
     try {
-      return await this.#withSlot(input, at);
+      return await this.#withSlot(input);
     } finally {
       slot.release(performance.now() - began);
     }
   }
 
-  async #withSlot({ deliveryId, endpointId, run }: DeliveryInput, at: Date): Promise<Attempted> {
-    const { outcomes, webhooks } = this.#dependencies;
+  async #withSlot({ deliveryId, endpointId, run }: DeliveryInput): Promise<Attempted> {
+    const { clock, outcomes, webhooks } = this.#dependencies;
     const [delivery, endpoint] = await Promise.all([
       webhooks.deliveries.findOne({ _id: deliveryId }),
       webhooks.endpoints.findOne({ _id: endpointId }),
@@ -71,13 +71,14 @@ export class DeliveryAttempts {
       return ended("dropped");
     }
     // Whoever was thought dead has made this attempt, and written it down.
-    const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - at.getTime();
+    const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - clock().getTime();
     if (earlyMs > TOO_EARLY_MS) return { kind: "again", afterMs: earlyMs, reason: "it is not due yet" };
-    return this.#written(delivery, await this.#made(delivery, endpoint, at));
+    return this.#written(delivery, await this.#made(delivery, endpoint));
   }
 
-  async #made(delivery: DeliveryDocument, endpoint: EndpointDocument, at: Date): Promise<AttemptRecord> {
+  async #made(delivery: DeliveryDocument, endpoint: EndpointDocument): Promise<AttemptRecord> {
     const { clock, sending } = this.#dependencies;
+    const at = clock();
     const outcome = await sending.send({
       url: endpoint.url,
       method: "POST",
@@ -88,7 +89,7 @@ export class DeliveryAttempts {
           deliveryId: delivery._id,
           eventType: delivery.eventType,
           body: delivery.body,
-          at: clock(),
+          at,
           secrets: this.#signingSecrets(endpoint),
         }),
       },

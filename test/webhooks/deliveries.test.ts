@@ -49,7 +49,7 @@ describe("webhook deliveries", () => {
       await world.api.ok("pauseAgent", 200, { token: world.token, id });
   }
 
-  it("one that fails is tried again with the same id and body and a fresh time, until it is taken", async () => {
+  it("one that fails is tried again with the same id and body, signed afresh, until taken", async () => {
     const at = path("flaky");
     let refusals = 0;
     answers.set(at, (response) => status((refusals += 1) <= 2 ? 503 : 200, "busy\u0007 now")(response));
