@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { ApplicationFailure, Context } from "@temporalio/activity";
 import type { Activities } from "../types.ts";
 import type { DeliveryAttempts } from "./attempt.ts";
@@ -12,6 +13,8 @@ const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
 /** Between looks for what was left untold. */
 const SWEEP_MS = 1_000;
+/** Between two steps of a watch that is behind. */
+const BEHIND_MS = 20;
 /** A process that has no chain leaves its deposits to others. */
 const NO_CHAIN_MS = 60_000;
 
@@ -69,7 +72,14 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
         const message = "this process has no chain";
         throw ApplicationFailure.create({ message, nextRetryDelay: NO_CHAIN_MS });
       }
-      await beating(() => watching.deposits.watch(WATCH_MS, async () => (await deposits.step()).isBehind));
+      await beating(() =>
+        watching.deposits.watch(WATCH_MS, async () => {
+          const { isBehind } = await deposits.step();
+          // Nodes that disagree with each other may leave it behind for a while.
+          if (isBehind) await sleep(BEHIND_MS);
+          return isBehind;
+        }),
+      );
     },
   };
 }

@@ -20,6 +20,20 @@ import {
 const BACKOFF = { WEBHOOK_BACKOFF_SECONDS: "1,1" };
 const ATTEMPTS = 3;
 
+const status =
+  (code: number, body = "") =>
+  (response: ServerResponse) =>
+    void response.writeHead(code).end(body);
+
+const signedBy = (request: Received | undefined, secret: string): boolean => {
+  if (request === undefined) throw new Error("nothing has arrived");
+  try {
+    return verified(request, secret).id !== "";
+  } catch {
+    return false;
+  }
+};
+
 describe("webhook deliveries", () => {
   let scene: Scene;
   let world: World;
@@ -38,10 +52,6 @@ describe("webhook deliveries", () => {
   });
 
   const path = (name = "") => `/${world.organization.organizationId}/${name}`;
-  const status =
-    (code: number, body = "") =>
-    (response: ServerResponse) =>
-      void response.writeHead(code).end(body);
   const pauses = { eventTypes: ["agent.paused"] };
 
   async function paused(count = 1): Promise<void> {
@@ -140,14 +150,6 @@ describe("webhook deliveries", () => {
     const leftMs = Date.parse(second.secretPreviousExpiresAt) - Date.now();
     expect(leftMs).to.be.within(86_000_000, 86_400_000);
     expect(second.endpoint.secretPreviousExpiresAt).to.equal(second.secretPreviousExpiresAt);
-    const signedBy = (request: Received | undefined, secret: string): boolean => {
-      if (request === undefined) throw new Error("nothing has arrived");
-      try {
-        return verified(request, secret).id !== "";
-      } catch {
-        return false;
-      }
-    };
     const newest = async () => {
       await world.api.ok("testWebhook", 200, asked);
       return scene.receiver.requests.findLast((request) => request.path === at);

@@ -12,6 +12,15 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { times, until, type World } from "../support/world.ts";
 import { deliveriesOf, endedDeliveries, endpointAt, openScene, type Scene, worldIn } from "./support.ts";
 
+const attempt = (failureReason: string | null): AttemptRecord => ({
+  number: 1,
+  at: new Date(),
+  httpStatus: failureReason === null ? 200 : 500,
+  responseTimeMs: 1,
+  failureReason,
+  responseExcerpt: null,
+});
+
 describe("endpoints that fail are disabled", () => {
   let service: TestService;
   let webhooks: WebhookCollections;
@@ -23,15 +32,6 @@ describe("endpoints that fail are disabled", () => {
     outcomes = new DeliveryOutcomes({ client, webhooks, clock: () => new Date() });
   });
   after(() => service.stop());
-
-  const attempt = (failureReason: string | null): AttemptRecord => ({
-    number: 1,
-    at: new Date(),
-    httpStatus: failureReason === null ? 200 : 500,
-    responseTimeMs: 1,
-    failureReason,
-    responseExcerpt: null,
-  });
 
   async function endpoint(): Promise<EndpointDocument> {
     const now = new Date();

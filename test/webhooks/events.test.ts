@@ -10,6 +10,8 @@ import {
   worldIn,
 } from "./support.ts";
 
+const sorted = (rows: readonly (readonly unknown[])[]) => rows.map(String).toSorted();
+
 describe("webhook events", () => {
   let scene: Scene;
   let world: World;
@@ -92,7 +94,6 @@ describe("webhook events", () => {
       const { id } = data["transaction"] as { readonly id: string };
       return [type, id];
     });
-    const sorted = (rows: readonly (readonly unknown[])[]) => rows.map(String).toSorted();
     expect(sorted(seen.filter(([, id]) => expected.some(([, known]) => known === id)))).to.deep.equal(
       sorted(expected),
     );

@@ -1,4 +1,3 @@
-import { lookup } from "node:dns/promises";
 import type { SecureContext } from "node:tls";
 import { AddressRules } from "./addresses.ts";
 import {
@@ -12,6 +11,7 @@ import {
 import { dial, trustOf } from "./dial.ts";
 import { type Answer, exchange } from "./exchange.ts";
 import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
+import { resolveHost } from "./resolve.ts";
 
 const JUDGE_LOOKUP_MS = 3_000;
 const PUBLIC_PORTS: readonly number[] = [443, 8443];
@@ -23,7 +23,7 @@ export interface GuardOptions {
   readonly extraCa: string | null;
   /** Ports that are allowed besides 443 and 8443 on public addresses. */
   readonly allowPorts?: readonly number[];
-  /** How names are resolved; by default as the system does. */
+  /** How names are resolved; by default as `resolveHost` does. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
@@ -45,9 +45,6 @@ export type GuardedOutcome =
     }
   | { readonly kind: "failed"; readonly reason: string; readonly elapsedMs: number };
 
-const allAddresses = async (host: string): Promise<readonly string[]> =>
-  (await lookup(host, { all: true })).map(({ address }) => address);
-
 /** HTTPS requests to URLs that strangers gave, which must lead to the public internet and nowhere else. */
 export class GuardedFetch {
   readonly #rules: AddressRules;
@@ -62,7 +59,7 @@ export class GuardedFetch {
     this.#rules = new AddressRules(options.allowCidrs);
     this.#trust = trustOf(options.extraCa);
     this.#ports = new Set([...PUBLIC_PORTS, ...(options.allowPorts ?? [])]);
-    this.#resolve = options.resolve ?? allAddresses;
+    this.#resolve = options.resolve ?? resolveHost;
   }
 
   /**
