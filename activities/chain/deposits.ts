@@ -18,7 +18,7 @@ export interface DepositWatchDependencies {
   readonly db: Db;
   readonly place: ChainPlace;
   readonly rpc: ChainRpc;
-  readonly journal: EventJournal;
+  readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
   readonly clock: Clock;
   /** Where it looks first where it has never looked. A test chain is short, and may have been killed and begun anew. */

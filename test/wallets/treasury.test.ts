@@ -1,0 +1,179 @@
+import { expect } from "chai";
+import { type Address, getAddress } from "viem";
+import { DepositWatch } from "../../activities/chain/deposits.ts";
+import { ChainRpc } from "../../activities/chain/rpc.ts";
+import { sandboxPlace } from "../../activities/chain/sandbox.ts";
+import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../activities/documents.ts";
+import { EventJournal } from "../../activities/journal.ts";
+import { isForNow } from "../support/api.ts";
+import { ChainView } from "../support/chain.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { demote, newWorld, organizationKey, times, until, type World } from "../support/world.ts";
+
+const ULID = /^pay_[0-9A-HJKMNP-TV-Z]{26}$/;
+
+const sign = () => Promise.reject(new Error("nothing is signed here"));
+
+interface Recorded {
+  readonly _id: string;
+  readonly treasury?: WalletRecord | null;
+}
+const treasuryOf = async ({ organization, service }: World): Promise<WalletRecord> => {
+  const organizations = service.db.collection<Recorded>("organizations");
+  return until("the treasury is recorded", async () => {
+    const found = await organizations.findOne({ _id: organization.organizationId });
+    return found?.treasury ?? null;
+  });
+};
+const eventsOf = ({ organization, service }: World, type: EventDocument["type"]) =>
+  service.db
+    .collection<EventDocument>(COLLECTIONS.events)
+    .find({ organizationId: organization.organizationId, type })
+    .toArray();
+const deposit = (of: World, amountCents: number) =>
+  of.api.call("depositToTreasury", { token: of.token, body: { amountCents } });
+
+/** The same chain and token as the service has, which follow from its key's address. */
+function watchOf({ service: { db, env } }: World, spender: Address): DepositWatch {
+  const place = sandboxPlace(env["EVM_RPC_URL"] ?? "", { address: spender, sign });
+  const all = async (): Promise<ReadonlyMap<Address, string>> => {
+    const recorded = await db
+      .collection<Recorded>("organizations")
+      .find({ "treasury.address": { $exists: true } })
+      .toArray();
+    return new Map(recorded.map(({ _id, treasury }) => [getAddress(treasury?.address ?? ""), _id] as const));
+  };
+  return new DepositWatch({
+    db,
+    place,
+    rpc: new ChainRpc(place),
+    beginsAt: "the first block",
+    journal: new EventJournal(db),
+    treasuries: { all },
+    clock: () => new Date(),
+  });
+}
+
+describe("the treasury and the subscription in the sandbox", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+  });
+
+  it("every organization has a treasury of its own from its provisioning on, and for good", async () => {
+    const others = await Promise.all(times(2, () => newWorld()));
+    const treasuries = await Promise.all([world, ...others].map(treasuryOf));
+    expect(new Set(treasuries.map(({ address }) => address)).size).to.equal(3);
+    const agent = await world.agent();
+    const { address: _own, ...kind } = await new ChainView(world).wallet(agent);
+    for (const { address: _its, ...treasury } of treasuries) expect(treasury).to.deep.equal(kind);
+    await Promise.all(times(5, () => deposit(world, 1)));
+    expect(await treasuryOf(world)).to.deep.equal(treasuries[0]);
+  });
+
+  it("a deposit is there when it is answered, with the balance, and is told of once", async () => {
+    const own = await newWorld();
+    const agent = await own.agent();
+    const chain = new ChainView(own);
+    const { address, spender } = await treasuryOf(own);
+    let held = 0;
+    const hashes: string[] = [];
+    for (const amountCents of [1, 1_000, 99_999_999]) {
+      const answer = await deposit(own, amountCents);
+      held = await until("it arrives", async () => {
+        const cents = await chain.cents(agent, getAddress(address));
+        return cents < held + amountCents ? null : cents;
+      });
+      // On a busy machine it may be answered that it is not known yet.
+      if (isForNow(answer)) continue;
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+      expect(answer.body).to.have.property("balanceCents", held);
+      const hash = Object.entries(answer.body ?? {}).find(([name]) => name === "onChainTxHash")?.[1];
+      expect(await chain.succeeded(hash)).to.equal(true);
+      hashes.push(String(hash));
+    }
+    expect(held).to.equal(100_001_000);
+    const watch = watchOf(own, getAddress(spender));
+    const deposited = await until("they are told", async () => {
+      while ((await watch.step()).isBehind);
+      const events = await eventsOf(own, "funding.deposited");
+      return events.length < 3 ? null : events;
+    });
+    const deposits = deposited.map(({ data }) => data.deposit);
+    expect(deposits.map((each) => each?.amountCents)).to.have.members([1, 1_000, 99_999_999]);
+    expect(deposits.map((each) => each?.onChainTxHash)).to.include.members(hashes);
+    expect(new Set(deposits.map((each) => each?.address))).to.deep.equal(new Set([address]));
+  });
+
+  it("a deposit takes an amount of cents from 1 on, and nothing else", async () => {
+    for (const body of [
+      {},
+      { amountCents: 0 },
+      { amountCents: 0.5 },
+      { amountCents: "1" },
+      { amountCents: 1, to: "me" },
+    ]) {
+      const request = { token: world.token, body };
+      const { issues } = await world.api.refused("depositToTreasury", 400, "VALIDATION_FAILED", request);
+      expect(issues).to.have.lengthOf(1);
+    }
+  });
+
+  it("a failed payment for the subscription is answered and told, each time as one of its own", async () => {
+    const own = await newWorld();
+    const { payment: first } = await own.api.ok("failBilling", 201, { token: own.token });
+    const { payment: second } = await own.api.ok("failBilling", 201, { token: own.token, body: {} });
+    const plans = own.service.db.collection<{ _id: string; plan: string }>("organizations");
+    const { plan } = (await plans.findOne({ _id: own.organization.organizationId })) ?? {};
+    for (const { id, plan: told, reason } of [first, second]) {
+      expect(id).to.match(ULID);
+      expect(told).to.equal(plan);
+      expect(reason).not.to.equal("");
+    }
+    expect(second.id).not.to.equal(first.id);
+    const events = await eventsOf(own, "billing.payment_failed");
+    const told = events.map(({ _id, agentId, createdAt, data: { payment } }) => {
+      expect(agentId).to.equal(null);
+      expect(_id).to.equal(`evt_${payment?.id ?? ""}_billing.payment_failed`);
+      expect(createdAt).to.deep.equal(payment?.failedAt);
+      return { ...payment, failedAt: createdAt.toISOString() };
+    });
+    expect(told).to.have.deep.members([first, second]);
+    const body = { amountCents: 1 };
+    await own.api.refused("failBilling", 400, "VALIDATION_FAILED", { token: own.token, body });
+  });
+
+  it("both are for owners and admins: no member and no key, of an agent or the organization", async () => {
+    const own = await newWorld();
+    const [agent, key] = [await own.agent(), await organizationKey(own)];
+    const requests = { depositToTreasury: { body: { amountCents: 1 } }, failBilling: {} } as const;
+    for (const id of ["depositToTreasury", "failBilling"] as const) {
+      const request = requests[id];
+      await own.api.refused(id, 403, "SESSION_REQUIRED", { ...request, token: key.token });
+      await own.api.refused(id, 403, "WRONG_CREDENTIAL", { ...request, token: agent.key });
+    }
+    await demote(own, "member");
+    for (const id of ["depositToTreasury", "failBilling"] as const) {
+      await own.api.refused(id, 403, "ROLE_REQUIRED", { ...requests[id], token: own.token });
+    }
+    await demote(own, "admin");
+    await own.api.ok("failBilling", 201, { token: own.token });
+    expect(await eventsOf(own, "billing.payment_failed")).to.have.lengthOf(1);
+  });
+});
+
+describe("a service without a test chain", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ evmRpcUrl: null });
+  });
+  after(() => service.stop());
+
+  it("has neither deposits nor failed payments that are made up: both are 404", async () => {
+    const world = await newWorld(service);
+    const { token } = world;
+    await world.api.refused("depositToTreasury", 404, "NOT_FOUND", { token, body: { amountCents: 1 } });
+    await world.api.refused("failBilling", 404, "NOT_FOUND", { token });
+    expect(await service.db.collection(COLLECTIONS.events).countDocuments()).to.equal(0);
+  });
+});
