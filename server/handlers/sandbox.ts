@@ -38,8 +38,9 @@ export function sandboxHandlers(
       const treasury = await treasuries.of(organizationId);
       if (treasury === null) return refused(refusal("NOT_FOUND"));
       const minted = await sandbox.mint(randomUUID(), treasury, amountCents);
+      if (minted === null) return refused(mayStillArrive());
       const units = await rpc.balanceAt(treasury, "latest").catch(() => null);
-      if (minted === null || units === null) return refused(mayStillArrive());
+      if (units === null) return refused(mayStillArrive());
       const balanceCents = centsOf(units, place.tokenDecimals);
       return ok({ body: { balanceCents, onChainTxHash: minted.hash } });
     },
