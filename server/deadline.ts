@@ -32,8 +32,11 @@ export class Arrival {
 export class Deadline {
   readonly #arrival: Pick<Arrival, "elapsedMs">;
   #boundMs: number;
+  /** Of the request, for what is logged while it is carried out; null: of none. */
+  readonly requestId: string | null;
 
-  constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">) {
+  constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">, requestId: string | null = null) {
+    this.requestId = requestId;
     this.#arrival = arrival;
     this.#boundMs = boundMs;
   }

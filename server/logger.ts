@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Logger, pino } from "pino";
+import { within } from "../activities/within.ts";
+import { PlainError } from "../src/lib/plain-error.ts";
 
 export type { Logger };
 
@@ -38,10 +40,19 @@ export async function endLog(logger: Logger): Promise<void> {
   if (destination === undefined) return;
   const closed = once(destination, "close");
   destination.end();
-  await closed;
+  // A disk that takes nothing more must not keep the process.
+  await within(LAST_LINES_MS, closed).catch(() => undefined);
 }
 
+const LAST_LINES_MS = 1_000;
+
 function fileOf(dest: string): Destination {
-  mkdirSync(dirname(dest), { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(dirname(dest), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new PlainError(`The log's folder ${dirname(dest)} can't be made; is DATA_DIR writable?`, {
+      cause: error,
+    });
+  }
   return pino.destination({ dest, mode: 0o600 });
 }

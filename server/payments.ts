@@ -19,6 +19,7 @@ import type { AgentMailboxes, Answered } from "./actors/mailbox.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
 import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
+import type { Deadline } from "./deadline.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import { likenessHash, PaymentRulings } from "./rules/payment-rules.ts";
@@ -78,6 +79,15 @@ const LOOK_UPS_MAX = 3;
 /** Seconds to wait when as many payments of one agent are open as its actor holds. */
 const TOO_MANY_OPEN_RETRY_SECONDS = 30;
 
+/** How long ago the request arrived, and its id for the log. */
+type RequestTime = Pick<Deadline, "elapsedMs" | "requestId">;
+
+/** Until when effects are waited for, by `performance.now()`. */
+interface Bound {
+  readonly requestId: string | null;
+  readonly until: number;
+}
+
 /** Decide durably, then act, then record: how the server makes an agent's payments. */
 export class Payments {
   readonly #dependencies: PaymentDependencies;
@@ -94,12 +104,16 @@ export class Payments {
 
   /**
    * Makes a payment, or answers the one that was made under the same idempotency key. Where the
-   * rail is final only later, waits for that, to a bound. `elapsedMs`: since the request arrived.
+   * rail is final only later, waits for that, to a bound.
    */
-  async pay(profile: AgentProfile, order: PaymentOrder, elapsedMs: number): Promise<Result<RecordedPayment>> {
+  async pay(
+    profile: AgentProfile,
+    order: PaymentOrder,
+    { elapsedMs, requestId }: RequestTime,
+  ): Promise<Result<RecordedPayment>> {
     const arrivedAt = performance.now() - elapsedMs;
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
-    const paying = this.#pay(profile, order, arrivedAt + CARRIED_OUT_MS);
+    const paying = this.#pay(profile, order, { requestId, until: arrivedAt + CARRIED_OUT_MS });
     const paid = await within(PAID_MS[finality] - elapsedMs, paying);
     return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
   }
@@ -119,14 +133,14 @@ export class Payments {
     }
   }
 
-  async #pay(profile: AgentProfile, order: PaymentOrder, until: number): Promise<Result<RecordedPayment>> {
+  async #pay(profile: AgentProfile, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
     const { reply, report, request } = await this.#decide(profile, requestOf(order));
     switch (reply.kind) {
       case "decided":
-        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, until));
+        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, bound));
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
-        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report, until);
+        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report, bound);
         return ok(await this.#recorded(reply.transactionId));
       case "too_many_open": {
         const message = "Too many payments of this agent are under way or on hold.";
@@ -147,9 +161,9 @@ export class Payments {
   async carryOutResolution(
     profile: AgentProfile,
     payment: Payment,
-    withinMs: number,
+    { requestId, spareMs }: Pick<Deadline, "requestId" | "spareMs">,
   ): Promise<RecordedPayment> {
-    return this.#carryOut(profile, payment, null, performance.now() + withinMs);
+    return this.#carryOut(profile, payment, null, { requestId, until: performance.now() + spareMs });
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
@@ -206,9 +220,9 @@ export class Payments {
     profile: AgentProfile,
     payment: Payment,
     report: BudgetReport | null,
-    until: number,
+    bound: Bound,
   ): Promise<RecordedPayment> {
-    const done = await this.#effectsOf(profile, payment, report, until);
+    const done = await this.#effectsOf(profile, payment, report, bound);
     return done === "superseded" ? this.#recorded(payment.request.transactionId) : recorded(profile, done);
   }
 
@@ -222,7 +236,7 @@ export class Payments {
     profile: AgentProfile,
     payment: Payment,
     report: BudgetReport | null,
-    until: number,
+    { requestId, until }: Bound,
   ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
     let judged = payment;
@@ -232,7 +246,8 @@ export class Payments {
     } catch (error) {
       // Somebody else has carried it out meanwhile, and the actor knows.
       if (error instanceof Superseded) return "superseded";
-      logger.warn({ err: error, transactionId: payment.request.transactionId }, "effects left to the actor");
+      const { transactionId } = payment.request;
+      logger.warn({ requestId, err: error, transactionId }, "effects left to the actor");
       await effects.record(profile, judged);
       if (judged.phase === "held" || (judged.ask ?? null) !== null) throw error;
       return judged;

@@ -124,7 +124,7 @@ export class Pipeline {
   async handle(call: ArrivedCall, raw: RawInput): Promise<Result<Reply<unknown>>> {
     const { waitsFor }: Operation = operations[call.id];
     const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
-    const deadline = new Deadline(boundMs, call.arrival);
+    const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
       // Nothing is begun for a caller who can't be told of it.
       if (deadline.isOver) throw new NotInTime("nothing of it was begun in time");

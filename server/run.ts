@@ -237,8 +237,13 @@ async function untilStopped(running: Running): Promise<void> {
     logger.error({ seconds: DRAIN_MS / 1_000 }, "ended before everything had stopped");
     process.exit(1);
   }, DRAIN_MS).unref();
-  await running.stop();
-  logger.info("stopped");
+  try {
+    await running.stop();
+    logger.info("stopped");
+  } catch (error) {
+    logger.error({ err: error }, "not everything has stopped as it should");
+    if (reason === null) throw error;
+  }
   if (reason !== null) throw reason.error;
 }
 

@@ -13,6 +13,8 @@ const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
 /** Between looks for what was left untold. */
 const SWEEP_MS = 1_000;
+/** After a process has ended its look, before the next one begins. */
+const HANDOVER_MS = 500;
 /** Between two steps of a watch that is behind. */
 const BEHIND_MS = 20;
 /** A process that has no chain leaves its deposits to others. */
@@ -57,14 +59,12 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
 
     async watchEvents() {
       let sweepAt = 0;
-      await beating(() =>
-        watching.events.watch(WATCH_MS, async () => {
-          const dispatched = await dispatcher.step();
-          if (performance.now() < sweepAt) return dispatched > 0;
-          sweepAt = performance.now() + SWEEP_MS;
-          return dispatched + (await dispatcher.sweep()) > 0;
-        }),
-      );
+      await beating(watching.events, async () => {
+        const dispatched = await dispatcher.step();
+        if (performance.now() < sweepAt) return dispatched > 0;
+        sweepAt = performance.now() + SWEEP_MS;
+        return dispatched + (await dispatcher.sweep()) > 0;
+      });
     },
 
     async watchDeposits() {
@@ -72,25 +72,26 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
         const message = "this process has no chain";
         throw ApplicationFailure.create({ message, nextRetryDelay: NO_CHAIN_MS });
       }
-      await beating(() =>
-        watching.deposits.watch(WATCH_MS, async () => {
-          const { isBehind } = await deposits.step();
-          // Nodes that disagree with each other may leave it behind for a while.
-          if (isBehind) await sleep(BEHIND_MS);
-          return isBehind;
-        }),
-      );
+      await beating(watching.deposits, async () => {
+        const { isBehind } = await deposits.step();
+        // Nodes that disagree with each other may leave it behind for a while.
+        if (isBehind) await sleep(BEHIND_MS);
+        return isBehind;
+      });
     },
   };
 }
 
 /** Says that it lives while the work goes on, so that another worker takes over soon after it does not. */
-async function beating(work: () => Promise<void>): Promise<void> {
+async function beating(watching: Watching, step: () => Promise<boolean>): Promise<void> {
   const context = Context.current();
   const timer = setInterval(() => context.heartbeat(), BEAT_MS);
   try {
-    await work();
+    await watching.watch(WATCH_MS, step);
   } finally {
     clearInterval(timer);
   }
+  if (!watching.isStopped) return;
+  // Not the end of its look, so that it is not begun here again and again until the worker is gone.
+  throw ApplicationFailure.create({ message: "this process ends", nextRetryDelay: HANDOVER_MS });
 }

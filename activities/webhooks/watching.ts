@@ -30,6 +30,10 @@ export class Watching {
     this.#wake?.();
   }
 
+  get isStopped(): boolean {
+    return this.#stopped.signal.aborted;
+  }
+
   /** Steps so long, unless it is stopped, or a step throws; `step` answers whether there is more to do now. */
   async watch(forMs: number, step: () => Promise<boolean>): Promise<void> {
     const until = performance.now() + forMs;

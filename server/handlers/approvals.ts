@@ -67,7 +67,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
     const { changed, payment } = reply;
     if (changed || payment.status === "expired")
-      await payments.carryOutResolution(profile, payment, deadline.spareMs);
+      await payments.carryOutResolution(profile, payment, deadline);
     if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
     // A payment that has no end by then is answered as executing.
     if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);

@@ -55,7 +55,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
       ended.map(async (transactionId) => {
         const reply = await mailboxes.submit(agent._id, { kind: "read_payment", transactionId });
         if (reply.kind !== "payment") return;
-        await payments.carryOutResolution(profileOf(agent), reply.payment, deadline.spareMs);
+        await payments.carryOutResolution(profileOf(agent), reply.payment, deadline);
       }),
     );
   }
@@ -76,12 +76,12 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   /** The wallets that the service may still spend from. What takes longer is left to the actor. */
-  async function detach(agent: AgentDocument, withinMs: number) {
+  async function detach(agent: AgentDocument, { requestId, spareMs }: Deadline) {
     if (agent.walletDetached === true) return [];
     try {
-      if ((await within(withinMs, detachAndTell(agent))) === "detached") return [];
+      if ((await within(spareMs, detachAndTell(agent))) === "detached") return [];
     } catch (err) {
-      logger.warn({ err, agentId: agent._id }, "an archived agent's wallet is not detached yet");
+      logger.warn({ requestId, err, agentId: agent._id }, "an archived agent's wallet is not detached yet");
     }
     const wallet = walletView(agent);
     return wallet === null ? [] : [wallet];
@@ -98,7 +98,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
     const [agent, walletsFailed] = await Promise.all([
       recorded(target._id),
-      detach(target, deadline.spareMs),
+      detach(target, deadline),
       caughtUp(tellHeld(target, ended, deadline), deadline.spareMs),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;

@@ -38,7 +38,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   const payments = new Payments(dependencies);
 
   async function pay(agent: AgentDocument, order: PaymentOrder, deadline: Deadline) {
-    const paid = await payments.pay(profileOf(agent), order, deadline.elapsedMs);
+    const paid = await payments.pay(profileOf(agent), order, deadline);
     if (!paid.ok) return paid;
     return ok({ body: paymentView(paid.value), ...(paid.value.replayed ? { status: 200 as const } : {}) });
   }
@@ -157,11 +157,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const reply = await mailboxes.submit(agent._id, { kind: "cancel", transactionId: params.id });
       if (reply.kind !== "payment") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       if (reply.changed || reply.payment.status === "expired") {
-        const cancelled = await payments.carryOutResolution(
-          profileOf(agent),
-          reply.payment,
-          deadline.spareMs,
-        );
+        const cancelled = await payments.carryOutResolution(profileOf(agent), reply.payment, deadline);
         if (reply.changed) return ok({ body: paymentView(cancelled) });
       }
       return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
