@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApplicationFailure, Context } from "@temporalio/activity";
+import { ApplicationFailureCategory } from "@temporalio/common";
 import type { Activities } from "../types.ts";
 import type { DeliveryAttempts } from "./attempt.ts";
 import type { EventDispatcher } from "./dispatcher.ts";
@@ -46,11 +47,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
     async deliverWebhook(input) {
       const attempted = await attempts.next(input);
       if (attempted.kind === "ended") return attempted.end;
-      throw ApplicationFailure.create({
-        message: attempted.reason,
-        type: "NotDelivered",
-        nextRetryDelay: attempted.afterMs,
-      });
+      throw later(attempted.reason, attempted.afterMs);
     },
 
     eraseWebhookSecret: (input) => eraseSecret(webhooks, input),
@@ -69,8 +66,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
 
     async watchDeposits() {
       if (deposits === null) {
-        const message = "this process has no chain";
-        throw ApplicationFailure.create({ message, nextRetryDelay: NO_CHAIN_MS });
+        throw later("this process has no chain", NO_CHAIN_MS);
       }
       await beating(watching.deposits, async () => {
         const { isBehind } = await deposits.step();
@@ -93,5 +89,9 @@ async function beating(watching: Watching, step: () => Promise<boolean>): Promis
   }
   if (!watching.isStopped) return;
   // Not the end of its look, so that it is not begun here again and again until the worker is gone.
-  throw ApplicationFailure.create({ message: "this process ends", nextRetryDelay: HANDOVER_MS });
+  throw later("this process ends", HANDOVER_MS);
 }
+
+/** To be tried again after so long. Nothing is wrong here, so the log need not say it. */
+const later = (message: string, nextRetryDelay: number): ApplicationFailure =>
+  ApplicationFailure.create({ message, nextRetryDelay, category: ApplicationFailureCategory.BENIGN });
