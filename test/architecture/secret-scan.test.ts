@@ -4,12 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { formatApiKey } from "../../src/domain/api-key.ts";
+import { newWebhookSecret } from "../../src/webhooks/signature.ts";
 import { scanForSecrets } from "../support/secrets.ts";
 
 const part = (length: number): string => randomBytes(length).toString("base64url").slice(0, length);
 const totp = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const jwt = `eyJ${part(30)}.eyJ${part(200)}.${part(86)}`;
 const refreshToken = `018f0000-0000-7000-8000-000000000000.${part(43)}.${part(43)}`;
+
+const webhookSecret = newWebhookSecret(randomBytes);
 
 /** What lies in a file, and what the scan must say of it. */
 const ROWS: readonly (readonly [string, string, RegExp | null])[] = [
@@ -18,8 +21,11 @@ const ROWS: readonly (readonly [string, string, RegExp | null])[] = [
   ["a session token", jwt, /^a session token/],
   ["a refresh token", refreshToken, /^a refresh token/],
   ["a TOTP secret within a longer run of its alphabet", `AAAA${totp}BBBB`, /^a TOTP secret/],
+  ["a webhook's secret", webhookSecret, /^a webhook's secret/],
+  ["a webhook's secret without its padding", webhookSecret.replace("=", ""), /^a webhook's secret/],
   ["a password", "hunter2 hunter2 hunter2", /^a password/],
   ["what only looks like a key", `sk_svc_live_${"0".repeat(46)}`, null],
+  ["what is too short for a webhook's secret", `whsec_${"A".repeat(39)}`, null],
   ["a TOTP secret that nobody noted", "K".repeat(32), null],
 ];
 

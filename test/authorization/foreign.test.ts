@@ -3,7 +3,16 @@ import { type OperationId, operationList, operations } from "../../src/contract/
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { authenticatorFor, enrolPasskey } from "../support/passkeys.ts";
-import { cardPayment, counts, elevate, newWorld, type World } from "../support/world.ts";
+import {
+  cardPayment,
+  counts,
+  elevate,
+  newEndpoint,
+  newWorld,
+  NOBODYS_URL,
+  testDelivery,
+  type World,
+} from "../support/world.ts";
 import { mintKey } from "./scene.ts";
 
 /**
@@ -15,6 +24,7 @@ describe("what belongs to another organization is not found", () => {
   let theirs: World;
   /** An id of theirs for each noun of a path. */
   let ids: Readonly<Record<string, string>>;
+  let deliveryId: string;
   let myAgentKey: string;
 
   before(async () => {
@@ -29,6 +39,8 @@ describe("what belongs to another organization is not found", () => {
     const minted = await theirs.api.ok("listOrganizationKeys", 200, { token });
     const body = { email: "somebody@example.com", role: "member" };
     const { invite } = await theirs.api.ok("createInvite", 201, { token, body });
+    const endpoint = await newEndpoint(theirs);
+    deliveryId = await testDelivery(theirs, endpoint);
     ids = {
       agents: agent.id,
       approvals: approvalId,
@@ -40,6 +52,7 @@ describe("what belongs to another organization is not found", () => {
       invites: invite.id,
       auth: (await enrolPasskey(theirs, authenticatorFor(theirs))).id,
       "organization-keys": minted.organizationKeys[0]?.id ?? "",
+      webhooks: endpoint.id,
     };
     myAgentKey = (await mine.agent()).key;
     await elevate(mine);
@@ -54,6 +67,8 @@ describe("what belongs to another organization is not found", () => {
     updateProject: { name: "Mine now" },
     updateTeam: { name: "Mine now" },
     updatePasskey: { name: "Mine now" },
+    updateWebhook: { name: "Mine now" },
+    replayWebhook: { since: "2026-01-01T00:00:00Z" },
     setProjectApprovalRules: { rules: [], version: 1 },
     setTeamApprovalRules: { rules: [], version: 1 },
     // Stale, too: existence comes before the version.
@@ -74,6 +89,7 @@ describe("what belongs to another organization is not found", () => {
       const answer = await mine.api.call(id, {
         token: isAgents ? myAgentKey : mine.token,
         id: ids[noun] ?? "",
+        deliveryId,
         ...(body === undefined ? {} : { body }),
       });
       expect([answer.status, codeOf(answer)]).to.deep.equal([404, "NOT_FOUND"]);
@@ -95,6 +111,32 @@ describe("what belongs to another organization is not found", () => {
     ]) {
       const body = { name: "x", scopes: ["agents:read"], binding };
       await mine.api.refused("mintOrganizationKey", 404, "NOT_FOUND", { token, body });
+    }
+  });
+
+  it("a delivery is found below its own endpoint alone, and never below another organization's", async () => {
+    const [own, other] = [await newEndpoint(mine), await newEndpoint(mine)];
+    const owned = await testDelivery(mine, own);
+    for (const operation of ["getWebhookDelivery", "redeliverWebhook"] as const) {
+      const below = (id: string, named: string) => ({ token: mine.token, id, deliveryId: named });
+      await mine.api.refused(operation, 404, "NOT_FOUND", below(own.id, deliveryId));
+      await mine.api.refused(operation, 404, "NOT_FOUND", below(other.id, owned));
+      await mine.api.ok(operation, 200, below(own.id, owned));
+    }
+  });
+
+  it("an endpoint's scope names nothing of theirs, neither from the start nor by a change", async () => {
+    const { token } = mine;
+    const endpoint = await newEndpoint(mine);
+    const { agents = "", projects = "", teams = "" } = ids;
+    for (const scope of [
+      { scopeType: "agent", scopeIds: [agents] },
+      { scopeType: "project", scopeIds: [mine.organization.projectId, projects] },
+      { scopeType: "team", scopeIds: [teams] },
+    ]) {
+      const body = { name: "x", url: NOBODYS_URL, eventTypes: ["*"], ...scope };
+      await mine.api.refused("createWebhook", 404, "NOT_FOUND", { token, body });
+      await mine.api.refused("updateWebhook", 404, "NOT_FOUND", { token, id: endpoint.id, body: scope });
     }
   });
 

@@ -6,6 +6,7 @@ import { errorBody } from "../../src/contract/records.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { Api } from "../support/api.ts";
+import { filled } from "../support/contract-api.ts";
 import type { TestService } from "../support/service.ts";
 import { newWorld, type World } from "../support/world.ts";
 import { ACCESS, type Row } from "./access-table.ts";
@@ -35,7 +36,9 @@ const ANY_ID: Readonly<Record<string, string>> = {
   auth: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   invites: "inv_01HZZZZZZZZZZZZZZZZZZZZZZZ",
   "organization-keys": "okey_01HZZZZZZZZZZZZZZZZZZZZZZZ",
+  webhooks: "whe_01HZZZZZZZZZZZZZZZZZZZZZZZ",
 };
+const ANY_DELIVERY = "dlv_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 const anyIdFor = (path: string): string => ANY_ID[path.split("/")[2] ?? ""] ?? ANY_ID["agents"] ?? "";
 
 const rowOf = (id: OperationId): Row => ACCESS[id];
@@ -85,7 +88,7 @@ describe("who may do what: the whole matrix, made of the registry", () => {
   async function overRest(id: OperationId, bearer: Bearer, body: object): Promise<void> {
     const { http } = operations[id];
     if (http === null) return;
-    const path = http.path.replace(":id", anyIdFor(http.path));
+    const path = filled(http.path, { id: anyIdFor(http.path), deliveryId: ANY_DELIVERY });
     const sent = http.method === "get" ? {} : { body: { ...body, ...UNKNOWN_FIELD, idempotencyKey: "k" } };
     const answer = await new Api(service.baseUrl).call(http.method.toUpperCase(), `${path}?no=such`, {
       token: bearer.token,

@@ -10,6 +10,7 @@ import { RATE_CLASSES } from "../../src/contract/rate-classes.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { operationList } from "../../src/contract/registry.ts";
+import type { Operation } from "../../src/contract/types.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
 
@@ -73,6 +74,18 @@ const ROUTES = [
   "get /v1/organization-keys",
   "post /v1/organization-keys/:id/rotate",
   "delete /v1/organization-keys/:id",
+  "post /v1/webhooks",
+  "get /v1/webhooks",
+  "get /v1/webhooks/:id",
+  "put /v1/webhooks/:id",
+  "delete /v1/webhooks/:id",
+  "post /v1/webhooks/:id/rotate-secret",
+  "post /v1/webhooks/:id/test",
+  "get /v1/webhooks/:id/deliveries",
+  "get /v1/webhooks/:id/deliveries/:deliveryId",
+  "post /v1/webhooks/:id/deliveries/:deliveryId/redeliver",
+  "post /v1/webhooks/:id/replay",
+  "get /v1/webhooks/:id/replay",
   ...["projects", "teams"].flatMap((plural) => [
     `post /v1/${plural}`,
     `get /v1/${plural}`,
@@ -122,6 +135,8 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "TOO_MANY_PASSKEYS",
     "APPROVAL_ALREADY_RESOLVED",
     "APPROVAL_EXPIRED",
+    "WEBHOOK_DISABLED",
+    "REPLAY_IN_PROGRESS",
     "PAYMENT_NOT_CANCELLABLE",
     "STALE_BUDGET",
   ],
@@ -199,11 +214,28 @@ describe("the contract", () => {
       revokeAgentKey: [{ perMinute: 30, per: "credential" }],
       archiveAgent: [{ perMinute: 30, per: "credential" }],
       exportAuditLog: [{ perMinute: 10, per: "credential" }],
+      testWebhook: [{ perMinute: 10, per: "credential" }],
     };
     for (const [id, { rate }] of operationList) {
       expect(RATE_CLASSES[rate], id).to.deep.equal(caps[id] ?? []);
     }
     expect(operationList.map(([id]) => id)).to.include.members(Object.keys(caps));
+  });
+
+  it("what may take longer than other answers says what it waits for, and nothing else does", () => {
+    const waits = operationList.flatMap(([id, operation]) => {
+      const { waitsFor }: Operation = operation;
+      return waitsFor === undefined ? [] : [[id, waitsFor]];
+    });
+    expect(Object.fromEntries(waits)).to.deep.equal({
+      createPayment: "finality",
+      createWalletPayment: "finality",
+      getProjectBudget: "agents told",
+      setProjectBudget: "agents told",
+      getTeamBudget: "agents told",
+      setTeamBudget: "agents told",
+      testWebhook: "receiver",
+    });
   });
 
   it("no object that goes in or out takes a field it does not name", () => {

@@ -83,7 +83,7 @@ describe("what the service says of itself", () => {
 
   it("openapi.json lists exactly the registry's REST operations, each once", () => {
     const expected = operationList.flatMap(([id, { http }]) =>
-      http === null ? [] : [`${id} ${http.method} ${http.path.replace(":id", "{id}")}`],
+      http === null ? [] : [`${id} ${http.method} ${http.path.replaceAll(/:(\w+)/g, "{$1}")}`],
     );
     const listed = entries().map(({ entry, method, path }) => `${entry.operationId} ${method} ${path}`);
     expect(listed.toSorted()).to.deep.equal(expected.toSorted());

@@ -12,7 +12,9 @@ import {
   counts,
   elevate,
   type Fields,
+  newEndpoint,
   newWorld,
+  NOBODYS_URL,
   type TestAgent,
   type World,
 } from "../support/world.ts";
@@ -36,6 +38,14 @@ const container = () => ({
   description: "y",
   color: "#123456",
   logo: `data:image/png;base64,${pixel.toString("base64")}`,
+});
+
+const endpoint = () => ({
+  name: "x",
+  url: NOBODYS_URL,
+  eventTypes: ["agent.created"],
+  scopeType: "agent",
+  scopeIds: [randomUUID()],
 });
 
 const rule = { type: "recipient", enabled: true, params: { anyOf: ["x"] } };
@@ -87,7 +97,14 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   setProjectApprovalRules: () => ({ rules: [rule], version: 1 }),
   setTeamApprovalRules: () => ({ rules: [rule], version: 1 }),
   updateOrganization: () => ({ walletOwner: freshRecipient() }),
+  createWebhook: () => ({ ...endpoint(), description: "y" }),
+  updateWebhook: () => ({ ...endpoint(), description: "y", isActive: true }),
+  testWebhook: () => ({ eventType: "agent.created" }),
+  replayWebhook: () => ({ since: "2026-01-01T00:00:00Z" }),
 };
+
+/** Those that an empty body says enough to: a refresh may come with a cookie, and a change may change nothing. */
+const MAY_DO_WITHOUT: readonly OperationId[] = ["refreshSession", "testWebhook", "updateWebhook"];
 
 /** Rules with such a value in each place. */
 const hostileRules = (value: unknown) => [
@@ -104,11 +121,13 @@ describe("hostile values", () => {
   let agent: TestAgent;
   let approvalId: string;
   let transactionId: string;
+  let endpointId: string;
   before(async () => {
     service = await startTestService({ counts: requests });
     world = await newWorld(service);
     agent = await world.agent({ autoApprovalThresholdCents: 0 });
     ({ approvalId, transactionId } = await agent.hold());
+    endpointId = (await newEndpoint(world)).id;
     await elevate(world);
   });
   // More of them than some routes' caps allow.
@@ -126,13 +145,13 @@ describe("hostile values", () => {
     if (path.includes("/teams/:id")) return { id: world.organization.teamId };
     if (path.includes("/approvals/:id")) return { id: approvalId };
     if (path.includes("/passkeys/:id")) return { id: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ" };
+    if (path.includes("/webhooks/:id")) return { id: endpointId };
     return path.includes(":id") ? { id: transactionId } : {};
   }
 
   const withBody = operationList
     .map(([id]) => id)
-    // A refresh may do without, for it may come with a cookie.
-    .filter((id) => id === "refreshSession" || !operations[id].body.safeParse({}).success)
+    .filter((id) => MAY_DO_WITHOUT.includes(id) || !operations[id].body.safeParse({}).success)
     .filter((id) => operations[id].http !== null);
 
   it("there is a body for each operation that takes one", () => {
@@ -174,14 +193,16 @@ describe("hostile values", () => {
 
   it("operators in a query are 400, in a path 404", async () => {
     const lists = operationList.filter(([, operation]) => "limit" in operation.query.shape);
-    expect(lists).to.have.lengthOf(13);
+    expect(lists).to.have.lengthOf(15);
     for (const [id, operation] of lists) {
       for (const name of Object.keys(operation.query.shape)) {
         for (const query of [`${name}[$gt]=`, `${name}[]=a`, `${name}.$gt=a`]) {
-          await world.api.refused(id, 400, "VALIDATION_FAILED", { token: tokenFor(id), query });
+          const request = { token: tokenFor(id), ...idFor(id), query };
+          await world.api.refused(id, 400, "VALIDATION_FAILED", request);
         }
         for (const value of ["\u0000", "{}", '{"$gt":""}', "$gt"]) {
-          const { status } = await world.api.call(id, { token: tokenFor(id), query: { [name]: value } });
+          const request = { token: tokenFor(id), ...idFor(id), query: { [name]: value } };
+          const { status } = await world.api.call(id, request);
           expect(status, `${name}=${value}`).to.equal(400);
         }
       }
@@ -189,7 +210,32 @@ describe("hostile values", () => {
     for (const hostile of ['{"$gt":""}', "[$ne]", "%00", `${agent.id}%00`, "%ED%A0%80x"]) {
       const read = { token: world.token, id: encodeURI(hostile) };
       await world.api.refused("getAgent", 404, "NOT_FOUND", read);
+      await world.api.refused("getWebhook", 404, "NOT_FOUND", read);
+      const below = { token: world.token, id: endpointId, deliveryId: read.id };
+      await world.api.refused("getWebhookDelivery", 404, "NOT_FOUND", below);
     }
+  });
+
+  it("an endpoint's URL with NULs, broken surrogates, white space or credentials is 400", async () => {
+    const before = await counts(world);
+    const spoilt = ["\u0000", "\ud800", "\udc00", " ", "\n", "\t", "\\"];
+    const urls = [
+      ...spoilt.flatMap((part) => [`https://${part}127.0.0.1:1/`, `${NOBODYS_URL}${part}x`]),
+      "https://u:p@127.0.0.1:1/",
+      "https://%00127.0.0.1:1/",
+      `${NOBODYS_URL}#x`,
+    ];
+    const { token } = world;
+    for (const url of urls) {
+      const body = { name: "x", eventTypes: ["agent.created"], url };
+      await world.api.refused("createWebhook", 400, "VALIDATION_FAILED", { token, body });
+      const change = { token, id: endpointId, body: { url } };
+      await world.api.refused("updateWebhook", 400, "VALIDATION_FAILED", change);
+      requests.forget();
+    }
+    expect(await counts(world)).to.deep.equal(before);
+    const { endpoint: kept } = await world.api.ok("getWebhook", 200, { token, id: endpointId });
+    expect([kept.url, kept.updatedAt]).to.deep.equal([NOBODYS_URL, kept.createdAt]);
   });
 
   it("afterwards the organization is as it was: one hold, its agent and budget untouched", async () => {

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { Api } from "../support/api.ts";
-import { codeOf, expectError } from "../support/contract-api.ts";
-import { demote, elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
+import { codeOf, expectError, filled } from "../support/contract-api.ts";
+import { demote, elevate, newEndpoint, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 /**
  * The order of checks: credential (a paused agent's included) → kind, scope or tool → role → step-up → shape of
@@ -32,7 +32,7 @@ describe("the order of checks over REST", () => {
   /** Sends what nothing is right about but the credential: path, query and body are malformed. */
   async function send(id: OperationId, token: string | undefined) {
     const { http } = operations[id];
-    const path = `${http?.path.replace(":id", "no-id") ?? ""}?no=such`;
+    const path = `${filled(http?.path ?? "", { id: "no-id", deliveryId: "no-id" })}?no=such`;
     const method = (http?.method ?? "").toUpperCase();
     const malformed = method === "GET" ? {} : { body: "{" };
     const answer = await new Api(world.service.baseUrl).call(method, path, { token, ...malformed });
@@ -91,6 +91,13 @@ describe("the order of checks over REST", () => {
       const body = route.http.method === "get" ? {} : { body: { no: "such" } };
       for (const id of ids) {
         await world.api.refused(route.id, 404, "NOT_FOUND", { token: token(route), id, ...body });
+      }
+    }
+    const endpoint = await newEndpoint(world);
+    for (const route of paths.filter(({ http }) => http.path.includes(":deliveryId"))) {
+      for (const deliveryId of ids) {
+        const request = { token: world.token, id: endpoint.id, deliveryId };
+        await world.api.refused(route.id, 404, "NOT_FOUND", request);
       }
     }
   });

@@ -15,8 +15,11 @@ import { send } from "../support/wire.ts";
 import {
   cardPayment,
   elevate,
+  newEndpoint,
   newWorld,
+  NOBODYS_URL,
   type TestAgent,
+  testDelivery,
   times,
   until,
   type World,
@@ -44,6 +47,8 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["createTeam", "listTeams", "getTeam", "updateTeam", "archiveTeam"] as const),
   ...(["getProjectApprovalRules", "setProjectApprovalRules"] as const),
   ...(["getTeamApprovalRules", "setTeamApprovalRules"] as const),
+  ...(["createWebhook", "listWebhooks", "getWebhook", "updateWebhook", "deleteWebhook"] as const),
+  ...(["listWebhookDeliveries", "getWebhookDelivery", "getWebhookReplay"] as const),
 ];
 
 /** Refused unread, since what they are given here was made up. */
@@ -77,6 +82,17 @@ describe("an engine that is gone or hung", () => {
     await engines?.stop();
   });
 
+  /** An endpoint at which nobody listens. */
+  interface HeardNothing {
+    readonly id: string;
+    readonly deliveryId: string;
+  }
+
+  async function heardNothing(): Promise<HeardNothing> {
+    const endpoint = await newEndpoint(world);
+    return { id: endpoint.id, deliveryId: await testDelivery(world, endpoint) };
+  }
+
   /** What each operation is asked during the outage; all of it is right. */
   interface Scene {
     readonly agent: TestAgent;
@@ -85,6 +101,8 @@ describe("an engine that is gone or hung", () => {
     readonly transactionId: string;
     readonly session: string;
     readonly create: { readonly name: string };
+    /** Each with a delivery that has failed. One is asked about, one deleted. */
+    readonly endpoints: readonly [HeardNothing, HeardNothing];
   }
 
   async function scene(): Promise<Scene> {
@@ -96,11 +114,13 @@ describe("an engine that is gone or hung", () => {
     const { token: session = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
     const { teamId } = world.organization;
     const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
-    return { agent, asker, session, create, ...(await asker.hold()) };
+    const endpoints = [await heardNothing(), await heardNothing()] as const;
+    return { agent, asker, session, create, endpoints, ...(await asker.hold()) };
   }
 
   function requestOf(id: OperationId, the: Scene) {
-    const { agent, approvalId, asker, create, session, transactionId } = the;
+    const { agent, approvalId, asker, create, endpoints, session, transactionId } = the;
+    const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
     const { email, password, projectId, teamId } = world.organization;
     const { token } = world;
     const requests: Record<string, object> = {
@@ -146,6 +166,20 @@ describe("an engine that is gone or hung", () => {
       setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
       approveApproval: { token, id: approvalId },
       denyApproval: { token, id: approvalId, body: { feedback: "no" } },
+      createWebhook: {
+        token,
+        body: { name: "Late", url: NOBODYS_URL, eventTypes: ["billing.payment_failed"] },
+      },
+      getWebhook: { token, id: endpointId },
+      updateWebhook: { token, id: endpointId, body: { name: "Late" } },
+      deleteWebhook: { token, id: unwantedId },
+      rotateWebhookSecret: { token, id: endpointId },
+      testWebhook: { token, id: endpointId },
+      listWebhookDeliveries: { token, id: endpointId },
+      getWebhookDelivery: { token, id: endpointId, deliveryId },
+      redeliverWebhook: { token, id: endpointId, deliveryId },
+      replayWebhook: { token, id: endpointId, body: { since: "2026-01-01T00:00:00Z" } },
+      getWebhookReplay: { token, id: endpointId },
     };
     return requests[id] ?? { token, id: agent.id };
   }

@@ -1,10 +1,20 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Context } from "@temporalio/activity";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
+import { TemporalCalls } from "../../server/actors/calls.ts";
+import { TemporalWebhooks } from "../../server/actors/webhooks.ts";
 import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
+import {
+  deliveryWorkflowId,
+  replayWorkflowId,
+  secretExpiryWorkflowId,
+  watchWorkflowId,
+  WATCHES,
+} from "../../src/messages/delivery.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { confirmation, containers, payCommand, StagedAgent } from "../workflows/support/agent.ts";
@@ -33,6 +43,32 @@ const discarding: StageOptions = {
 };
 const WINDOW_MS = 2_000;
 const provisioned: StageOptions = { activities: { provisionOrganization: () => Promise.resolve() } };
+
+const DELIVERY = {
+  organizationId: "organization-recorded",
+  endpointId: "endpoint-recorded",
+  eventType: "agent.created",
+};
+
+/** Goes on until its worker ends. */
+const endless = (): Promise<never> => Context.current().cancelled;
+
+/** The one delivery arrives, the other is on its way until it is dropped; of what was missed there are two steps. */
+function webhooks(): StageOptions {
+  let [looks, steps] = [0, 0];
+  const look = (): Promise<void> => ((looks += 1) % (LOOKS + 1) === 0 ? endless() : Promise.resolve());
+  return {
+    activities: {
+      deliverWebhook: ({ run }) => (run === 1 ? Promise.resolve("succeeded") : endless()),
+      eraseWebhookSecret: () => Promise.resolve(),
+      replayWebhooks: () => Promise.resolve((steps += 1) === 2),
+      watchEvents: look,
+      watchDeposits: look,
+    },
+  };
+}
+/** Of each watch, before one that does not end. */
+const LOOKS = 2;
 
 /** The last of the scene's agents is looked up as under the cap. */
 const capped: StageOptions = {
@@ -77,6 +113,7 @@ async function recordAll(on: Theatre): Promise<void> {
   await on.play("organization", provisioned, recordOrganization);
   await on.play("budget", capped, recordBudget);
   await on.play("asking", {}, recordAsking);
+  await on.play("webhooks", webhooks(), recordWebhooks);
 }
 
 /** An agent's whole day: every command, a sweep, and the run that goes on after the roll-over. */
@@ -244,6 +281,40 @@ async function recordAsking(stage: Stage): Promise<void> {
   await budget.tell(agent, await budget.enrol(replaced.epoch, [agent]));
   await agent.payThrough(500);
   await write("agent-asking", agent.handle);
+}
+
+/** Deliveries that arrive and that are dropped, a rotated secret that is erased, a replay, and both watches. */
+async function recordWebhooks({ client: on, taskQueue }: Stage): Promise<void> {
+  const workflows = new TemporalWebhooks(new TemporalCalls(on, taskQueue));
+  const deliveryId = "delivery-recorded";
+  await workflows.startDelivery({ ...DELIVERY, deliveryId, run: 1 });
+  await workflows.startDelivery({ ...DELIVERY, deliveryId, run: 2 });
+  const [arrived, dropped] = [1, 2].map((run) =>
+    on.workflow.getHandle(deliveryWorkflowId({ deliveryId, run })),
+  );
+  if (arrived === undefined || dropped === undefined) throw new Error("there are two deliveries");
+  await arrived.result();
+  await eventsUntil(dropped, (events) => activitiesOf(events).length === 1);
+  await workflows.dropDelivery({ deliveryId, run: 2 });
+  await dropped.result();
+  const secret = { secretId: "secret-recorded", expiresAt: Date.now() + WINDOW_MS };
+  await workflows.startSecretExpiry({ endpointId: DELIVERY.endpointId, ...secret });
+  const erased = on.workflow.getHandle(secretExpiryWorkflowId(secret));
+  await erased.result();
+  await workflows.startReplay({ ...DELIVERY, replayId: "replay-recorded" });
+  const replayed = on.workflow.getHandle(replayWorkflowId("replay-recorded"));
+  await replayed.result();
+  await write("delivery-succeeded", arrived);
+  await write("delivery-dropped", dropped);
+  await write("secret-expiry-erased", erased);
+  await write("replay-queued", replayed);
+  for (const what of WATCHES) {
+    await workflows.startWatch(what);
+    const watching = on.workflow.getHandle(watchWorkflowId(taskQueue, what));
+    await afterActivities(watching, LOOKS);
+    await write(`watch-${what}`, watching);
+    await watching.terminate("it was recorded");
+  }
 }
 
 async function write(name: string, handle: WorkflowHandle): Promise<void> {

@@ -56,6 +56,13 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "budget-resumed", what: "a timer is missing", alter: removeTimer },
     { name: "budget-rolled-over", what: "the look-up of agents is renamed", alter: renameActivity },
     { name: "budget-resumed", what: "the telling of agents is missing", alter: removeActivity },
+    { name: "delivery-succeeded", what: "the sending is renamed", alter: renameActivity },
+    { name: "delivery-dropped", what: "the sending is missing", alter: removeActivity },
+    { name: "secret-expiry-erased", what: "the timer is missing", alter: removeTimer },
+    { name: "secret-expiry-erased", what: "the erasure is renamed", alter: renameActivity },
+    { name: "replay-queued", what: "the first step is missing", alter: removeActivity },
+    { name: "watch-events", what: "the look is renamed", alter: renameActivity },
+    { name: "watch-deposits", what: "the first look is missing", alter: removeActivity },
     { name: "organization-ready", what: "the provisioning is renamed", alter: renameActivity },
   ] as const;
   let errors: readonly (Error | null)[];
@@ -98,5 +105,7 @@ const payloadsOf = (text: string): readonly string[] =>
 /** The workflow types that the bundle's entry exports. */
 async function workflowTypes(): Promise<readonly string[]> {
   const entry = await readFile(join(PACKAGE_ROOT, "workflows", "index.ts"), "utf8");
-  return [...entry.matchAll(/^export \{ (\w+) \}/gm)].map((match) => match[1] ?? "").toSorted();
+  return [...entry.matchAll(/^export \{ ([\w, ]+) \}/gm)]
+    .flatMap(([, names = ""]) => names.split(", "))
+    .toSorted();
 }

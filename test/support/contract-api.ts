@@ -10,7 +10,7 @@ import { type Answer, Api, type CallOptions, onceReachable } from "./api.ts";
 export interface Request extends CallOptions {
   /** What stands in the path for `:id`. */
   readonly id?: string;
-  /** The same for `:deliveryId`. */
+  /** What stands there for `:deliveryId`. */
   readonly deliveryId?: string;
   readonly query?: Readonly<Record<string, string>> | string;
 }
@@ -53,7 +53,7 @@ export class ContractApi {
     const { http } = operations[operationId];
     if (http === null) throw new Error(`${operationId} has no route`);
     const { deliveryId, id, query, ...options } = request;
-    const path = http.path.replace(":id", id ?? "missing").replace(":deliveryId", deliveryId ?? "missing");
+    const path = filled(http.path, { id, deliveryId });
     const search = query === undefined ? "" : `?${new URLSearchParams(query).toString()}`;
     const answer = await this.#api.call(http.method.toUpperCase(), `${path}${search}`, options);
     expectAsDocumented(operationId, answer);
@@ -108,6 +108,10 @@ export class ContractApi {
     return strictError.parse(answer.body);
   }
 }
+
+/** A path with its parameters; one that is not given is nothing's id. */
+export const filled = (path: string, ids: Readonly<Record<string, string | undefined>>): string =>
+  path.replaceAll(/:(\w+)/g, (_whole, name: string) => ids[name] ?? "missing");
 
 export function successOf<K extends OperationId>(operationId: K, body: unknown): Success<K>;
 export function successOf(operationId: OperationId, body: unknown): unknown {

@@ -10,6 +10,7 @@ import { Api } from "./api.ts";
 import {
   type OrganizationLimits,
   PASSWORD,
+  REACHES_LOOPBACK,
   testLogger,
   type TestOrganization,
   type TestService,
@@ -34,7 +35,7 @@ export async function startServiceOn({
   worker = true,
 }: ServiceOn): Promise<TestService> {
   // The tests are their own proxy: each request says where it comes from.
-  const env = { TRUSTED_PROXIES: "loopback", ...engines };
+  const env = { TRUSTED_PROXIES: "loopback", ...REACHES_LOOPBACK, ...engines };
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${http.port}`;
   const running = await startRoles({

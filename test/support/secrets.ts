@@ -63,6 +63,8 @@ const OVERLAP_BYTES = 8 * 1024;
 const KEY = /s(?:k_svc|vc_org)_live_[0-9A-Za-z]{46}/g;
 const JWT = /eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{80,}/g;
 const REFRESH_TOKEN = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[\w-]{43}\.[\w-]{43}/g;
+/** What deliveries of webhooks are signed with. */
+const WEBHOOK_SECRET = /whsec_[A-Za-z0-9+/]{40,}={0,2}/g;
 /** TOTP secrets and planted values are looked up among all runs of their alphabets. */
 const BASE32 = /[A-Z2-7]{32,}/g;
 const BASE32_LENGTH_CHARACTERS = 32;
@@ -113,7 +115,7 @@ function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
   const base32 = new Set([...secrets].filter((secret) => /^[A-Z2-7]{32}$/.test(secret)));
   // The rest has a form of its own, which is looked for, or is a password: few, so each is.
   const hasForm = (secret: string): boolean =>
-    base32.has(secret) || [KEY, JWT, REFRESH_TOKEN].some((form) => secret.search(form) >= 0);
+    base32.has(secret) || [KEY, JWT, REFRESH_TOKEN, WEBHOOK_SECRET].some((form) => secret.search(form) >= 0);
   const others = [...secrets].filter((secret) => !hasForm(secret));
   return (text: string) => ({
     leaks: [
@@ -122,6 +124,7 @@ function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
         .map((key) => `a key …${key.slice(-4)}`),
       ...(text.match(JWT) ?? []).map(() => "a session token"),
       ...(text.match(REFRESH_TOKEN) ?? []).map(() => "a refresh token"),
+      ...(text.match(WEBHOOK_SECRET) ?? []).map((secret) => `a webhook's secret …${secret.slice(-4)}`),
       ...(text.match(BASE32) ?? []).filter((run) => holdsOneOf(base32, run)).map(() => "a TOTP secret"),
       ...others
         .filter((secret) => text.includes(secret))

@@ -55,6 +55,9 @@ export interface TestServiceOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
+/** Tests' receivers are on this machine. */
+export const REACHES_LOOPBACK = { WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8, ::1/128" } as const;
+
 /** So much that only tests of the limits themselves are ever limited. */
 export const WITHOUT_LIMITS = {
   plan: "enterprise",
@@ -104,6 +107,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       : { AUDIT_ANCHOR_SECONDS: String(options.auditAnchorSeconds) }),
     PORT: "0",
     TRUSTED_PROXIES: options.trustedProxies ?? "loopback",
+    ...REACHES_LOOPBACK,
     ...(options.approvalWindowSeconds === undefined
       ? {}
       : { APPROVAL_WINDOW_SECONDS: String(options.approvalWindowSeconds) }),

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { COLLECTIONS } from "../../activities/documents.ts";
+import { WEBHOOK_COLLECTIONS } from "../../activities/webhooks/documents.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { pauseBefore } from "./poll-pauses.ts";
 import { sharedService, type TestOrganization, type TestService } from "./service.ts";
@@ -90,6 +91,26 @@ export async function elevate({ organization, service }: World, now = new Date()
   await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
 }
 
+/** Where nobody listens: what is sent there fails at once. */
+export const NOBODYS_URL = "https://127.0.0.1:1/";
+
+export interface TestEndpoint {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** An endpoint for what seldom happens, at which nobody listens, unless it is made for something else. */
+export async function newEndpoint({ api, token }: World, fields: Fields = {}): Promise<TestEndpoint> {
+  const body = { name: "Endpoint", url: NOBODYS_URL, eventTypes: ["billing.payment_failed"], ...fields };
+  const { endpoint, secret } = await api.ok("createWebhook", 201, { token, body });
+  return { id: endpoint.id, secret };
+}
+
+/** A delivery of a test event, which has been made by now, or has failed. */
+export async function testDelivery({ api, token }: World, { id }: { readonly id: string }): Promise<string> {
+  return (await api.ok("testWebhook", 200, { token, id })).deliveryId;
+}
+
 export type Scope = (typeof ORGANIZATION_SCOPES)[number];
 
 /** An organization's key, minted by the owner after a step-up. By default it may do everything, everywhere. */
@@ -163,7 +184,7 @@ export async function counts({ service }: World): Promise<Readonly<Record<string
     COLLECTIONS.chainCursors,
   ];
   const kept = Object.values(COLLECTIONS).filter((name) => !late.includes(name));
-  const names = [...kept, "organizations", "users", "factors"];
+  const names = [...kept, ...Object.values(WEBHOOK_COLLECTIONS), "organizations", "users", "factors"];
   const all = names.map(async (name) => [name, await service.db.collection(name).countDocuments()] as const);
   return Object.fromEntries(await Promise.all(all));
 }

@@ -14,7 +14,6 @@ export interface Scene {
 }
 
 export const settingsFor = ({ caFile }: TlsReceiver, more: Readonly<Record<string, string>> = {}) => ({
-  WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8, ::1/128",
   WEBHOOK_CA_FILE: caFile,
   ...more,
 });

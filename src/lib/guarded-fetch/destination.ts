@@ -21,8 +21,11 @@ export interface Wrong {
 const URL_CHARACTERS_MAX = 2_048;
 const NAME_CHARACTERS_MAX = 253;
 const HTTPS_PORT = 443;
-/** Besides spaces and controls: a backslash, which some read as a slash and others as part of the host. */
-const UNREADABLE = /[\s\p{Cc}\\]/u;
+/**
+ * Besides spaces and controls: a backslash, which some read as a slash and others as part of the host, and halves of
+ * surrogates, which nobody can keep as they are.
+ */
+const UNREADABLE = /[\s\p{Cc}\p{Cs}\\]/u;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /** Last labels that the public internet has no names under, or none that anyone may register. */
@@ -65,7 +68,7 @@ export const CLOSED_NAME: Wrong = badUrl("must name a host of the public interne
 export function destinationOf(text: string): Destination | Wrong {
   if (text.length > URL_CHARACTERS_MAX) return badUrl("must have at most 2,048 characters");
   if (UNREADABLE.test(text))
-    return badUrl("must be a URL without spaces, control characters and backslashes");
+    return badUrl("must be a URL without spaces, control or broken characters and backslashes");
   const wrong = wrongForm(text);
   if (wrong !== null) return badUrl(wrong);
   const url = URL.canParse(text) ? new URL(text) : null;

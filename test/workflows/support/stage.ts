@@ -95,6 +95,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       namespace: client.options.namespace,
       taskQueue: webhookTaskQueue(taskQueue),
       activities: delegatingTo(current),
+      ...(identity === undefined ? {} : { identity }),
     });
     const running = Promise.all([worker.run(), receivers.run()]);
     return async () => {
