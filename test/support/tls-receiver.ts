@@ -40,6 +40,8 @@ export interface TlsReceiver {
   /** How many connections it has seen, whether or not a request came on them. */
   readonly connections: number;
   respondWith(handler: Handler): void;
+  /** Ends a request's connection with a TCP reset instead of an answer. */
+  reset(response: ServerResponse): void;
   /** As soon as it has got so many in all. */
   received(count: number): Promise<readonly Received[]>;
   close(): Promise<void>;
@@ -97,6 +99,11 @@ export async function startTlsReceiver(
     },
     respondWith: (next) => {
       current = next;
+    },
+    reset: ({ socket }) => {
+      // Only the connection beneath TLS can be reset.
+      const beneath = [...sockets].find(({ remotePort }) => remotePort === socket?.remotePort);
+      beneath?.resetAndDestroy();
     },
     received: (count) =>
       new Promise((resolve) => {

@@ -1,0 +1,167 @@
+import { z } from "zod";
+import { verifyWebhook } from "../../../src/webhooks/verify-webhook.ts";
+import type { TransactionEntry } from "./books.ts";
+
+/** Something that records say has happened, of which each endpoint that asked for it is to be told once. */
+export interface Change {
+  readonly type: string;
+  /** The record that it happened to; for a change of an agent's state the agent, and the how manieth it was. */
+  readonly subject: string;
+  readonly agentId: string;
+}
+
+/** A delivery as it came to a receiver, which has verified it; one that is sent again comes again. */
+export interface Arrival {
+  readonly deliveryId: string;
+  readonly type: string;
+  readonly createdAt: string;
+  readonly agentId: string;
+  readonly teamId: string;
+  /** The record that it tells of. */
+  readonly record: string;
+  /** To the byte. */
+  readonly body: string;
+  readonly isAcknowledged: boolean;
+}
+
+/** What the service itself has written down of a delivery. */
+export interface DeliveryEntry {
+  readonly id: string;
+  readonly status: string;
+}
+
+export interface ApprovalEntry {
+  readonly id: string;
+  readonly agentId: string;
+  readonly isDecidedByPerson: boolean;
+}
+
+/** Refusals of which nobody is told: the agent has taken the payment back itself, or is no more. */
+const SILENT_DENIALS: readonly (string | null)[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
+const STATES: readonly string[] = ["agent.paused", "agent.resumed", "agent.archived"];
+
+interface Records {
+  readonly transactions: readonly Pick<TransactionEntry, "id" | "agentId" | "status" | "denialCode">[];
+  readonly approvals: readonly ApprovalEntry[];
+  /** Of agents that were created since there are endpoints. */
+  readonly agentIds: readonly string[];
+}
+
+/** What the records of payments, approvals and agents say has happened. They never say when an agent was paused. */
+export const changesIn = ({ agentIds, approvals, transactions }: Records): Change[] => [
+  ...agentIds.map((agentId) => ({ type: "agent.created", subject: agentId, agentId })),
+  ...approvals.map(({ agentId, id }) => ({ type: "approval.requested", subject: id, agentId })),
+  ...approvals
+    .filter(({ isDecidedByPerson }) => isDecidedByPerson)
+    .map(({ agentId, id }) => ({ type: "approval.completed", subject: id, agentId })),
+  ...transactions
+    .filter(({ status }) => status === "approved" || status === "reversed")
+    .map(({ agentId, id }) => ({ type: "transaction.completed", subject: id, agentId })),
+  ...transactions
+    .filter(({ denialCode, status }) => status === "denied" && !SILENT_DENIALS.includes(denialCode))
+    .map(({ agentId, id }) => ({ type: "transaction.denied", subject: id, agentId })),
+];
+
+/** An agent's changes of state, in their order. */
+export const stateChanges = (agentId: string, types: readonly string[]): Change[] =>
+  types.map((type, index) => ({ type, subject: numbered(agentId, index + 1), agentId }));
+
+const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;
+
+const record = z.object({ id: z.string() });
+const told = z.object({
+  id: z.string(),
+  type: z.string(),
+  created_at: z.iso.datetime(),
+  agent_id: z.string(),
+  team_id: z.string(),
+  data: z.object({
+    agent: record.optional(),
+    approval: record.optional(),
+    transaction: record.optional(),
+  }),
+});
+
+export interface Request {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Buffer;
+  readonly at: Date;
+}
+
+/** What a request tells of an agent; throws where it is not genuine, or tells of something else. */
+export function arrivalOf({ at, body, headers }: Request, secret: string, isAcknowledged: boolean): Arrival {
+  const verified = verifyWebhook({ rawBody: body, headers, secret, now: at });
+  if (!verified.ok) throw new Error(`a delivery does not verify: ${verified.reason}`);
+  const { agent_id, created_at, data, id, team_id, type } = told.parse(JSON.parse(body.toString("utf8")));
+  const { agent, approval, transaction } = data;
+  const about = type.startsWith("approval.") ? approval : type.startsWith("agent.") ? agent : transaction;
+  if (about === undefined) throw new Error(`${id} (${type}) tells of nothing`);
+  return {
+    deliveryId: id,
+    type,
+    createdAt: created_at,
+    agentId: agent_id,
+    teamId: team_id,
+    record: about.id,
+    body: body.toString("latin1"),
+    isAcknowledged,
+  };
+}
+
+const keyOf = ({ subject, type }: Pick<Change, "subject" | "type">): string => `${type} of ${subject}`;
+
+/** What one endpoint was told against what there was to tell it; empty: each change once, by its delivery's id. */
+export function compareTold(
+  changes: readonly Change[],
+  arrivals: readonly Arrival[],
+  entries: readonly DeliveryEntry[],
+): string[] {
+  const differences: string[] = [];
+  const deliveries = new Map<string, Arrival>();
+  const acknowledged = new Set<string>();
+  for (const arrival of arrivals) {
+    const { body, deliveryId, isAcknowledged } = arrival;
+    const first = deliveries.get(deliveryId);
+    if (first === undefined) deliveries.set(deliveryId, arrival);
+    else if (first.body !== body) differences.push(`${deliveryId} came with another body`);
+    if (isAcknowledged) acknowledged.add(deliveryId);
+  }
+  const idOf = new Map<string, string>();
+  for (const [key, id] of keyed([...deliveries.values()])) {
+    const other = idOf.get(key);
+    if (other === undefined) idOf.set(key, id);
+    else differences.push(`${key} came as ${other} and as ${id}`);
+  }
+  const keys = new Set(changes.map(keyOf));
+  for (const key of keys) {
+    const id = idOf.get(key);
+    if (id === undefined) differences.push(`${key} never came`);
+    else if (!acknowledged.has(id)) differences.push(`${key} came as ${id}, and was never acknowledged`);
+  }
+  for (const [key, id] of idOf) {
+    if (!keys.has(key)) differences.push(`${key} came as ${id}, and there is no such change`);
+  }
+  for (const { id, status } of entries) {
+    if (status !== "succeeded") differences.push(`${id} is ${status}`);
+    if (!deliveries.has(id)) differences.push(`${id} is recorded, and never came`);
+  }
+  const recorded = new Set(entries.map(({ id }) => id));
+  for (const id of deliveries.keys())
+    if (!recorded.has(id)) differences.push(`${id} came, and has no record`);
+  return differences;
+}
+
+/** What each delivery tells of. Changes of one agent's state are numbered in the order of their times. */
+function* keyed(deliveries: readonly Arrival[]): Generator<readonly [key: string, id: string]> {
+  const numbers = new Map<string, number>();
+  for (const each of deliveries.toSorted((one, other) => one.createdAt.localeCompare(other.createdAt))) {
+    const { deliveryId, record: about, type } = each;
+    if (!STATES.includes(type)) {
+      yield [keyOf({ type, subject: about }), deliveryId];
+      continue;
+    }
+    const number = (numbers.get(about) ?? 0) + 1;
+    numbers.set(about, number);
+    yield [keyOf({ type, subject: numbered(about, number) }), deliveryId];
+  }
+}
