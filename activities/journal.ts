@@ -61,6 +61,7 @@ export class EventJournal {
     if (events.length === 0) return;
     const agent = await this.#agents.findOne({ _id: agentId });
     if (agent === null) throw new Error(`agent ${agentId} has lost its record`);
+    const times = timesOf(events);
     const lifecycles = {
       "agent.paused": "paused",
       "agent.resumed": "active",
@@ -69,13 +70,13 @@ export class EventJournal {
     await this.#write(
       this.#writes,
       ofAgent(profileOf(agent)),
-      oneAfterAnother(events).map(({ at, id, type }) => {
+      events.map(({ at, id, type }, index) => {
         const lifecycle = lifecycles[type];
         // The record may be ahead of what is told, or behind it.
         const then =
           lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };
         const data = { agent: { ...agentSnapshot(agent), lifecycle, ...then } };
-        return { _id: id, type, createdAt: new Date(at), data };
+        return { _id: id, type, createdAt: times[index] ?? new Date(at), data };
       }),
     );
   }
@@ -93,11 +94,11 @@ export class EventJournal {
 }
 
 /** Deliveries follow the order of times, so two in the same millisecond are a millisecond apart. */
-function oneAfterAnother(events: readonly LifecycleEvent[]): LifecycleEvent[] {
+function timesOf(events: readonly LifecycleEvent[]): Date[] {
   let last = 0;
-  return events.map((event) => {
-    last = Math.max(event.at, last + 1);
-    return { ...event, at: last };
+  return events.map(({ at }) => {
+    last = Math.max(at, last + 1);
+    return new Date(last);
   });
 }
 

@@ -13,6 +13,10 @@ export const SYSTEMS = [
   "bare-start",
   "creates",
   "capped",
+  "bare-runs",
+  "deliveries",
+  "told",
+  "stuck",
 ] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
@@ -29,6 +33,10 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "bare-start": "bare starts",
   creates: "agent creates",
   capped: "payments under caps",
+  "bare-runs": "bare runs",
+  deliveries: "webhook deliveries",
+  told: "payments told to an endpoint",
+  stuck: "payments beside stuck deliveries",
 };
 
 export const CASES = [
@@ -46,6 +54,12 @@ export const CASES = [
   "caps-1",
   "caps-16",
   "caps-50",
+  "deliver-1",
+  "deliver-50",
+  "told-16",
+  "told-50",
+  "stuck-1",
+  "stuck-16",
 ] as const;
 export type CaseName = (typeof CASES)[number];
 
@@ -66,6 +80,9 @@ const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"]
 const ON_CHAIN: readonly SystemName[] = ["transfers", "wallet"];
 const CREATING: readonly SystemName[] = ["bare-start", "creates"];
 const CAPPED: readonly SystemName[] = ["payments", "capped"];
+const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
+const TOLD: readonly SystemName[] = ["payments", "told"];
+const STUCK: readonly SystemName[] = ["payments", "stuck"];
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
@@ -181,6 +198,54 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "caps or none, 50 connections",
     connections: 50,
     systems: CAPPED,
+    agents: "spread",
+    lengths: 1,
+  },
+  "deliver-1": {
+    name: "deliver-1",
+    title: "deliveries, 1 under way",
+    connections: 1,
+    systems: DELIVERING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "deliver-50": {
+    name: "deliver-50",
+    title: "deliveries, 50 under way",
+    connections: 50,
+    systems: DELIVERING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "told-16": {
+    name: "told-16",
+    title: "told of or not, 16 connections",
+    connections: 16,
+    systems: TOLD,
+    agents: "spread",
+    lengths: 1,
+  },
+  "told-50": {
+    name: "told-50",
+    title: "told of or not, 50 connections",
+    connections: 50,
+    systems: TOLD,
+    agents: "spread",
+    lengths: 1,
+  },
+  "stuck-1": {
+    name: "stuck-1",
+    title: "beside stuck deliveries, 1 connection",
+    connections: 1,
+    systems: STUCK,
+    agents: "spread",
+    lengths: 1,
+  },
+  "stuck-16": {
+    name: "stuck-16",
+    title: "beside stuck deliveries, 16 connections",
+    connections: 16,
+    systems: STUCK,
     agents: "spread",
     lengths: 1,
   },

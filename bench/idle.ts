@@ -8,7 +8,7 @@ import type { Roles } from "../server/roles.ts";
 import { Child } from "./child.ts";
 import { readCpu } from "./cpu.ts";
 import { LoadClient } from "./load/client.ts";
-import type { PaymentsConfig, ServiceStatus } from "./processes/payments.ts";
+import type { ServiceConfig, ServiceStatus } from "./processes/service.ts";
 import { median } from "./statistics.ts";
 import { makeIdleAgents } from "./systems/idle-agents.ts";
 import { createAgents, type PayingAgent } from "./systems/payments-agents.ts";
@@ -65,7 +65,7 @@ export async function measureIdle({ count, onProgress, site, undo }: IdleOptions
   const env = serviceEnvironment(site, "bench_idle");
   const start = async (name: string, roles: Roles): Promise<Child> => {
     const logFile = join(site.dataDir, "logs", `idle-${name}.log`);
-    const config: PaymentsConfig = { env, logFile, roles };
+    const config: ServiceConfig = { env, logFile, roles };
     const child = await Child.start({
       entry: "processes/payments.ts",
       config,

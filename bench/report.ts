@@ -88,10 +88,12 @@ function histories(series: readonly Series[]): string[] {
 
 /** Processor time per request: what is scarce when all of it runs on one machine. */
 function cpuTable(series: readonly Series[]): string[] {
-  const names = ["service", "temporal", "mongod", "anvil", "generator"];
+  const takePart = (name: string) => series.some(({ rounds }) => rounds.some(({ cpuMs }) => name in cpuMs));
+  const names = ["service", "temporal", "mongod", "anvil", "receiver", "generator"].filter(takePart);
   const rows = series.map((each) => {
+    // Who takes no part has used nothing; of who does it may not be known.
     const perRequest = names.map((name) =>
-      of(each, ({ cpuMs, requests }) => (cpuMs[name] ?? Number.NaN) / requests),
+      of(each, ({ cpuMs, requests }) => (name in cpuMs ? (cpuMs[name] ?? Number.NaN) : 0) / requests),
     );
     const cells = [...perRequest, perRequest.reduce((sum, value) => sum + value, 0)];
     return [ALL_CASES[each.case].title, SYSTEM_TITLES[each.system], ...cells.map((ms) => ms.toFixed(2))];

@@ -157,7 +157,8 @@ export class Rounds {
     const templates = await system.templates(agents);
     const load: Load = { port: system.port, connections, seconds, templates };
     const { generator, pids } = this.#dependencies;
-    const running = () => readCpu({ ...pids(), service: system.pid, generator: generator.pid });
+    const receiver = system.receiverPid === undefined ? {} : { receiver: system.receiverPid };
+    const running = () => readCpu({ ...pids(), service: system.pid, ...receiver, generator: generator.pid });
     const before = await running();
     const taken = await generator.request<LoadTaken>(load, seconds * 1_000 + LOAD_GRACE_MS);
     const part = { ...taken, cpuMs: cpuUsed(before, await running()) };

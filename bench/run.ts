@@ -10,11 +10,14 @@ import { type IdleResult, measureIdle } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
-import { startBare, startBareStarts } from "./systems/bare.ts";
+import { startBare, startBareRuns, startBareStarts } from "./systems/bare.ts";
 import { startCreates } from "./systems/creates.ts";
+import { startDeliveries } from "./systems/deliveries.ts";
 import {
   startCappedPayments,
   startPayments,
+  startPaymentsBesideStuck,
+  startToldPayments,
   startUnauditedPayments,
   startWalletPayments,
 } from "./systems/payments.ts";
@@ -39,6 +42,10 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   "bare-start": startBareStarts,
   creates: startCreates,
   capped: startCappedPayments,
+  "bare-runs": startBareRuns,
+  deliveries: startDeliveries,
+  told: startToldPayments,
+  stuck: startPaymentsBesideStuck,
 };
 
 /** What is to be undone at the end, the last first. */

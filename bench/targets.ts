@@ -156,6 +156,35 @@ const costOfCaps = (results: Results): Target[] => {
   ];
 };
 
+/** What webhooks cost: a delivery to the least that it can be, and payments that are told of to those that are not. */
+const costOfWebhooks = (results: Results): Target[] => [
+  target(
+    "rate of deliveries at 50 under way, to bare runs",
+    results.ratio("deliver-50", perSecond, ["deliveries", "bare-runs"]),
+    ">=",
+    0.6,
+    "x",
+  ),
+  ...(["told-16", "told-50"] as const).map((name) =>
+    target(
+      `rate with an endpoint for every event, ${name}, to without`,
+      results.ratio(name, perSecond, ["told", "payments"]),
+      ">=",
+      0.6,
+      "x",
+    ),
+  ),
+  ...(["stuck-1", "stuck-16"] as const).map((name) =>
+    target(
+      `p50 beside stuck deliveries, ${name}, to without`,
+      results.ratio(name, p50, ["stuck", "payments"]),
+      "<=",
+      1.15,
+      "x",
+    ),
+  ),
+];
+
 /** Judges a run by the targets of the issues. */
 export function judge(series: readonly Series[]): Target[] {
   const results = new Results(series);
@@ -198,6 +227,7 @@ export function judge(series: readonly Series[]): Target[] {
     ...costOfCreating(results),
     ...costOfCaps(results),
     ...costOfAuditLog(results),
+    ...costOfWebhooks(results),
   ];
 }
 

@@ -2,6 +2,7 @@ import { AnchorFile } from "../activities/audit/anchor-file.ts";
 import { AuditAnchoring } from "../activities/audit/anchoring.ts";
 import { auditSeal } from "../activities/audit/seal.ts";
 import type { EffectDependencies } from "../activities/effects.ts";
+import type { EventJournal } from "../activities/journal.ts";
 import { relyingPartyOf } from "./auth/relying-party.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
@@ -54,6 +55,8 @@ export interface RoleOptions {
 
 export interface RunningRoles {
   readonly connections: Connections;
+  /** What has happened; for whoever tells it of something without a request, as the bench does. */
+  readonly journal: EventJournal;
   /** Rejects when a part has failed for good. */
   readonly failed: Promise<never>;
   /** Requests finish, the worker ends its tasks, connections close. */
@@ -101,6 +104,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
+    journal: core.journal,
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,

@@ -13,10 +13,37 @@ export interface BareConfig {
   readonly temporalNamespace: string;
   readonly taskQueue: string;
   readonly logFile: string;
+  /** Whether its workflows have an activity. */
+  readonly hasActivity: boolean;
 }
 
-/** One update per request and nothing else: no credential, no body, no batching. Of a new actor, its start before it. */
-function application(client: Client, taskQueue: string) {
+/** What its workflows may have done. */
+export interface BareActivities {
+  run(id: string): Promise<void>;
+}
+
+/** An activity that does nothing, and who waits for it to have run. */
+class Runs {
+  readonly #waiting = new Map<string, () => void>();
+
+  readonly activities: BareActivities = {
+    run: (id) => {
+      this.#waiting.get(id)?.();
+      this.#waiting.delete(id);
+      return Promise.resolve();
+    },
+  };
+
+  ran(id: string): Promise<void> {
+    return new Promise((resolve) => this.#waiting.set(id, resolve));
+  }
+}
+
+/**
+ * One update per request and nothing else: no credential, no body, no batching. Of a new actor, its start before it. Or a
+ * workflow with an activity, answered once that has run.
+ */
+function application(client: Client, taskQueue: string, runs: Runs) {
   const app = express();
   app.disable("etag");
   app.post("/actors/:id", async (request, response) => {
@@ -28,11 +55,18 @@ function application(client: Client, taskQueue: string) {
     await handle.executeUpdate("touch");
     response.status(201).json({});
   });
+  app.post("/runs", async (_request, response) => {
+    const id = randomUUID();
+    const ran = runs.ran(id);
+    await client.workflow.start("bareDelivery", { workflowId: `run/${id}`, taskQueue, args: [id] });
+    await ran;
+    response.status(201).json({});
+  });
   return app;
 }
 
-/** Configured like the service's worker (server/worker.ts), but for its workflow and the activities it has none of. */
-async function startWorker(config: BareConfig) {
+/** Configured like the service's worker (server/worker.ts), but for its workflows, and its activities where it has any. */
+async function startWorker(config: BareConfig, runs: Runs) {
   const native = await NativeConnection.connect({ address: config.temporalAddress });
   const worker = await Worker.create({
     connection: native,
@@ -42,6 +76,7 @@ async function startWorker(config: BareConfig) {
       workflowsPath: builtFile("bench/processes/bare-workflow.ts"),
       logger: new DefaultLogger("WARN"),
     }),
+    ...(config.hasActivity ? { activities: runs.activities } : {}),
     shutdownGraceTime: "5 seconds",
   });
   const run = worker.run();
@@ -59,9 +94,10 @@ await runRole(async (given): Promise<Role> => {
   installRuntime(createLogger({ level: "info", file: config.logFile }));
   const http = await listen("127.0.0.1", 0);
   const connection = await Connection.connect({ address: config.temporalAddress });
-  const worker = await startWorker(config);
+  const runs = new Runs();
+  const worker = await startWorker(config, runs);
   const client = new Client({ connection, namespace: config.temporalNamespace });
-  http.serve(application(client, config.taskQueue));
+  http.serve(application(client, config.taskQueue, runs));
   return {
     port: http.port,
     async stop() {

@@ -1,60 +1,12 @@
-import { readAddresses, readConfig } from "../../server/config.ts";
-import { listen } from "../../server/http/server.ts";
-import { createLogger } from "../../server/logger.ts";
-import { type Roles, startRoles } from "../../server/roles.ts";
-import { installRuntime } from "../../server/worker.ts";
 import { type Role, runRole } from "./role.ts";
+import { type ServiceConfig, startService } from "./service.ts";
 
-export interface PaymentsConfig {
-  readonly env: NodeJS.ProcessEnv;
-  readonly logFile: string;
-  /** Both in one process unless it is said. */
-  readonly roles?: Roles;
-  /** Whether decisions on payments are kept in the audit log; they are unless it is said. */
-  readonly keepsPaymentDecisions?: boolean;
-}
-
-/** What the process says of itself when it is asked. */
-export interface ServiceStatus {
-  readonly residentBytes: number;
-  readonly cachedWorkflows: number;
-}
-
-/** The service as the all-in-one runs it, server and worker in one process, or one of them, on engines that are there. */
+/** The service and nothing else. */
 await runRole(async (config): Promise<Role> => {
-  const {
-    env,
-    keepsPaymentDecisions = true,
-    logFile,
-    roles = { server: true, worker: true },
-  } = config as PaymentsConfig;
-  const logger = createLogger({ level: "info", file: logFile });
-  // A worker alone does without, but every process of the bench has a port.
-  const http = await listen("127.0.0.1", 0);
-  const baseUrl = `http://127.0.0.1:${String(http.port)}`;
-  installRuntime(logger);
-  const running = await startRoles({
-    roles,
-    config: readConfig(env, "127.0.0.1"),
-    addresses: readAddresses(env),
-    embedded: false,
-    http,
-    baseUrl,
-    mcpUrl: baseUrl,
-    logger,
-    clock: () => new Date(),
-    env,
-    keepsPaymentDecisions,
-  });
+  const { http, running, status } = await startService(config as ServiceConfig);
   return {
     port: http.port,
-    answer: () => {
-      const status: ServiceStatus = {
-        residentBytes: process.memoryUsage.rss(),
-        cachedWorkflows: running.cachedWorkflows(),
-      };
-      return Promise.resolve(status);
-    },
+    answer: () => Promise.resolve(status()),
     stop: () => running.stop(),
   };
 });

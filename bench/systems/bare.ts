@@ -8,24 +8,36 @@ import { portOf } from "./system.ts";
 
 const TASK_QUEUE = "bench-bare";
 const STARTS_TASK_QUEUE = "bench-bare-starts";
+const RUNS_TASK_QUEUE = "bench-bare-runs";
 
-function startProcess({ dataDir, profileDir, ...site }: Site, taskQueue: string): Promise<Child> {
+function startProcess(
+  { dataDir, profileDir, ...site }: Site,
+  taskQueue: string,
+  hasActivity = false,
+): Promise<Child> {
   const config: BareConfig = {
     temporalAddress: site.temporalAddress,
     temporalNamespace: site.temporalNamespace,
     taskQueue,
     logFile: join(dataDir, "logs", `${taskQueue}.log`),
+    hasActivity,
   };
   return Child.start({ entry: "processes/bare.ts", config, profileDir });
 }
 
 /** Bare starts: a new actor per request, and its first update. */
-export async function startBareStarts(site: Site): Promise<System> {
-  const child = await startProcess(site, STARTS_TASK_QUEUE);
+export const startBareStarts = async (site: Site): Promise<System> =>
+  posting(await startProcess(site, STARTS_TASK_QUEUE), "/actors");
+
+/** Bare runs: a new workflow per request, and its one activity, which does nothing. */
+export const startBareRuns = async (site: Site): Promise<System> =>
+  posting(await startProcess(site, RUNS_TASK_QUEUE, true), "/runs");
+
+function posting(child: Child, path: string): System {
   return {
     port: portOf(child.port),
     pid: child.pid,
-    templates: () => Promise.resolve([{ path: "/actors", headers: {}, body: null }]),
+    templates: () => Promise.resolve([{ path, headers: {}, body: null }]),
     settle: () => Promise.resolve(),
     course: () => Promise.resolve(null),
     audit: () => Promise.resolve([]),

@@ -11,7 +11,7 @@ import { hashApiKey } from "../../server/secrets/api-key-hash.ts";
 import { MasterKey } from "../../server/secrets/master-key.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { Child } from "../child.ts";
-import type { PaymentsConfig } from "../processes/payments.ts";
+import type { ServiceConfig } from "../processes/service.ts";
 import type { Site, System } from "./system.ts";
 import { BUDGET_CENTS, MASTER_KEY, portOf, serviceEnvironment } from "./system.ts";
 
@@ -32,7 +32,7 @@ const LISTED_POLL_MS = 200;
  */
 export async function startCreates(site: Site): Promise<System> {
   const env = serviceEnvironment(site, "bench_creates");
-  const config: PaymentsConfig = { env, logFile: join(site.dataDir, "logs", "creates.log") };
+  const config: ServiceConfig = { env, logFile: join(site.dataDir, "logs", "creates.log") };
   const child = await Child.start({
     entry: "processes/payments.ts",
     config,

@@ -7,10 +7,11 @@ import { agentWorkflowId, type AgentStateView, STATE_QUERY } from "../../src/mes
 import { type Case, SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
 import { Histories } from "../histories.ts";
-import type { PaymentsConfig } from "../processes/payments.ts";
+import type { ServiceConfig } from "../processes/service.ts";
 import { auditPayments, bookedByProcessor, keptDecisions } from "./payments-audit.ts";
 import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
 import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
+import { allDelivered, deliveredPayments, Receiver, strand } from "./receiver.ts";
 import { prepareWallets, spentOnChain } from "./wallets.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -21,7 +22,7 @@ const SETTLE_POLL_MS = 500;
 
 /** What differs between the rails that agents pay on. */
 interface Paying {
-  readonly name: "payments" | "unaudited" | "wallet" | "capped";
+  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck";
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly keepsPaymentDecisions?: boolean;
@@ -42,6 +43,23 @@ interface Paying {
   ) => Promise<readonly string[]>;
   /** What the rail's own books have of approved payments, by name. */
   readonly booked: (db: Db, site: Site) => Promise<Readonly<Record<string, number>>>;
+  /** What its webhooks are sent to; none by default. */
+  readonly hooks?: Hooks;
+}
+
+interface Hooks {
+  readonly receiver: Receiver;
+  /** Done before any payment of the bench. */
+  readonly open: (scene: Scene) => Promise<void>;
+  /** Waits until nothing is left to deliver that was told of. */
+  readonly settle: (db: Db) => Promise<void>;
+}
+
+interface Scene {
+  readonly db: Db;
+  readonly port: number;
+  readonly token: string;
+  readonly agents: readonly PayingAgent[];
 }
 
 /** Where the agents are. */
@@ -92,17 +110,43 @@ export const startWalletPayments = (site: Site): Promise<System> => startPaying(
 /** Payments by card under caps on both levels, over all teams. */
 export const startCappedPayments = (site: Site): Promise<System> => startPaying(site, UNDER_CAPS);
 
+/** The same with an endpoint that is told of everything. */
+export async function startToldPayments(site: Site): Promise<System> {
+  const receiver = await Receiver.start(site, "told", "answers");
+  return startPaying(site, {
+    ...BY_CARD,
+    name: "told",
+    hooks: {
+      receiver,
+      open: async ({ port, token }) => void (await receiver.subscribe(port, token, ["*"])),
+      settle: allDelivered,
+    },
+    booked: async (db) => ({ ...(await bookedByProcessor(db)), ...(await deliveredPayments(db, receiver)) }),
+  });
+}
+
+/** The same beside deliveries that come to no end, since their receiver takes requests and answers none. */
+export async function startPaymentsBesideStuck(site: Site): Promise<System> {
+  const receiver = await Receiver.start(site, "stuck", "hangs");
+  return startPaying(site, {
+    ...BY_CARD,
+    name: "stuck",
+    hooks: { receiver, open: (scene) => strand(receiver, scene), settle: () => Promise.resolve() },
+  });
+}
+
 async function startPaying(site: Site, paying: Paying): Promise<System> {
-  const { booked, keepsPaymentDecisions = true, name, order, prepare, used } = paying;
-  const env = serviceEnvironment(site, `bench_${name}`);
+  const { booked, hooks, keepsPaymentDecisions = true, name, order, prepare, used } = paying;
+  const env = { ...serviceEnvironment(site, `bench_${name}`), ...hooks?.receiver.settings };
   const logFile = join(site.dataDir, "logs", `${name}.log`);
-  const config: PaymentsConfig = { env, logFile, keepsPaymentDecisions };
+  const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
   const { profileDir, temporal } = site;
   const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
   const port = portOf(child.port);
   const { agents: all, owner, place, token } = await createOrganizationWithAgents(env, port, paying.teams);
   const prepared = await prepare(all, port, token, place);
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
+  await hooks?.open({ db, port, token, agents: all });
   const histories = new Histories(temporal);
   const agentsOf = (agents: Case["agents"]) =>
     agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
@@ -112,6 +156,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   return {
     port,
     pid: child.pid,
+    ...(hooks === undefined ? {} : { receiverPid: hooks.receiver.pid }),
     templates: (agents) =>
       Promise.resolve(
         agentsOf(agents).map(({ apiKey }) => ({
@@ -120,7 +165,10 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
           body: order,
         })),
       ),
-    settle: (agents, inAHurry) => settle(agentsOf(agents), stateOf, inAHurry),
+    async settle(agents, inAHurry) {
+      await settle(agentsOf(agents), stateOf, inAHurry);
+      if (!inAHurry) await hooks?.settle(db);
+    },
     course: (agents) => histories.courseOf(agentsOf(agents).map(({ id }) => agentWorkflowId(id))),
     async audit(answered) {
       const states = await Promise.all(all.map(stateOf));
@@ -138,11 +186,12 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     async stop() {
       await mongo.close();
       await child.stop();
+      await hooks?.receiver.stop();
     },
   };
 }
 
-async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number, teams: number) {
+export async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number, teams: number) {
   const owner = { email: "owner@example.com", password: "correct horse battery staple" };
   const { projectId, teamId } = await createOrganization(env, {
     name: "Bench",

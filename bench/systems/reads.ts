@@ -4,7 +4,7 @@ import { createOrganization } from "../../server/admin/create-organization.ts";
 import { connectMongo } from "../../server/connections.ts";
 import { Child } from "../child.ts";
 import type { BareReadConfig } from "../processes/bare-read.ts";
-import type { PaymentsConfig } from "../processes/payments.ts";
+import type { ServiceConfig } from "../processes/service.ts";
 import { postTo } from "./payments-agents.ts";
 import type { Site, System } from "./system.ts";
 import { databaseOf, portOf, serviceEnvironment } from "./system.ts";
@@ -59,7 +59,7 @@ const minted = z.object({ key: z.string() });
 
 async function startGuardedRead(site: Site, by: "key" | "session"): Promise<System> {
   const env = serviceEnvironment(site, `bench_${by}_read`);
-  const config: PaymentsConfig = { env, logFile: join(site.dataDir, "logs", `${by}-read.log`) };
+  const config: ServiceConfig = { env, logFile: join(site.dataDir, "logs", `${by}-read.log`) };
   const { profileDir } = site;
   const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
   const port = portOf(child.port);

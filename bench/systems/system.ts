@@ -22,6 +22,8 @@ export interface Site {
 export interface System {
   readonly port: number;
   readonly pid: number | null;
+  /** Of the process that it sends webhooks to; not there where it sends none. */
+  readonly receiverPid?: number | null;
   /** What a case sends; called before each measurement. */
   templates(agents: Case["agents"]): Promise<readonly RequestTemplate[]>;
   /**
@@ -51,6 +53,9 @@ export const TRANSFER = {
   recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
   purpose: ORDER.purpose,
 } as const;
+
+/** What is told of agents where only the delivery counts. */
+export const TOLD_EVENT = "agent.paused";
 
 /** More than any run spends. */
 export const BUDGET_CENTS = 100_000_000_000;

@@ -1,0 +1,41 @@
+import { randomUUID } from "node:crypto";
+import express from "express";
+import { listen } from "../../server/http/server.ts";
+import { TOLD_EVENT } from "../systems/system.ts";
+import { type Role, runRole } from "./role.ts";
+import { type ServiceConfig, startService } from "./service.ts";
+
+/** Where a request is an event. */
+export interface EventsPort {
+  readonly port: number;
+}
+
+/** An event that was told. */
+export interface Told {
+  readonly id: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
+/** The service, and beside it a port where its journal is told that an agent was paused, though it was not. */
+await runRole(async (config): Promise<Role> => {
+  const { http, running } = await startService(config as ServiceConfig);
+  const events = await listen("127.0.0.1", 0);
+  const app = express();
+  app.disable("etag");
+  app.post("/agents/:id/events", async (request, response) => {
+    const told: Told = { id: `evt_${randomUUID()}`, at: Date.now() };
+    await running.journal.tellLifecycle(request.params.id, [{ ...told, type: TOLD_EVENT, revision: 0 }]);
+    response.status(201).json(told);
+  });
+  events.serve(app);
+  const eventsPort: EventsPort = { port: events.port };
+  return {
+    port: http.port,
+    answer: () => Promise.resolve(eventsPort),
+    async stop() {
+      await events.drain();
+      await running.stop();
+    },
+  };
+});
