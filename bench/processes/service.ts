@@ -22,7 +22,7 @@ export interface ServiceStatus {
 export interface Service {
   readonly http: HttpServer;
   readonly running: RunningRoles;
-  status(): ServiceStatus;
+  readonly status: () => ServiceStatus;
 }
 
 /** The service as the all-in-one runs it, server and worker in one process, or one of them, on engines that are there. */

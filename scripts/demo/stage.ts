@@ -1,7 +1,8 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { MASTER_KEY_FILE } from "../../server/secrets/load-master-key.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
@@ -14,8 +15,16 @@ export class StepDiffers extends Error {
 
 const SERVER_START_MS = 30_000;
 
+/** A service that the story has for itself. */
+export interface OwnService {
+  readonly baseUrl: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
 interface AdminInput {
   readonly flags?: readonly string[];
+  /** Of the service it is for; by default the running one. */
+  readonly env?: NodeJS.ProcessEnv;
   /** For its standard input. */
   readonly input?: string;
 }
@@ -54,7 +63,7 @@ export class Stage {
   async admin(
     name: string,
     options: Readonly<Record<string, string>>,
-    { flags = [], input = "" }: AdminInput = {},
+    { env = this.#env, flags = [], input = "" }: AdminInput = {},
   ): Promise<unknown> {
     const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
     const command = [
@@ -64,7 +73,7 @@ export class Stage {
       ...args,
       ...flags.map((flag) => `--${flag}`),
     ];
-    const running = promisify(execFile)(process.execPath, command, { cwd: PACKAGE_ROOT, env: this.#env });
+    const running = promisify(execFile)(process.execPath, command, { cwd: PACKAGE_ROOT, env });
     running.child.stdin?.end(input);
     return JSON.parse((await running).stdout);
   }
@@ -74,34 +83,64 @@ export class Stage {
    * can show an expiry without waiting for a day. Answers its address.
    */
   async impatientServer(windowSeconds: number): Promise<string> {
+    const settings = { EVM_RPC_URL: this.chainUrl, APPROVAL_WINDOW_SECONDS: String(windowSeconds) };
+    return this.#addressOf(await this.#role("server", settings));
+  }
+
+  /**
+   * A server and a worker that may call receivers on this machine, which the running service may not: on the same engines,
+   * with a database, a task queue and files of their own. Answers its address, and what an admin command for it needs.
+   */
+  async ownService(name: string, folder: string, settings: NodeJS.ProcessEnv): Promise<OwnService> {
+    const uri = new URL(this.runtime.mongodb.uri);
+    uri.pathname = `/${name}`;
+    const env = {
+      ...settings,
+      MONGODB_URI: uri.toString(),
+      TEMPORAL_TASK_QUEUE: name,
+      KEY_DELIVERY_DIR: join(folder, "key-delivery"),
+      AUDIT_ANCHOR_FILE: join(folder, "audit-anchors.jsonl"),
+      AUDIT_ANCHOR_SECONDS: "0",
+    };
+    const [server] = await Promise.all([this.#role("server", env), this.#role("worker", env)]);
+    return { baseUrl: await this.#addressOf(server), env: await this.#engines(env) };
+  }
+
+  async #engines(settings: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
     const { mongodb, temporal } = this.runtime;
     const masterKey =
       this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
-    const child = spawn(process.execPath, [builtFile("server/main.ts"), "server"], {
+    return {
+      ...this.#env,
+      DATA_DIR: this.#dataDir,
+      HOST: "127.0.0.1",
+      PORT: "0",
+      LOG_LEVEL: "fatal",
+      MASTER_KEY: masterKey.trim(),
+      MONGODB_URI: mongodb.uri,
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: temporal.namespace,
+      ...settings,
+    };
+  }
+
+  async #role(role: "server" | "worker", settings: NodeJS.ProcessEnv) {
+    const child = spawn(process.execPath, [builtFile("server/main.ts"), role], {
       cwd: PACKAGE_ROOT,
       stdio: ["ignore", "pipe", "inherit"],
-      env: {
-        ...this.#env,
-        DATA_DIR: this.#dataDir,
-        HOST: "127.0.0.1",
-        PORT: "0",
-        LOG_LEVEL: "fatal",
-        MASTER_KEY: masterKey.trim(),
-        MONGODB_URI: mongodb.uri,
-        TEMPORAL_ADDRESS: temporal.address,
-        TEMPORAL_NAMESPACE: temporal.namespace,
-        EVM_RPC_URL: this.chainUrl,
-        APPROVAL_WINDOW_SECONDS: String(windowSeconds),
-      },
+      env: await this.#engines(settings),
     });
     this.#children.push(child);
+    return child;
+  }
+
+  async #addressOf(child: ChildProcessByStdio<null, Readable, null>): Promise<string> {
     const timer = setTimeout(() => child.kill(), SERVER_START_MS);
     for await (const line of createInterface({ input: child.stdout })) {
       const address = /REST\s+(http\S+)\/v1/.exec(line)?.[1];
-      if (address !== undefined) {
-        clearTimeout(timer);
-        return address;
-      }
+      if (address === undefined) continue;
+      clearTimeout(timer);
+      return address;
     }
     throw new StepDiffers("the second server did not start");
   }

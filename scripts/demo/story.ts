@@ -5,6 +5,7 @@ import { agent, approval, listOf, payment, transaction } from "../../src/contrac
 import { operations } from "../../src/contract/registry.ts";
 import { spentOnChain } from "./chain.ts";
 import { AgentClient, Owner } from "./clients.ts";
+import { receiveApproval } from "./webhooks.ts";
 import { dollars, expectStep, type Stage, tell } from "./stage.ts";
 
 const BUDGET_CENTS = 20_000;
@@ -45,6 +46,7 @@ export async function playStory(stage: Stage): Promise<void> {
   ];
   await mcp.close();
   await readTransactions(owner, bot.agent.id, paid);
+  await receiveApproval(stage);
 }
 
 async function setUp(stage: Stage, owner: Owner) {
