@@ -190,15 +190,29 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
-    webhooks: {
-      allowCidrs: value.WEBHOOK_ALLOW_CIDRS,
-      allowPorts: value.WEBHOOK_ALLOW_PORTS,
-      caFile: value.WEBHOOK_CA_FILE === undefined ? null : resolve(value.WEBHOOK_CA_FILE),
-      backoffSeconds: value.WEBHOOK_BACKOFF_SECONDS,
-      retentionDays: value.WEBHOOK_RETENTION_DAYS,
-    },
+    webhooks: webhooksOf(value),
   };
 }
+
+/** Refuses to forget deliveries whose attempts are not over yet. */
+function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
+  const { WEBHOOK_BACKOFF_SECONDS: backoffSeconds, WEBHOOK_RETENTION_DAYS: retentionDays } = value;
+  const attemptsSeconds = backoffSeconds.reduce((sum, seconds) => sum + seconds, 0);
+  if (attemptsSeconds >= retentionDays * DAY_SECONDS) {
+    throw new ConfigError(
+      "WEBHOOK_RETENTION_DAYS: must be longer than all pauses of WEBHOOK_BACKOFF_SECONDS together.",
+    );
+  }
+  return {
+    allowCidrs: value.WEBHOOK_ALLOW_CIDRS,
+    allowPorts: value.WEBHOOK_ALLOW_PORTS,
+    caFile: value.WEBHOOK_CA_FILE === undefined ? null : resolve(value.WEBHOOK_CA_FILE),
+    backoffSeconds,
+    retentionDays,
+  };
+}
+
+const DAY_SECONDS = 86_400;
 
 /** Refuses a master key that no start can use before an engine is started for it. */
 function checkedMasterKey(masterKey: string | undefined): string | undefined {
