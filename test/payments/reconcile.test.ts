@@ -334,7 +334,9 @@ describe("npm run admin -- reconcile", () => {
         const merchant = merchants[(client + number) % merchants.length] ?? "shop";
         const { approval } = await agent.pay({ amountCents: 1 + ((number * 97) % 500), merchant });
         if (approval === null || number % 2 === 0) continue;
-        await world.api.ok("approveApproval", 200, { token: world.token, id: approval.id });
+        // On a busy machine an approval may be answered 503 and come true all the same; the next call is then a conflict.
+        const approved = await world.api.call("approveApproval", { token: world.token, id: approval.id });
+        expect([200, 409, 503]).to.include(approved.status);
       }
     });
     const results: Reconciled[] = [];
