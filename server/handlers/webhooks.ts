@@ -3,6 +3,7 @@ import { testDelivery } from "../../activities/webhooks/new-delivery.ts";
 import { EVENT_TYPES, type EventType } from "../../src/domain/events.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { within } from "../../activities/within.ts";
 import { newId } from "../ids.ts";
 import { given } from "../lists.ts";
 import { deliveryView, endpointView, replayView } from "../webhooks/views.ts";
@@ -24,6 +25,9 @@ type WebhookHandlers = Pick<
   | "replayWebhook"
   | "getWebhookReplay"
 >;
+
+/** Until a test is on its way to its receiver. */
+const BEGUN_MS = 3_000;
 
 interface Named {
   readonly id: string;
@@ -50,7 +54,8 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
     const { retentionDays } = webhooks;
     const made = testDelivery(newId("dlv"), { endpoint, now: clock(), retentionDays }, eventType);
     await collections.deliveries.insertOne(made);
-    await redeliveries.begin(made);
+    // A receiver has its time, an engine that is away has no more than it has for anybody else.
+    await within(BEGUN_MS, redeliveries.begin(made));
     await workflows.deliveryEnd({ deliveryId: made._id, run: 1 }, withinMs);
     return (await collections.deliveries.findOne({ _id: made._id })) ?? made;
   }
