@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { choosePorts } from "../../src/engines/ports.ts";
 import { type ChainProxy, startChainProxy } from "./chain-proxy.ts";
 import { cleanEnvironment, Engines } from "./engines.ts";
+import { Letterbox } from "./letterbox.ts";
 import { type Role, RoleProcess } from "./role-process.ts";
 
 /** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
@@ -26,21 +27,29 @@ export interface Addresses {
   readonly rpcUrl: string;
 }
 
-/** A deployment to be killed: engines under supervisors, a server and two workers as processes, a line to the chain. */
+/** A deployment to be killed: engines under supervisors, a server and two workers as processes, a line to the chain; and a receiver of webhooks, which is not killed. */
 export class Place {
   readonly engines: Engines;
   readonly line: ChainProxy;
+  readonly letterbox: Letterbox;
   readonly roles: readonly RoleProcess[];
   readonly env: NodeJS.ProcessEnv;
   readonly baseUrl: string;
   readonly addresses: Addresses;
 
-  private constructor(engines: Engines, line: ChainProxy, port: number, logDir: string) {
+  private constructor(
+    engines: Engines,
+    line: ChainProxy,
+    letterbox: Letterbox,
+    port: number,
+    logDir: string,
+  ) {
     const { chain, mongodb, temporal } = engines.running;
     const uri = new URL(mongodb.uri);
     uri.pathname = `/${DATABASE}`;
     this.engines = engines;
     this.line = line;
+    this.letterbox = letterbox;
     this.baseUrl = `http://127.0.0.1:${String(port)}`;
     this.addresses = {
       mongodbUri: uri.toString(),
@@ -50,6 +59,7 @@ export class Place {
     };
     const env = {
       ...cleanEnvironment(),
+      ...letterbox.settings,
       MONGODB_URI: this.addresses.mongodbUri,
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: temporal.namespace,
@@ -71,9 +81,10 @@ export class Place {
     await mkdir(logDir, { recursive: true });
     const engines = await Engines.start(dataDir, say);
     const line = await startChainProxy(engines.running.chain.rpcUrl);
+    const letterbox = await Letterbox.open();
     // One port for the whole run: clients know a service by its address, whichever process is behind it.
     const { port } = await choosePorts({ port: { port: 0, variable: "PORT" } });
-    const place = new Place(engines, line, port, logDir);
+    const place = new Place(engines, line, letterbox, port, logDir);
     say("server, two workers: starting");
     for (const role of place.roles) role.start();
     try {
@@ -102,6 +113,7 @@ export class Place {
   async stop(): Promise<void> {
     await Promise.all(this.roles.map((role) => role.stop()));
     await this.line.close();
+    await this.letterbox.close();
     await this.engines.stop();
   }
 }

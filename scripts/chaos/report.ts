@@ -26,6 +26,8 @@ export interface ChaosResult {
   readonly kills: number;
   readonly payments: number;
   readonly retries: number;
+  /** Webhook requests that came, repetitions included. */
+  readonly deliveries: number;
   /** Transactions on the chain. */
   readonly chainTransactions: number;
   /** Of the last audit, over everything that the run has made. */
@@ -50,12 +52,23 @@ export function roundText(round: RoundResult, rounds: number): string {
 }
 
 export function summaryText(result: ChaosResult): string {
-  const { chainTransactions, dataDir, differences, kills, passed, payments, retries, rounds, seed } = result;
+  const {
+    chainTransactions,
+    dataDir,
+    deliveries,
+    differences,
+    kills,
+    passed,
+    payments,
+    retries,
+    rounds,
+    seed,
+  } = result;
   const failed = rounds.filter((round) => round.differences.length > 0).length;
   return [
     "",
     `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
-    `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain`,
+    `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(deliveries)} webhook deliveries`,
     `  seed ${String(seed)}${passed ? "" : `; again: npm run chaos -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
     ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
     ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),

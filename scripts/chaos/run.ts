@@ -85,7 +85,7 @@ class ChaosRun {
 
   async all(): Promise<ChaosResult> {
     const startedAt = new Date();
-    const reader = await Reader.open(this.#place.addresses);
+    const reader = await Reader.open(this.#place);
     try {
       const rounds: RoundResult[] = [];
       for (const [index, disaster] of this.#disasters().entries()) {
@@ -105,6 +105,7 @@ class ChaosRun {
         kills: rounds.reduce((sum, { kills }) => sum + kills, 0),
         payments: scope.tickets.length,
         retries: this.#tickets.retries,
+        deliveries: this.#place.letterbox.requests,
         chainTransactions: await reader.chainTransactions(),
         differences,
         passed: differences.length === 0 && rounds.every((round) => round.differences.length === 0),
@@ -189,6 +190,9 @@ class ChaosRun {
       organizationIds: tenants.map(({ organizationId }) => organizationId),
       projectIds: tenants.map(({ projectId }) => projectId),
       caps: tenants.flatMap(({ caps }) => caps),
+      letters: tenants.flatMap(({ letters, organizationId }) =>
+        letters.map((each) => ({ ...each, organizationId })),
+      ),
       agents,
       tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
       receiptsMax,

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { type Answer, ask, type Request } from "./http.ts";
+import type { Letterbox, Letters } from "./letterbox.ts";
 import type { Place } from "./place.ts";
 
 const PASSWORD = "correct horse battery staple";
@@ -53,11 +54,14 @@ const usage = z.object({ spentCents: z.number(), reservedCents: z.number() });
 const budget = z.object({ version: z.number(), usage });
 const team = z.object({ team: z.object({ id: z.string() }) });
 
+type Asked = Omit<Request, "token">;
+
 const session = z.object({ token: z.string() });
 const createdAgent = z.object({
   agent: z.object({ id: z.string(), wallet: z.object({ address: z.string() }) }),
   apiKey: z.string(),
 });
+const registered = z.object({ endpoint: z.object({ id: z.string() }), secret: z.string() });
 const funded = z.object({ balanceCents: z.number() });
 
 /** An organization with its agents, made through the service while nothing disturbs it. */
@@ -65,6 +69,8 @@ export class Tenant {
   readonly organizationId: string;
   readonly projectId: string;
   readonly agents: readonly PayingAgent[];
+  /** Its endpoint for everything that happens, which is older than its agents. */
+  letters: readonly Letters[] = [];
   /** Those that are set now. */
   caps: readonly CapOver[] = [];
   readonly #teamOf = new Map<string, string>();
@@ -85,7 +91,7 @@ export class Tenant {
     this.agents = agents;
   }
 
-  static async create({ baseUrl, env }: Place, number: number): Promise<Tenant> {
+  static async create({ baseUrl, env, letterbox }: Place, number: number): Promise<Tenant> {
     const ownerEmail = `owner-${String(number)}@example.com`;
     const created = await createOrganization(env, {
       name: `Chaos ${String(number)}`,
@@ -98,6 +104,7 @@ export class Tenant {
     const agents: PayingAgent[] = [];
     const tenant = new Tenant(baseUrl, ownerEmail, created, agents);
     await tenant.signIn();
+    tenant.letters = [await tenant.#register(letterbox)];
     const body = { projectId: created.projectId, name: "Second team" };
     const made = await tenant.#do("creating a team", { method: "POST", path: "/v1/teams", body });
     const teamIds = [created.teamId, team.parse(made).team.id];
@@ -151,20 +158,32 @@ export class Tenant {
   }
 
   /** As the owner, once; null-status and refusals are answers too. */
-  ask(request: Omit<Request, "token">): Promise<Answer> {
+  ask(request: Asked): Promise<Answer> {
     return ask(this.#baseUrl, { ...request, token: this.#token });
   }
 
   /** As the owner, until it is done: what is asked for here must be repeatable. */
-  async #do(what: string, request: Omit<Request, "token">): Promise<unknown> {
+  async #do(what: string, request: Asked | (() => Asked)): Promise<unknown> {
     let last = "";
     for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
-      const answer = await this.ask(request);
+      const answer = await this.ask(typeof request === "function" ? request() : request);
       if (answer.status === 200 || answer.status === 201) return answer.body;
       last = JSON.stringify(answer);
       await sleep(SET_UP_PAUSE_MS);
     }
     throw new Error(`${what} does not succeed while nothing is down: ${last}`);
+  }
+
+  /** Each time at another address: one that was registered and not answered is nobody's, and not read. */
+  async #register(letterbox: Letterbox): Promise<Letters> {
+    let url = letterbox.newUrl();
+    const answer = await this.#do("registering a webhook", () => {
+      url = letterbox.newUrl();
+      const body = { name: "All", url: url.toString(), eventTypes: ["*"] };
+      return { method: "POST", path: "/v1/webhooks", body };
+    });
+    const { endpoint, secret } = registered.parse(answer);
+    return { endpointId: endpoint.id, path: url.pathname, secret };
   }
 
   async #createAgent(character: Character, teamId: string): Promise<PayingAgent> {

@@ -3,6 +3,7 @@ import { type Address, getAddress, keccak256, toBytes } from "viem";
 import type { SpentEvent } from "../../server/admin/reconcile/books.ts";
 import type { Books, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
 import { compare } from "../../scripts/chaos/audit/compare.ts";
+import type { Arrival } from "../../scripts/chaos/audit/told.ts";
 import { RECIPIENTS } from "../../scripts/chaos/orders.ts";
 import type { PayingAgent } from "../../scripts/chaos/tenant.ts";
 
@@ -63,6 +64,31 @@ const capture = {
   amountCents: 100,
   status: "captured",
 } as const;
+const arrival = (type: string, record: string): Arrival => ({
+  deliveryId: `dlv_${type}_${record}`,
+  type,
+  record,
+  createdAt: "2027-01-15T08:00:00.000Z",
+  agentId: agent.id,
+  teamId: "team-1",
+  body: `${type} ${record}`,
+  isAcknowledged: true,
+});
+const held = { id: "apr_wallet", agentId: agent.id, isDecidedByPerson: true };
+const arrivals = [
+  arrival("agent.created", agent.id),
+  arrival("transaction.completed", card.id),
+  arrival("transaction.completed", wallet.id),
+  arrival("approval.requested", held.id),
+  arrival("approval.completed", held.id),
+];
+const entryOf = ({ deliveryId: id }: Arrival) => ({ id, status: "succeeded" });
+const told = { agentIds: [agent.id], arrivals, forged: [], deliveries: arrivals.map(entryOf) };
+/** What came, and was recorded, beside what should. */
+const toldMore = (more: Arrival): Partial<Books> => ({
+  told: [{ ...told, arrivals: [...arrivals, more], deliveries: [...told.deliveries, entryOf(more)] }],
+});
+const toldLess = arrivals.slice(1);
 const totals = { agentId: agent.id, spentCents: 300, reservedCents: 0 };
 
 const good: Books = {
@@ -74,6 +100,8 @@ const good: Books = {
   records: [totals],
   caps: [{ name: "team", capCents: 300, agentIds: [agent.id] }],
   projects: [],
+  approvals: [held],
+  told: [told],
   chain: {
     spent: [spent],
     wallets: [
@@ -152,12 +180,38 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "two keys with one payment": { tickets: [ticketOf(card), ticketOf(wallet), ticketOf(card)] },
   "one key with two payments": { transactions: [card, { ...wallet, keyHash: card.keyHash }] },
   "a payment that is still pending": { transactions: [card, { ...wallet, status: "pending" }] },
+  "a change that was never delivered": {
+    told: [{ ...told, arrivals: toldLess, deliveries: toldLess.map(entryOf) }],
+  },
+  "a change that was never acknowledged": {
+    told: [{ ...told, arrivals: arrivals.map((each) => ({ ...each, isAcknowledged: false })) }],
+  },
+  "a change that was delivered under two ids": toldMore({
+    ...arrival("transaction.completed", card.id),
+    deliveryId: "dlv_again",
+  }),
+  "a delivery that came with another body": {
+    told: [{ ...told, arrivals: arrivals.flatMap((each) => [each, { ...each, body: "another" }]) }],
+  },
+  "a delivery of what never happened": toldMore(arrival("transaction.denied", card.id)),
+  "a delivery of another organization's change": toldMore(arrival("agent.created", "agent-2")),
+  "a pause that nobody asked for": toldMore(arrival("agent.paused", agent.id)),
+  "a delivery that is not genuine": { told: [{ ...told, forged: ["a signature does not fit"] }] },
+  "a delivery that did not come to a good end": {
+    told: [{ ...told, deliveries: told.deliveries.map((each) => ({ ...each, status: "failed" })) }],
+  },
+  "a delivery without a record": { told: [{ ...told, deliveries: [] }] },
   "a decision that is missing": { transactions: [card, { ...wallet, sequence: 3 }] },
 };
 
 describe("the audit of the chaos run", () => {
   it("finds nothing in books that agree", () => {
     expect(compare(good)).to.deep.equal([]);
+  });
+
+  it("finds nothing in deliveries that came again as they were", () => {
+    const again = [...arrivals.map((each) => ({ ...each, isAcknowledged: false })), ...arrivals];
+    expect(compare({ ...good, told: [{ ...told, arrivals: again }] })).to.deep.equal([]);
   });
 
   for (const [what, change] of Object.entries(WRONG)) {

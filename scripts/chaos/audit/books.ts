@@ -7,12 +7,14 @@ import type {
 } from "../../../server/admin/reconcile/books.ts";
 import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
+import type { ApprovalEntry, Arrival, DeliveryEntry } from "./told.ts";
 
 /** Everything that is compared, as it was read from MongoDB, the chain and Temporal; plain data, so that tests can alter it. */
 export interface Books {
   readonly agents: readonly PayingAgent[];
   readonly tickets: readonly Ticket[];
   readonly transactions: readonly TransactionEntry[];
+  readonly approvals: readonly ApprovalEntry[];
   readonly ledger: readonly LedgerEntry[];
   readonly actors: readonly ActorEntry[];
   readonly records: readonly RecordEntry[];
@@ -20,6 +22,7 @@ export interface Books {
   /** Caps that are set, which were never above what they are now. */
   readonly caps: readonly CapOver[];
   readonly projects: readonly ProjectBooks[];
+  readonly told: readonly ToldBooks[];
 }
 
 /** A payment's record, with what tells whether every decision is there. */
@@ -40,6 +43,17 @@ export interface ActorEntry {
 
 /** What an agent's record in MongoDB shows of its money. */
 export type RecordEntry = Pick<ActorEntry, "agentId" | "spentCents" | "reservedCents">;
+
+/** What one organization was told by webhook, at its endpoint for everything. */
+export interface ToldBooks {
+  /** All its agents, as their records have them. */
+  readonly agentIds: readonly string[];
+  readonly arrivals: readonly Arrival[];
+  /** Requests that were not genuine, each in a line. */
+  readonly forged: readonly string[];
+  /** What the service has written down of the deliveries. */
+  readonly deliveries: readonly DeliveryEntry[];
+}
 
 export interface ChainBooks {
   readonly spent: readonly SpentEvent[];

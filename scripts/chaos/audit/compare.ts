@@ -1,7 +1,8 @@
 import { compareProject } from "../../../server/admin/reconcile/budgets.ts";
 import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
 import type { PayingAgent } from "../tenant.ts";
-import type { Books, TransactionEntry } from "./books.ts";
+import type { Books, ToldBooks, TransactionEntry } from "./books.ts";
+import { changesIn, compareTold } from "./told.ts";
 
 /** Units of the sandbox's token (6 decimals) in a cent. */
 const UNITS_PER_CENT = 10_000n;
@@ -24,6 +25,7 @@ export const compare = (books: Books): readonly string[] => [
     .map(({ expected, found, id, what }) => `${id}: ${what}; expected ${expected}, found ${found}`),
   ...compareBalances(books),
   ...compareNonces(books),
+  ...books.told.flatMap((told) => compareWebhooks(books, told)),
 ];
 
 /** Everything that was asked for was made once, for whoever asked, and nothing else was made. */
@@ -144,4 +146,16 @@ function compareNonces({ chain }: Books): string[] {
       : [`${String(numbers.length)} transactions are recorded, ${String(nonce)} are in the chain`]),
     ...withoutReceipt.map((hash) => `${hash} is recorded, and the chain has no receipt of it`),
   ];
+}
+
+/** An organization was told of each of its changes, once by its delivery's id, and of nobody else's. */
+function compareWebhooks({ approvals, transactions }: Books, told: ToldBooks): string[] {
+  const { agentIds, arrivals, deliveries, forged } = told;
+  const isOwn = ({ agentId }: { readonly agentId: string }): boolean => agentIds.includes(agentId);
+  const changes = changesIn({
+    agentIds,
+    approvals: approvals.filter(isOwn),
+    transactions: transactions.filter(isOwn),
+  });
+  return [...forged, ...compareTold(changes, arrivals, deliveries)].map((line) => `webhooks: ${line}`);
 }

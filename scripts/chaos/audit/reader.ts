@@ -15,22 +15,28 @@ import {
 import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
 import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../activities/chain/outbox.ts";
-import type { AgentDocument, TransactionDocument } from "../../../activities/documents.ts";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
+import { webhookCollections } from "../../../activities/webhooks/documents.ts";
 import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
 import type { ProjectBooks } from "../../../server/admin/reconcile/books.ts";
 import { owesReport } from "../../../src/domain/agent/caps.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import { BUDGET_BOOKS_QUERY, type BudgetBooksView, budgetWorkflowId } from "../../../src/messages/budget.ts";
 import { askEach } from "../../../server/admin/reconcile/ask-each.ts";
+import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
-import type { Addresses } from "../place.ts";
+import type { Place } from "../place.ts";
 import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
-import type { ActorEntry, Books, ChainBooks, RecordedEntry, WalletEntry } from "./books.ts";
+import type { ActorEntry, Books, ChainBooks, RecordedEntry, ToldBooks, WalletEntry } from "./books.ts";
 
 const CALL_MS = 10_000;
 /** Receipts asked for in one request. */
 const BATCH = 100;
+
+interface OwnLetters extends Letters {
+  readonly organizationId: string;
+}
 
 /** Whose books are read. */
 export interface Scope {
@@ -39,19 +45,29 @@ export interface Scope {
   readonly tickets: readonly Ticket[];
   readonly projectIds: readonly string[];
   readonly caps: readonly CapOver[];
+  /** The organizations' endpoints. */
+  readonly letters: readonly OwnLetters[];
   /** How many of the newest recorded transactions are looked up in the chain. */
   readonly receiptsMax: number;
 }
 
-/** Reads MongoDB, the chain and Temporal itself, and nothing by way of the service. */
+type Where = Pick<Place, "addresses" | "letterbox">;
+
+/** Reads MongoDB, the chain, Temporal and what receivers got, and nothing by way of the service. */
 export class Reader {
   readonly #mongo: MongoClient;
   readonly #db: Db;
   readonly #connection: Connection;
   readonly #temporal: Client;
   readonly #chain: PublicClient;
+  readonly #letterbox: Letterbox;
 
-  private constructor(mongo: MongoClient, connection: Connection, { rpcUrl, temporalNamespace }: Addresses) {
+  private constructor(
+    mongo: MongoClient,
+    connection: Connection,
+    { addresses: { rpcUrl, temporalNamespace }, letterbox }: Where,
+  ) {
+    this.#letterbox = letterbox;
     this.#mongo = mongo;
     this.#db = mongo.db();
     this.#connection = connection;
@@ -60,10 +76,11 @@ export class Reader {
     this.#chain = createPublicClient({ transport, cacheTime: 0 });
   }
 
-  static async open(addresses: Addresses): Promise<Reader> {
+  static async open(where: Where): Promise<Reader> {
+    const { addresses } = where;
     const bounds = { serverSelectionTimeoutMS: CALL_MS, socketTimeoutMS: CALL_MS };
     const mongo = await new MongoClient(addresses.mongodbUri, bounds).connect();
-    return new Reader(mongo, await Connection.connect({ address: addresses.temporalAddress }), addresses);
+    return new Reader(mongo, await Connection.connect({ address: addresses.temporalAddress }), where);
   }
 
   async close(): Promise<void> {
@@ -71,11 +88,20 @@ export class Reader {
     await this.#mongo.close();
   }
 
-  async books({ agents, caps, organizationIds, projectIds, receiptsMax, tickets }: Scope): Promise<Books> {
+  async books({
+    agents,
+    caps,
+    letters,
+    organizationIds,
+    projectIds,
+    receiptsMax,
+    tickets,
+  }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
     const states = await askEach(agents, (agent) => this.#state(agent));
-    const [transactions, ledger, records, projects, chain] = await Promise.all([
+    const [transactions, approvals, ledger, records, projects, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
+      this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
       askEach(projectIds, (projectId) => this.#project(projectId, states)),
@@ -94,6 +120,12 @@ export class Reader {
         to: merchant,
         hash: onChainTxHash,
       })),
+      approvals: approvals.map(({ _id, agentId, resolvedBy }) => ({
+        id: _id,
+        agentId,
+        isDecidedByPerson: resolvedBy !== null,
+      })),
+      told: await askEach(letters, (each) => this.#told(each, records)),
       ledger: ledger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
       records: records.map(({ _id, reservedCents, spentCents }) => ({
         agentId: _id,
@@ -110,9 +142,8 @@ export class Reader {
 
   /** What is left to be done, in a line; null: nothing is. */
   async unfinished({ agents, organizationIds, projectIds }: Scope): Promise<string | null> {
-    const pending = await this.#db
-      .collection("transactions")
-      .countDocuments({ organizationId: { $in: [...organizationIds] }, status: "pending" });
+    const of = { organizationId: { $in: [...organizationIds] } };
+    const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
     if (pending > 0) return `${String(pending)} payments are pending`;
     const states = await Promise.all(agents.map((agent) => this.#state(agent)));
     const open = states.flatMap((state) => Object.keys(state.open));
@@ -125,17 +156,34 @@ export class Reader {
     const budgets = await askEach(projectIds, (projectId) => this.#budget(projectId));
     if (budgets.some((budget) => budget !== null && (budget.enrolling || budget.untold.length > 0)))
       return "agents are still to be told of a budget";
+    const untold = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
+    if (untold > 0) return `${String(untold)} events have no deliveries yet`;
+    const { deliveries } = webhookCollections(this.#db);
+    const undelivered = await deliveries.countDocuments({ ...of, status: "pending" });
+    if (undelivered > 0) return `${String(undelivered)} deliveries are pending`;
     const recorded = await this.#recorded();
     const nonce = await this.#nonce();
     if (nonce !== recorded.length)
       return `of ${String(recorded.length)} recorded transactions ${String(nonce)} are in the chain`;
-    const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization")`;
+    const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization", "delivery")`;
     const { count } = await this.#temporal.workflow.count(query);
     return count > 0 ? `${String(count)} workflows still follow something` : null;
   }
 
   #state({ id }: PayingAgent): Promise<AgentStateView> {
     return this.#temporal.workflow.getHandle(`agent/${id}`).query<AgentStateView>("state");
+  }
+
+  async #told(letters: OwnLetters, records: readonly AgentDocument[]): Promise<ToldBooks> {
+    const { endpointId, organizationId } = letters;
+    const deliveries = await webhookCollections(this.#db)
+      .deliveries.find({ endpointId }, { projection: { status: 1 } })
+      .toArray();
+    return {
+      ...this.#letterbox.read(letters),
+      agentIds: records.filter((agent) => agent.organizationId === organizationId).map(({ _id }) => _id),
+      deliveries: deliveries.map(({ _id, status }) => ({ id: _id, status })),
+    };
   }
 
   async #project(projectId: string, states: readonly AgentStateView[]): Promise<ProjectBooks> {
