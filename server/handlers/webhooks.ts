@@ -3,7 +3,7 @@ import { testDelivery } from "../../activities/webhooks/new-delivery.ts";
 import { EVENT_TYPES, type EventType } from "../../src/domain/events.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import { within } from "../../activities/within.ts";
+import type { Deadline } from "../deadline.ts";
 import { newId } from "../ids.ts";
 import { given } from "../lists.ts";
 import { deliveryView, endpointView, replayView } from "../webhooks/views.ts";
@@ -26,8 +26,8 @@ type WebhookHandlers = Pick<
   | "getWebhookReplay"
 >;
 
-/** Until a test is on its way to its receiver. */
-const BEGUN_MS = 3_000;
+/** From a request's arrival: a receiver has 15 s, and its delivery some more to be begun and written down. */
+const RECEIVER_MS = 20_000;
 
 interface Named {
   readonly id: string;
@@ -50,13 +50,13 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
   }
 
   /** Sends it as every delivery is sent, by a worker, and waits for its one attempt. */
-  async function tried(endpoint: EndpointDocument, eventType: EventType, withinMs: number) {
+  async function tried(endpoint: EndpointDocument, eventType: EventType, deadline: Deadline) {
     const { retentionDays } = webhooks;
     const made = testDelivery(newId("dlv"), { endpoint, now: clock(), retentionDays }, eventType);
     await collections.deliveries.insertOne(made);
-    // A receiver has its time, an engine that is away has no more than it has for anybody else.
-    await within(BEGUN_MS, redeliveries.begin(made));
-    await workflows.deliveryEnd({ deliveryId: made._id, run: 1 }, withinMs);
+    await redeliveries.begin(made);
+    deadline.moveTo(RECEIVER_MS);
+    await workflows.deliveryEnd({ deliveryId: made._id, run: 1 }, deadline.spareMs);
     return (await collections.deliveries.findOne({ _id: made._id })) ?? made;
   }
 
@@ -120,7 +120,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const found = await endpoints.find(principal.organizationId, params.id);
       if (!found.ok) return found;
       const eventType = body?.eventType ?? firstTypeOf(found.value);
-      const { _id, attempts } = await tried(found.value, eventType, deadline.spareMs);
+      const { _id, attempts } = await tried(found.value, eventType, deadline);
       const attempt = attempts.at(-1) ?? null;
       return ok({
         body: {

@@ -181,7 +181,7 @@ export class WebhookEndpoints {
     };
     const idle = { _id: id, organizationId, "replay.state": { $ne: "running" } } as const;
     const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } });
-    if (matchedCount === 0) return refused(refusal("REPLAY_IN_PROGRESS"));
+    if (matchedCount === 0) return this.#replaying(organizationId, id);
     try {
       await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
     } catch (error) {
@@ -191,6 +191,17 @@ export class WebhookEndpoints {
       throw error;
     }
     return ok(replay);
+  }
+
+  /** One is under way. Whoever asked for it may have died before it began, so that nobody would ever go on with it. */
+  async #replaying(organizationId: string, endpointId: string): Promise<Result<never>> {
+    const found = await this.find(organizationId, endpointId);
+    if (!found.ok) return found;
+    const { replay } = found.value;
+    if (replay?.state === "running") {
+      await this.#dependencies.workflows.startReplay({ organizationId, endpointId, replayId: replay.id });
+    }
+    return refused(refusal("REPLAY_IN_PROGRESS"));
   }
 
   async #write(

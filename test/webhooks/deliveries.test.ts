@@ -19,6 +19,8 @@ import {
 /** Pauses between attempts. */
 const BACKOFF = { WEBHOOK_BACKOFF_SECONDS: "1,1" };
 const ATTEMPTS = 3;
+/** Longer than any other answer may take, and less than a receiver may. */
+const SLOW_MS = 7_000;
 
 const status =
   (code: number, body = "") =>
@@ -214,6 +216,41 @@ describe("webhook deliveries", () => {
       return now?.state === "done" ? now : null;
     });
     expect(nothing.queued, "all of it has arrived").to.equal(0);
+  });
+
+  it("a replay whose asker died before it began is begun by whoever asks next", async () => {
+    const at = path("orphaned");
+    const since = new Date();
+    const { id } = await endpointAt(world, scene.receiver, at, pauses);
+    const orphaned = {
+      id: `whr_${"0".repeat(26)}`,
+      since,
+      until: new Date(),
+      state: "running",
+      examined: 0,
+      queued: 0,
+      position: null,
+      endedAt: null,
+    } as const;
+    const { endpoints } = webhookCollections(scene.service.db);
+    await endpoints.updateOne({ _id: id }, { $set: { replay: orphaned } });
+    const asked = { token: world.token, id };
+    const body = { since: since.toISOString() };
+    await world.api.refused("replayWebhook", 409, "REPLAY_IN_PROGRESS", { ...asked, body });
+    await until("the replay is over", async () => {
+      const { replay } = await world.api.ok("getWebhookReplay", 200, asked);
+      return replay?.id === orphaned.id && replay.state === "done" ? true : null;
+    });
+    await world.api.ok("replayWebhook", 201, { ...asked, body });
+  });
+
+  it("a test waits for a receiver that takes longer than other answers may", async () => {
+    const at = path("slow");
+    answers.set(at, (response) => void setTimeout(() => response.writeHead(204).end(), SLOW_MS));
+    const { id } = await endpointAt(world, scene.receiver, at);
+    const tried = await world.api.ok("testWebhook", 200, { token: world.token, id });
+    expect(tried).to.include({ httpStatus: 204, failureReason: null });
+    expect(tried.responseTimeMs).to.be.within(SLOW_MS, 15_000);
   });
 
   it("a delivery shows the exact body that is signed; of another endpoint it is not found", async () => {
