@@ -23,6 +23,12 @@ describe("webhook events", () => {
     world = await worldIn(scene);
   });
 
+  const dispatched = () =>
+    until("nothing is pending", async () => {
+      const pending = await scene.service.db.collection("events").countDocuments({ isPending: true });
+      return pending === 0 ? true : null;
+    });
+
   const path = () => `/${world.organization.organizationId}`;
 
   it("each change of an agent's life is delivered once, in order, signed, with its record", async () => {
@@ -134,6 +140,8 @@ describe("webhook events", () => {
     const one = await world.agent();
     const other = await world.agent({ teamId: team.id });
     const { projectId } = world.organization;
+    // What happened before an endpoint was there may still be delivered to it.
+    await dispatched();
     const ways = {
       all: {},
       project: { scopeType: "project", scopeIds: [projectId] },
@@ -159,10 +167,7 @@ describe("webhook events", () => {
       if (name === "team") expect(events.every(({ agent_id }) => agent_id === other.id)).to.equal(true);
       if (name === "agent") expect(events.every(({ agent_id }) => agent_id === one.id)).to.equal(true);
     }
-    await until("nothing is pending", async () => {
-      const pending = await scene.service.db.collection("events").countDocuments({ isPending: true });
-      return pending === 0 ? true : null;
-    });
+    await dispatched();
     for (const [name, count] of Object.entries(counts))
       expect(
         deliveredTo(scene.receiver, `${path()}/${name}`, endpoints.get(name) ?? ""),
