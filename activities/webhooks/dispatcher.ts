@@ -18,9 +18,9 @@ const STEP_MAX = 200;
 const LINES_MAX = 16;
 /**
  * So old an event is before its deliveries begin. Events of one agent can be on their way to the journal at the same
- * time, in two inserts, of which the later is not to overtake the earlier.
+ * time, in two inserts, of which the later is not to overtake the earlier; a payment's may wait 50 ms before its own.
  */
-export const SETTLED_MS = 25;
+export const SETTLED_MS = 75;
 /** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
 const FORGOTTEN_MS = 2_000;
 

@@ -4,7 +4,7 @@ import { ConfigError, readConfig } from "../../server/config.ts";
 const read = (env: Readonly<Record<string, string>>) => readConfig(env, "127.0.0.1").webhooks;
 
 describe("settings of webhooks", () => {
-  it("by default send to the public internet alone, in five attempts, and keep deliveries 30 days", () => {
+  it("by default send to the public internet alone, five times, and keep deliveries 30 days", () => {
     expect(read({})).to.deep.equal({
       allowCidrs: [],
       allowPorts: [],
