@@ -156,7 +156,7 @@ export async function ensureJournalIndexes(db: Db): Promise<void> {
   await Promise.all([
     events.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
     events.createIndex(
-      { createdAt: 1, _id: 1 },
+      { isPending: 1, organizationId: 1, createdAt: 1, _id: 1 },
       { name: "pending", partialFilterExpression: { isPending: true } },
     ),
   ]);

@@ -30,7 +30,7 @@ import type { Counts } from "./limits/counts.ts";
 import { Limits } from "./limits/limits.ts";
 import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
-import { registerOpenPayments } from "./metrics/open-payments.ts";
+import { registerOpenWork } from "./metrics/open-work.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
 import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
@@ -197,7 +197,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const audit = new AuditTrail(core.auditLog, clock);
   const { metrics } = core;
-  registerOpenPayments({ collections, metrics, clock });
+  registerOpenWork({ collections, metrics, clock });
   let draining = false;
   const browsers = new BrowserSessions(baseUrl);
   http.serve(

@@ -18,6 +18,8 @@ const SWEEP_MS = 1_000;
 const HANDOVER_MS = 500;
 /** Between two steps of a watch that is behind. */
 const BEHIND_MS = 20;
+/** Between two steps while deliveries give way to payments. */
+const GIVING_WAY_MS = 100;
 /** A process that has no chain leaves its deposits to others. */
 const NO_CHAIN_MS = 60_000;
 
@@ -57,10 +59,11 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
     async watchEvents() {
       let sweepAt = 0;
       await beating(watching.events, async () => {
-        const dispatched = await dispatcher.step();
-        if (performance.now() < sweepAt) return dispatched > 0;
+        const left = await dispatcher.step();
+        if (left === "waiting") await sleep(GIVING_WAY_MS);
+        if (performance.now() < sweepAt) return left !== "nothing";
         sweepAt = performance.now() + SWEEP_MS;
-        return dispatched + (await dispatcher.sweep()) > 0;
+        return (await dispatcher.sweep()) > 0 || left !== "nothing";
       });
     },
 

@@ -1,5 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
+import type { EventType } from "../../src/domain/events.ts";
 import { isSubscribed } from "../../src/domain/webhooks/subscription.ts";
 import { COLLECTIONS, type EventDocument } from "../documents.ts";
 import type { Clock } from "../ports.ts";
@@ -10,10 +11,13 @@ import {
   webhookCollections,
 } from "./documents.ts";
 import { inputOf, newDelivery } from "./new-delivery.ts";
+import { DeliveryPace, isBusy } from "./pace.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /** Events, or untold deliveries, in one step. */
 const STEP_MAX = 200;
+/** Organizations in one step. */
+const ORGANIZATIONS_MAX = 20;
 /** Lines of deliveries that are started beside each other; in a line one is started after the other. */
 const LINES_MAX = 16;
 /**
@@ -24,7 +28,17 @@ export const SETTLED_MS = 75;
 /** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
 const FORGOTTEN_MS = 2_000;
 
+/** Of so long the payments are counted that deliveries may have to give way to. */
+const COUNTED_MS = 1_000;
+/** More of them make no difference. */
+const COUNTED_MAX = 1_000;
+const OF_PAYMENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "transaction.denied"]);
+const RECOUNTED_MS = 500;
+
 const DUPLICATE_KEY = 11_000;
+
+/** What a step has left: no event, events for the next one, or events that are to wait a moment. */
+export type StepResult = "nothing" | "more" | "waiting";
 
 export interface DispatcherDependencies {
   readonly db: Db;
@@ -32,6 +46,8 @@ export interface DispatcherDependencies {
   readonly dataOf: EventData;
   readonly retentionDays: number;
   readonly clock: Clock;
+  /** How busy the process and its machine are, from 0 to 1. */
+  readonly load: () => number;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -46,6 +62,11 @@ export class EventDispatcher {
   readonly #dependencies: DispatcherDependencies;
   /** Events of which this process can make no delivery: a defect, which a later version may mend. */
   readonly #unspeakable = new Set<string>();
+  readonly #pace = new DeliveryPace(performance.now());
+  #lastInTurn = "";
+  #counted = { at: 0, payments: 0 };
+  /** When the payments were made that were told of lately. */
+  #toldAt: Date[] = [];
 
   constructor(dependencies: DispatcherDependencies) {
     this.#dependencies = dependencies;
@@ -53,27 +74,24 @@ export class EventDispatcher {
     this.#webhooks = webhookCollections(dependencies.db);
   }
 
-  /** Creates and starts the deliveries of the oldest pending events; how many events that were. */
-  async step(): Promise<number> {
-    const { clock } = this.#dependencies;
-    const events = await this.#events
-      .find({
-        isPending: true,
-        createdAt: { $lte: new Date(clock().getTime() - SETTLED_MS) },
-        ...(this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable] } }),
-      })
-      .sort({ createdAt: 1, _id: 1 })
-      .limit(STEP_MAX)
-      .toArray();
-    if (events.length === 0) return 0;
-    const lines = await this.#linesOf(events);
+  /** Creates and starts the deliveries of the oldest pending events, as many as may be begun now. */
+  async step(): Promise<StepResult> {
+    const allowance = await this.#allowance();
+    if (allowance === 0) return "waiting";
+    const pending = await this.#pending();
+    if (pending.length === 0) return "nothing";
+    const { events, lines } = await this.#linesOf(pending, allowance);
     const deliveries = lines.flat();
     await this.#insert(deliveries);
     await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
     await this.#allBegun(deliveries);
+    this.#pace.begun(deliveries.length);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, { $unset: { isPending: "" } });
-    return events.length;
+    this.#toldAt.push(
+      ...events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt),
+    );
+    return events.length < pending.length ? "waiting" : "more";
   }
 
   /** Tells workflows what whoever should have has not told them; how many those were. */
@@ -102,16 +120,72 @@ export class EventDispatcher {
     await this.#webhooks.deliveries.updateOne({ _id, run, untold }, { $unset: { untold: "" } });
   }
 
-  /** The deliveries of one agent's events in their order, beside those of others. */
-  async #linesOf(events: readonly EventDocument[]): Promise<DeliveryDocument[][]> {
+  /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
+  async #pending(): Promise<EventDocument[]> {
+    const settledBefore = new Date(this.#dependencies.clock().getTime() - SETTLED_MS);
+    const organizations = this.#nextInTurn(
+      await this.#events.distinct("organizationId", { isPending: true }),
+    );
+    const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable] } };
+    const ofEach = organizations.map((organizationId) =>
+      this.#events
+        .find({ isPending: true, organizationId, createdAt: { $lte: settledBefore }, ...unspeakable })
+        .sort({ createdAt: 1, _id: 1 })
+        .limit(Math.ceil(STEP_MAX / organizations.length))
+        .toArray(),
+    );
+    return inTurns(await Promise.all(ofEach));
+  }
+
+  /** Some of the organizations, from the one after the last of the step before. */
+  #nextInTurn(organizations: readonly string[]): string[] {
+    const after = organizations.filter((id) => id > this.#lastInTurn);
+    const before = organizations.filter((id) => id <= this.#lastInTurn);
+    const next = [...after.toSorted(), ...before.toSorted()].slice(0, ORGANIZATIONS_MAX);
+    this.#lastInTurn = next.at(-1) ?? "";
+    return next;
+  }
+
+  async #allowance(): Promise<number> {
+    const load = this.#dependencies.load();
+    const paymentsPerSecond = isBusy(load) ? await this.#paymentsPerSecond() : 0;
+    return this.#pace.allowance({ load, paymentsPerSecond }, performance.now());
+  }
+
+  /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */
+  async #paymentsPerSecond(): Promise<number> {
+    const now = this.#dependencies.clock().getTime();
+    const since = new Date(now - COUNTED_MS);
+    this.#toldAt = this.#toldAt.filter((at) => at >= since);
+    if (now - this.#counted.at < RECOUNTED_MS) return this.#counted.payments;
+    const untold = await this.#events.countDocuments(
+      { isPending: true, createdAt: { $gte: since }, type: { $in: [...OF_PAYMENTS] } },
+      { limit: COUNTED_MAX },
+    );
+    this.#counted = { at: now, payments: untold + this.#toldAt.length };
+    return this.#counted.payments;
+  }
+
+  /**
+   * The first so many of the pending events for which deliveries may be begun, and their deliveries: those of one agent's
+   * events in their order, beside those of others.
+   */
+  async #linesOf(
+    pending: readonly EventDocument[],
+    allowance: number,
+  ): Promise<{ events: EventDocument[]; lines: DeliveryDocument[][] }> {
     const { clock, retentionDays } = this.#dependencies;
-    const organizations = [...new Set(events.map(({ organizationId }) => organizationId))];
+    const organizations = [...new Set(pending.map(({ organizationId }) => organizationId))];
     const endpoints = await this.#webhooks.endpoints
       .find({ organizationId: { $in: organizations }, isActive: true })
       .toArray();
     const now = clock();
     const lines = new Map<string, DeliveryDocument[]>();
-    for (const event of events) {
+    const events: EventDocument[] = [];
+    let made = 0;
+    for (const event of pending) {
+      if (made >= allowance) break;
+      events.push(event);
       const told = endpoints.filter((endpoint) => isTold(endpoint, event));
       const data = told.length === 0 ? null : this.#dataOf(event);
       if (data === null) continue;
@@ -119,8 +193,9 @@ export class EventDispatcher {
       const line = lines.get(concerned) ?? [];
       line.push(...told.map((endpoint) => newDelivery({ event, data, endpoint, now, retentionDays })));
       lines.set(concerned, line);
+      made += told.length;
     }
-    return [...lines.values()];
+    return { events, lines: [...lines.values()] };
   }
 
   /** What an event says; null where that can't be said, which must not keep other events. */
@@ -162,6 +237,14 @@ async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => P
     }
   };
   await Promise.all(Array.from({ length: Math.min(LINES_MAX, lines.length) }, worker));
+}
+
+/** The first of each, then the second of each, and so on. */
+function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, index) =>
+    lists.flatMap((list) => list.slice(index, index + 1)),
+  ).flat();
 }
 
 /** Deliveries that are there already were created by somebody who died before the event was done with. */

@@ -105,6 +105,10 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
   );
   // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
   server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
+  server.fallbackRequestHandler = ({ method }) =>
+    Promise.reject(
+      new McpError(ErrorCode.MethodNotFound, `Method not found: ${method}`, { requestId: note.id }),
+    );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: [...derivedTools.values()]
       .filter(({ operationId }) => pipeline.authorize(operationId, principal) === null)
@@ -115,7 +119,9 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
     const tool = derivedTools.get(params.name);
     const isForeign = ownBand !== null && ownBand !== band;
     if (isForeign && tool === undefined) return failure(refusal("WRONG_CREDENTIAL"));
-    if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+    if (tool === undefined) {
+      throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`, { requestId: note.id });
+    }
     note.operations.push(tool.operationId);
     const call = { id: tool.operationId, requester, surface: "mcp", requestId: note.id, arrival } as const;
     const input = tool.inputOf(params.arguments ?? {});

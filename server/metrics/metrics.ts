@@ -30,7 +30,7 @@ export interface EndedRequest {
   readonly seconds: number;
 }
 
-const PREFIX = "spending_control_";
+export const PREFIX = "spending_control_";
 
 /** From a millisecond to the 5 s in which everybody is answered. */
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];

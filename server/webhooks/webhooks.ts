@@ -19,6 +19,7 @@ import { DeliverySlots } from "../../activities/webhooks/slots.ts";
 import { Watching } from "../../activities/webhooks/watching.ts";
 import { auditValue } from "../../src/domain/audit/canonical.ts";
 import { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
+import { Load } from "../../src/lib/load.ts";
 import type { TemporalWebhooks } from "../actors/webhooks.ts";
 import { ConfigError, type WebhookSettings } from "../config.ts";
 import type { Logger } from "../logger.ts";
@@ -84,6 +85,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const onDefect = (message: string, details: object) => logger.error(details, message);
   const sharing = { db, workflows, dataOf: eventData, retentionDays, clock };
   const redeliveries = new Redeliveries(sharing);
+  const load = new Load();
   const watching = {
     events: new Watching({ pauseMs: EVENTS_PAUSE_MS, settleMs: SETTLED_MS }),
     deposits: new Watching({ pauseMs: DEPOSITS_PAUSE_MS, settleMs: 0 }),
@@ -91,7 +93,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const activities = createWebhookActivities({
     webhooks: collections,
     attempts,
-    dispatcher: new EventDispatcher({ ...sharing, onDefect }),
+    dispatcher: new EventDispatcher({ ...sharing, load: () => load.current(), onDefect }),
     redeliveries,
     deposits,
     watching,

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { z } from "zod";
 import { Metrics } from "../../server/metrics/metrics.ts";
-import { countsByRail, registerOpenPayments } from "../../server/metrics/open-payments.ts";
+import { countsByRail, OLDEST_PENDING_EVENT, registerOpenWork } from "../../server/metrics/open-work.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { McpCaller } from "../mcp/support.ts";
@@ -113,7 +113,7 @@ describe("metrics", () => {
       labels: labels.match(/[a-z_]+/g) ?? [],
     }));
     const metrics = new Metrics();
-    registerOpenPayments({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
+    registerOpenWork({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
     const declared = (await metrics.registry.getMetricsAsJSON())
       .filter(({ name }) => name.startsWith(OWN))
       .map(({ name, type }) => {
@@ -218,16 +218,45 @@ describe("metrics", () => {
   });
 
   it("what is open is counted by indexes alone, however much there ever was", async () => {
-    for (const [name, filter] of [
-      ["transactions", { status: "pending" }],
-      ["approvals", { state: "pending" }],
+    for (const [name, pipeline] of [
+      ["transactions", countsByRail({ status: "pending" })],
+      ["approvals", countsByRail({ state: "pending" })],
+      ["events", OLDEST_PENDING_EVENT],
     ] as const) {
-      const plan = await service.db.collection(name).aggregate(countsByRail(filter)).explain("queryPlanner");
+      const plan = await service.db.collection(name).aggregate(pipeline).explain("queryPlanner");
       const text = JSON.stringify(plan);
       expect(text, name)
         .to.include("IXSCAN")
         .and.not.to.match(/COLLSCAN|FETCH/);
     }
+  });
+
+  it("the age of the oldest event that nobody has been told of", async () => {
+    const soon = Date.now() + aheadMs + 3_600_000;
+    const metrics = new Metrics();
+    registerOpenWork({
+      collections: collectionsOf(service.db),
+      metrics,
+      clock: () => new Date(soon + 60_000),
+    });
+    // It lies in the future of the service, which leaves it alone.
+    const events = ["younger", "oldest"].map((name, index) => ({
+      _id: name,
+      type: "agent.paused" as const,
+      organizationId: `of-${name}`,
+      projectId: null,
+      teamId: null,
+      agentId: null,
+      agentName: null,
+      createdAt: new Date(soon - index * 30_000),
+      data: {},
+      isPending: true as const,
+    }));
+    const journal = collectionsOf(service.db).events;
+    await journal.insertMany(events);
+    const samples = samplesIn(await metrics.registry.metrics());
+    await journal.deleteMany({ _id: { $in: events.map(({ _id }) => _id) } });
+    expect(samples.find(({ name }) => name === "oldest_pending_event_age_seconds")?.value).to.equal(90);
   });
 
   it("who is over a limit, by which one: an address, an operation, a key, a day's creates", async () => {
@@ -297,7 +326,7 @@ describe("metrics", () => {
     const metrics = new Metrics();
     const nowhere = new MongoClient("mongodb://127.0.0.1:1/none", { serverSelectionTimeoutMS: 3_000 });
     const collections = collectionsOf(nowhere.db());
-    registerOpenPayments({ collections, metrics, clock: () => new Date() });
+    registerOpenWork({ collections, metrics, clock: () => new Date() });
     const names = new Set(samplesIn(await metrics.registry.metrics()).map(({ name }) => name));
     expect(names.has("open_payments") || names.has("oldest_approval_age_seconds")).to.equal(false);
     expect(await metrics.registry.metrics()).to.match(/^process_cpu_seconds_total \d/m);

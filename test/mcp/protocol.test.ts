@@ -47,6 +47,19 @@ describe("MCP as a protocol", () => {
     }
   });
 
+  it("a JSON-RPC error names its request, as the header does, of an unknown tool and method", async () => {
+    const unknown = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/list", params: {} });
+    for (const [body, code] of [
+      [call("delete_policy", {}), -32_602],
+      [unknown, -32_601],
+    ] as const) {
+      const { body: answered, headers } = await post(agent.key, body);
+      const { error } = rpcError.parse(answered);
+      expect(error).to.deep.include({ code, data: { requestId: headers.get("x-request-id") } });
+      expect(headers.get("x-request-id")).to.match(/^[0-9a-f-]{36}$/);
+    }
+  });
+
   it("a tool of the management band is WRONG_CREDENTIAL for an agent's key, and does nothing", async () => {
     for (const name of ["update_agent_budget_policy", "list_agents", "set_team_budget"]) {
       const result = await mcp.client.callTool({ name, arguments: {} });

@@ -13,6 +13,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "domain/",
   "engines/",
   "replay/",
+  "webhooks/pace",
   "webhooks/settings",
   "webhooks/signature",
   "webhooks/slots",

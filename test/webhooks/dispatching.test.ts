@@ -1,0 +1,155 @@
+import { expect } from "chai";
+import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
+import { ensureJournalIndexes } from "../../activities/journal.ts";
+import { EventDispatcher } from "../../activities/webhooks/dispatcher.ts";
+import { type EndpointDocument, webhookCollections } from "../../activities/webhooks/documents.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { times, until } from "../support/world.ts";
+
+const NOW = Date.UTC(2026, 0, 1);
+const HAPPENED = NOW - 500;
+
+const unexpected = () => Promise.reject(new Error("nothing of this is dispatched"));
+
+describe("dispatching of events", () => {
+  let database: TestDatabase;
+  let load = 0;
+  let begun: { eventId: string; endpointId: string }[];
+  beforeEach(async () => {
+    database = await testDatabase();
+    await ensureJournalIndexes(database.db);
+    load = 0;
+    begun = [];
+  });
+  afterEach(() => database.close());
+
+  const dispatcher = () =>
+    new EventDispatcher({
+      db: database.db,
+      workflows: {
+        startDelivery: async ({ deliveryId, endpointId }) => {
+          const delivery = await webhookCollections(database.db).deliveries.findOne({ _id: deliveryId });
+          begun.push({ eventId: String(delivery?.eventId), endpointId });
+        },
+        dropDelivery: unexpected,
+        startReplay: unexpected,
+        startSecretExpiry: unexpected,
+      },
+      dataOf: () => ({}),
+      retentionDays: 1,
+      clock: () => new Date(NOW),
+      load: () => load,
+      onDefect: (message) => {
+        throw new Error(message);
+      },
+    });
+
+  const endpointOf = (organizationId: string) =>
+    webhookCollections(database.db).endpoints.insertOne(endpointDocument(organizationId));
+
+  async function happens(
+    organizationId: string,
+    count: number,
+    fields: Partial<EventDocument> = {},
+  ): Promise<void> {
+    const events = times(count, (index) => eventDocument(organizationId, index, fields));
+    await database.db.collection<EventDocument>(COLLECTIONS.events).insertMany(events);
+  }
+
+  const begunOf = (organizationId: string) =>
+    begun.map(({ eventId }) => eventId).filter((eventId) => eventId.startsWith(`evt_${organizationId}_`));
+
+  it("a busy process begins few deliveries beside payments, and all of them once it is not", async () => {
+    await endpointOf("told");
+    await happens("told", 30);
+    load = 1;
+    const events = dispatcher();
+    // The pace is of real time: 10 in a second.
+    const started = performance.now();
+    const left = await events.step();
+    expect(left).to.equal("waiting");
+    expect(begun.length).to.be.at.most(Math.ceil((performance.now() - started) / 100) + 1);
+    load = 0;
+    await events.step();
+    expect(begunOf("told")).to.deep.equal(times(30, (index) => `evt_told_${String(index).padStart(4, "0")}`));
+    expect(await events.step()).to.equal("nothing");
+  });
+
+  it("a busy process without payments holds nothing back", async () => {
+    await endpointOf("told");
+    await happens("told", 30, { type: "agent.paused" });
+    load = 1;
+    await dispatcher().step();
+    expect(begun).to.have.lengthOf(30);
+  });
+
+  it("payments that nobody is told of use up nothing of what may be begun", async () => {
+    await happens("quiet", 150);
+    load = 1;
+    const events = dispatcher();
+    await until("something may be begun", async () => ((await events.step()) === "waiting" ? null : true));
+    expect(await database.db.collection(COLLECTIONS.events).countDocuments({ isPending: true })).to.equal(0);
+  });
+
+  it("an organization with a thousand events keeps no other one waiting", async () => {
+    await endpointOf("many");
+    await happens("many", 1_000);
+    await Promise.all(["few", "last", "some"].map(endpointOf));
+    for (const organizationId of ["few", "last", "some"]) {
+      await happens(organizationId, 1, { createdAt: new Date(HAPPENED + 100) });
+    }
+    const events = dispatcher();
+    await events.step();
+    for (const organizationId of ["few", "last", "some"]) expect(begunOf(organizationId)).to.have.lengthOf(1);
+    expect(begunOf("many").length).to.be.within(1, 200);
+  });
+
+  it("more organizations than one step has room for all get their turn", async () => {
+    const organizations = times(50, (index) => `org-${index}`);
+    await Promise.all(organizations.map(endpointOf));
+    for (const organizationId of organizations) await happens(organizationId, 20);
+    const events = dispatcher();
+    for (const _step of times(3, () => null)) await events.step();
+    for (const organizationId of organizations) expect(begunOf(organizationId)).not.to.deep.equal([]);
+    while ((await events.step()) !== "nothing");
+    expect(begun).to.have.lengthOf(1_000);
+  });
+});
+
+const eventDocument = (
+  organizationId: string,
+  index: number,
+  fields: Partial<EventDocument>,
+): EventDocument => ({
+  _id: `evt_${organizationId}_${String(index).padStart(4, "0")}`,
+  type: "transaction.completed",
+  organizationId,
+  projectId: null,
+  teamId: null,
+  agentId: "agent",
+  agentName: null,
+  createdAt: new Date(HAPPENED + index / 10),
+  data: {},
+  isPending: true,
+  ...fields,
+});
+
+const endpointDocument = (organizationId: string): EndpointDocument => ({
+  _id: `endpoint-of-${organizationId}`,
+  organizationId,
+  name: "Receiver",
+  url: "https://receiver.example",
+  eventTypes: ["*"],
+  scopeType: "organization",
+  scopeIds: [],
+  description: null,
+  isActive: true,
+  disabled: null,
+  consecutiveFailures: 0,
+  secret: { id: "secret", sealed: "" },
+  previousSecret: null,
+  replay: null,
+  createdBy: "somebody",
+  createdAt: new Date(NOW),
+  updatedAt: new Date(NOW),
+});
