@@ -7,8 +7,10 @@ import { builtFile, PACKAGE_ROOT } from "../src/lib/package-root.ts";
 /** Test files with random workloads, kills and outages; with TEST_SOAK they go on for long. */
 const LONG_TESTS = [
   "test/chaos/caps",
+  "test/containers/caps",
   "test/contracts/wallet-model",
   "test/domain",
+  "test/engines/anvil",
   "test/agents/archive-races",
   "test/agents/life",
   "test/outage",

@@ -178,8 +178,8 @@ describe("approvals over HTTP", () => {
       BUDGET_EXCEEDED: 5,
     });
     const held = paid.flatMap(({ approval }) => (approval === null ? [] : [approval.id]));
-    const answers = await Promise.all(held.map((id) => world.api.call("approveApproval", approve(id))));
-    expect(tally(answers.map(outcome))).to.deep.equal({ "200": 5 });
+    const approved = await Promise.all(held.map((id) => world.api.ok("approveApproval", 200, approve(id))));
+    expect(approved.map(({ approval }) => approval.resolution)).to.deep.equal(times(5, () => "approved"));
     const books = await expectBooksAgree(world, agent);
     expect([books.spentCents, books.ledgerCents]).to.deep.equal([500, 500]);
   });

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { archive } from "../support/life.ts";
 import { secondService } from "../support/own-service.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import {
   cardPayment,
@@ -14,6 +15,8 @@ import {
   type World,
 } from "../support/world.ts";
 
+/** Agents that pay at once under one cap. */
+const PAYERS = shortOrSoak(8, 20);
 const MAX_CENTS = 1_000_000_000_000;
 
 const feedback = { feedback: "No." };
@@ -239,12 +242,14 @@ describe("caps of projects and teams over HTTP", () => {
     expect(transaction.denialDetails).to.deep.equal({ limit: 600, remaining: 0, resetsAt: null });
   });
 
-  it("200 payments of 20 agents at once under a cap for 50 of them: exactly 50 are approved", async () => {
-    const agents = await Promise.all(times(20, () => world.agent()));
-    await budgets.setTeam({ capCents: 5_000 });
-    await budgets.setProject({ capCents: 7_000 });
+  it(`10 payments of each of ${PAYERS} agents at once under a cap for a quarter: exactly so many pass`, async () => {
+    const agents = await Promise.all(times(PAYERS, () => world.agent()));
+    const fitting = (PAYERS * 10) / 4;
+    await budgets.setTeam({ capCents: fitting * 100 });
+    await budgets.setProject({ capCents: fitting * 140 });
     const paying = agents.flatMap((agent) => times(10, () => outcomeOf(agent, 100)));
-    expect(tally(await Promise.all(paying))).to.deep.equal({ approved: 50, TEAM_CAP_EXCEEDED: 150 });
+    const outcomes = tally(await Promise.all(paying));
+    expect(outcomes).to.deep.equal({ approved: fitting, TEAM_CAP_EXCEEDED: 3 * fitting });
   });
 
   it("a cap set during payments is never passed, unless the payments already were above it", async () => {

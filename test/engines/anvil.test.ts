@@ -10,6 +10,7 @@ import { newestState } from "../../src/engines/chain-state.ts";
 import { isAlive } from "../../src/engines/processes.ts";
 import { type EngineOptions, type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { engineEnvironment } from "./support/binaries.ts";
 import { ChainClient, savedBlock } from "./support/chain.ts";
 import { removeFolder, scratchFolder } from "./support/scratch.ts";
@@ -18,6 +19,7 @@ const POLL_MS = 10;
 const WAIT_MS = 120_000;
 /** Never in these tests: what is saved is saved at the stop, or by anvil as it ends. */
 const NO_SNAPSHOTS = null;
+const KILLS = shortOrSoak(2, 10);
 const OFTEN_MS = 50;
 const NEVER_MS = 3_600_000;
 /** So often a snapshot tries to let the mining go on. */
@@ -117,7 +119,7 @@ describe("The embedded local chain", () => {
   it("is consistent after kill -9 under load: a transaction has effect and receipt, or neither", async () => {
     const engines = await start({ chainSnapshotMs: OFTEN_MS });
     const client = clientOf(engines);
-    for (let round = 1; round <= 4; round += 1) {
+    for (let round = 1; round <= KILLS; round += 1) {
       const from = await client.nonce();
       const hashes: string[] = [];
       const saved = await savedBlock(dataDir);

@@ -21,7 +21,7 @@ const RETRY_MS = 20;
 const PAUSE_MS = shortOrSoak(300, 0);
 /** Each costs the start of a process. */
 const KILLS = shortOrSoak(3, 100);
-const WRITERS = 16;
+const WRITERS = shortOrSoak(8, 16);
 /** Payments that died before their decisions were told of are told of by their actors, 10 s later. */
 const SWEPT_MS = 150_000;
 

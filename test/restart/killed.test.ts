@@ -36,7 +36,7 @@ describe("A service that is killed with kill -9", () => {
     ]);
     const apiKeys = agents.map(({ apiKey }) => apiKey);
     const load = new Load({ apiKeys, apis: [stage.tenant.api], clients: 6, name, comeAgain: true });
-    await load.untilPaid(60);
+    await load.untilPaid(30);
     return load;
   }
 

@@ -17,7 +17,7 @@ import { type Committed, committedOf } from "./support/webhook-changes.ts";
 import { LOAD_POLICY, WebhookLoad } from "./support/webhook-load.ts";
 import { WebhookPlace } from "./support/webhook-place.ts";
 
-const EVENTS = shortOrSoak(150, 2_000);
+const EVENTS = shortOrSoak(80, 2_000);
 const AGENTS = 20;
 /** What is done to the service while events are made: one after another, each of them at once. */
 const DISASTERS = [["killWorker"], ["killServer", "killWorker"], ["restartServer"]] as const;

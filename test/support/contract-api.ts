@@ -32,6 +32,9 @@ const NEVER_TWICE: readonly OperationId[] = [
   "refreshSession",
 ];
 
+/** Whoever is told to come again may have decided, and is told so. */
+const DECISIONS: readonly OperationId[] = ["approveApproval", "denyApproval"];
+
 const hasIdempotencyKey = ({ body }: Request): boolean =>
   typeof body === "object" && body !== null && "idempotencyKey" in body;
 
@@ -82,9 +85,12 @@ export class ContractApi {
   ): Promise<Success<K>> {
     if (NEVER_TWICE.includes(operationId)) return this.okAtOnce(operationId, status, request);
     let statuses = [status];
-    const answer = await onceReachable((repeat) => {
+    const answer = await onceReachable(async (repeat) => {
       if (repeat > 0 && status === 201 && hasIdempotencyKey(request)) statuses = [200, 201];
-      return this.call(operationId, request);
+      const answered = await this.call(operationId, request);
+      const isDecided =
+        repeat > 0 && DECISIONS.includes(operationId) && codeOf(answered) === "APPROVAL_ALREADY_RESOLVED";
+      return isDecided ? this.call("getApproval", request) : answered;
     });
     expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf(statuses);
     return successOf(operationId, answer.body);

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ANSWER_MS, inTime, timed } from "../support/in-time.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
+import { isForNow } from "../support/api.ts";
+import { successOf } from "../support/contract-api.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -159,8 +161,13 @@ describe("a chain that mines slowly", () => {
     const agent = await onSlowChain(1_000, { autoApprovalThresholdCents: 100 });
     const held = await payFromWallet(world, agent, walletPayment(freshRecipient(), { amountCents: 101 }));
     const id = held.approval?.id ?? "";
-    const approving = world.api.okAtOnce("approveApproval", 200, { token: world.token, id });
-    expect((await inTime("approve", approving)).approval.resolution).to.equal("executing");
+    const request = { token: world.token, id };
+    const first = await inTime("approve", world.api.call("approveApproval", request));
+    // On a busy machine that may be 503.
+    const { approval: approving } = isForNow(first)
+      ? await world.api.ok("approveApproval", 200, request)
+      : successOf("approveApproval", first.body);
+    expect(approving.resolution).to.equal("executing");
     const { id: transactionId } = held.transaction;
     await until("its transaction is known", async () => {
       const { transaction } = await seen(agent, transactionId);
