@@ -42,7 +42,8 @@ export function sandboxHandlers(
       const units = await rpc.balanceAt(treasury, "latest").catch(() => null);
       if (units === null) return refused(mayStillArrive());
       const balanceCents = centsOf(units, place.tokenDecimals);
-      return ok({ body: { balanceCents, onChainTxHash: minted.hash } });
+      const at = { address: treasury, chainCaip2: caip2Of(place.chainId) };
+      return ok({ body: { treasury: at, balanceCents, onChainTxHash: minted.hash } });
     },
 
     async failBilling(_input, { principal: { organizationId } }) {

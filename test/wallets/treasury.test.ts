@@ -88,6 +88,7 @@ describe("the treasury and the subscription in the sandbox", () => {
       if (isForNow(answer)) continue;
       expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
       expect(answer.body).to.have.property("balanceCents", held);
+      expect(answer.body).to.have.nested.property("treasury.address", address);
       const hash = Object.entries(answer.body ?? {}).find(([name]) => name === "onChainTxHash")?.[1];
       expect(await chain.succeeded(hash)).to.equal(true);
       hashes.push(String(hash));

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
 import { cents, heldCents, paging, paymentCents, timestamp, uuid } from "../primitives.ts";
-import { listOf } from "../records.ts";
+import { listOf, wallet } from "../records.ts";
 
 /** Only while the sandbox rails are on; without them these routes are 404. */
 
@@ -24,14 +24,14 @@ export const fundAgentInSandbox = define({
 export const depositToTreasury = define({
   summary: "Send test money to the organization's treasury",
   description:
-    "Mints test money on the local chain into the treasury, which needs no deployment for it, and answers once it is there; " +
-    "the event `funding.deposited` follows. Only while the sandbox chain is on, else 404.",
+    "Mints test money on the local chain into the treasury, which needs no deployment for it, and answers once it is there, " +
+    "with the treasury's address; the event `funding.deposited` follows. Only while the sandbox chain is on, else 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",
   http: { method: "post", path: "/v1/sandbox/treasury/deposit", successStatus: 200 },
   body: z.strictObject({ amountCents: paymentCents }),
-  output: z.strictObject({ balanceCents: heldCents, onChainTxHash: z.string() }),
+  output: z.strictObject({ treasury: wallet, balanceCents: heldCents, onChainTxHash: z.string() }),
   errors: ["NOT_FOUND"],
 });
 
