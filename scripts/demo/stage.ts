@@ -145,9 +145,13 @@ export class Stage {
     throw new StepDiffers("the second server did not start");
   }
 
+  /** Ends the services that it has started. May be called again. */
   async close(): Promise<void> {
-    const ended = this.#children.map((child) => new Promise((done) => child.once("exit", done)));
-    for (const child of this.#children) child.kill();
+    const running = this.#children.filter(
+      ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
+    );
+    const ended = running.map((child) => new Promise((done) => child.once("exit", done)));
+    for (const child of running) child.kill();
     await Promise.all(ended);
   }
 }

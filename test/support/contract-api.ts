@@ -24,12 +24,13 @@ const strictError = errorBody.strict().refine(({ issues = [] }) => issues.every(
   error: "an issue names no place",
 });
 
-/** Each call mints money, tells something, or uses up a token; whoever is told to come again can not know whether it has. */
+/** Each call mints money, tells somebody something, or uses up a token; whoever is told to come again can not know whether it has. */
 const NEVER_TWICE: readonly OperationId[] = [
   "depositToTreasury",
   "failBilling",
   "fundAgentInSandbox",
   "refreshSession",
+  "testWebhook",
 ];
 
 /** Whoever is told to come again may have decided, and is told so. */
