@@ -12,8 +12,10 @@ import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
   cardPayment,
+  newEndpoint,
   newWorld,
   organizationKey,
+  testDelivery,
   type TestAgent,
   type TestOrganizationKey,
   times,
@@ -229,6 +231,17 @@ describe("metrics", () => {
         .to.include("IXSCAN")
         .and.not.to.match(/COLLSCAN|FETCH/);
     }
+  });
+
+  it("attempts to deliver webhooks, timed, by whether they were acknowledged", async () => {
+    const count = "webhook_attempt_duration_seconds_count";
+    await rises(
+      [
+        [count, { result: "failed" }, 1],
+        [count, { result: "acknowledged" }, 0],
+      ],
+      async () => void (await testDelivery(world, await newEndpoint(world))),
+    );
   });
 
   it("the age of the oldest event that nobody has been told of", async () => {
