@@ -161,6 +161,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     workflows,
     transaction,
     clock,
+    retentionDays: core.webhooks.retentionDays,
   });
   const handlers = createHandlers({
     ...core,

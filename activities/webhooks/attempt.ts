@@ -46,7 +46,7 @@ export class DeliveryAttempts {
 
   /** Throws where MongoDB is not reachable. */
   async next(input: DeliveryInput): Promise<Attempted> {
-    const slot = this.#dependencies.slots.take(input.endpointId, input.organizationId);
+    const slot = this.#dependencies.slots.take(input);
     if (typeof slot === "number") {
       return { kind: "again", afterMs: slot, reason: "others are being sent to its receiver" };
     }
@@ -100,7 +100,7 @@ export class DeliveryAttempts {
   }
 
   async #written(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<Attempted> {
-    const { backoffSeconds = BACKOFF_SECONDS, onAttempt, outcomes } = this.#dependencies;
+    const { backoffSeconds = BACKOFF_SECONDS, clock, onAttempt, outcomes } = this.#dependencies;
     onAttempt(attempt);
     if (attempt.failureReason === null) {
       const isWritten = await outcomes.succeeded(delivery, attempt);
@@ -111,9 +111,11 @@ export class DeliveryAttempts {
       await outcomes.failed(delivery, attempt);
       return this.#reread(delivery);
     }
-    const afterMs = pauseSeconds * 1_000;
-    const isPending = await outcomes.retried(delivery, attempt, new Date(attempt.at.getTime() + afterMs));
+    // From one attempt's beginning to the next one's, however long the receiver has taken.
+    const nextAttemptAt = new Date(attempt.at.getTime() + pauseSeconds * 1_000);
+    const isPending = await outcomes.retried(delivery, attempt, nextAttemptAt);
     if (!isPending) return this.#reread(delivery);
+    const afterMs = Math.max(0, nextAttemptAt.getTime() - clock().getTime());
     return { kind: "again", afterMs, reason: `attempt ${attempt.number}: ${attempt.failureReason}` };
   }
 

@@ -48,6 +48,8 @@ export interface DispatcherDependencies {
   readonly clock: Clock;
   /** How busy the process and its machine are, from 0 to 1. */
   readonly load: () => number;
+  /** A monotonic clock in milliseconds, for their pace. */
+  readonly elapsed?: () => number;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -62,7 +64,8 @@ export class EventDispatcher {
   readonly #dependencies: DispatcherDependencies;
   /** Events of which this process can make no delivery: a defect, which a later version may mend. */
   readonly #unspeakable = new Set<string>();
-  readonly #pace = new DeliveryPace(performance.now());
+  readonly #pace: DeliveryPace;
+  readonly #elapsed: () => number;
   #lastInTurn = "";
   #counted = { at: 0, payments: 0 };
   /** When the payments were made that were told of lately. */
@@ -70,6 +73,8 @@ export class EventDispatcher {
 
   constructor(dependencies: DispatcherDependencies) {
     this.#dependencies = dependencies;
+    this.#elapsed = dependencies.elapsed ?? (() => performance.now());
+    this.#pace = new DeliveryPace(this.#elapsed());
     this.#events = dependencies.db.collection(COLLECTIONS.events);
     this.#webhooks = webhookCollections(dependencies.db);
   }
@@ -88,10 +93,13 @@ export class EventDispatcher {
     this.#pace.begun(deliveries.length);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, { $unset: { isPending: "" } });
+    const isHeldBack = events.length < pending.length;
+    // Whoever comes after the last one who was served is served next.
+    if (isHeldBack) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
     this.#toldAt.push(
       ...events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt),
     );
-    return events.length < pending.length ? "waiting" : "more";
+    return isHeldBack ? "waiting" : "more";
   }
 
   /** Tells workflows what whoever should have has not told them; how many those were. */
@@ -137,7 +145,7 @@ export class EventDispatcher {
     return inTurns(await Promise.all(ofEach));
   }
 
-  /** Some of the organizations, from the one after the last of the step before. */
+  /** Some of the organizations, from the one after the last that was served. */
   #nextInTurn(organizations: readonly string[]): string[] {
     const after = organizations.filter((id) => id > this.#lastInTurn);
     const before = organizations.filter((id) => id <= this.#lastInTurn);
@@ -149,7 +157,7 @@ export class EventDispatcher {
   async #allowance(): Promise<number> {
     const load = this.#dependencies.load();
     const paymentsPerSecond = isBusy(load) ? await this.#paymentsPerSecond() : 0;
-    return this.#pace.allowance({ load, paymentsPerSecond }, performance.now());
+    return this.#pace.allowance({ load, paymentsPerSecond }, this.#elapsed());
   }
 
   /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */

@@ -85,11 +85,12 @@ function bodyOf(id: string, event: EventDocument, data: object): string {
 
 /** What its workflow is started with. */
 export const inputOf = (
-  delivery: Pick<DeliveryDocument, "_id" | "organizationId" | "endpointId" | "eventType" | "run">,
+  delivery: Pick<DeliveryDocument, "_id" | "organizationId" | "endpointId" | "eventType" | "isTest" | "run">,
 ): DeliveryInput => ({
   deliveryId: delivery._id,
   organizationId: delivery.organizationId,
   endpointId: delivery.endpointId,
   eventType: delivery.eventType,
+  isTest: delivery.isTest,
   run: delivery.run,
 });

@@ -20,7 +20,8 @@ export interface Demand {
  * later: where both want the same processors, payments come first, and deliveries go on at a part of their rate.
  */
 export class DeliveryPace {
-  #allowed = 0;
+  /** Null: as many as there are. */
+  #allowed: number | null = null;
   #atMs: number;
 
   /** Times are of a monotonic clock. */
@@ -33,17 +34,20 @@ export class DeliveryPace {
     const elapsedSeconds = (nowMs - this.#atMs) / 1_000;
     this.#atMs = nowMs;
     if (!isBusy(load) || paymentsPerSecond < PAYMENTS_MIN) {
-      this.#allowed = 0;
+      this.#allowed = null;
       return Infinity;
     }
     const perSecond = Math.max(DELIVERIES_MIN, paymentsPerSecond * SHARE);
     // What was not used in a second is not saved up.
-    this.#allowed = Math.min(perSecond, this.#allowed + perSecond * elapsedSeconds);
+    this.#allowed = Math.min(perSecond, (this.#allowed ?? 0) + perSecond * elapsedSeconds);
     return Math.max(0, Math.floor(this.#allowed));
   }
 
-  /** So many were begun. More than were allowed, where one event has many endpoints, are made up for. */
+  /**
+   * So many were begun. More than were allowed, where one event has many endpoints, are made up for; those of a time in which
+   * nothing was in their way are not.
+   */
   begun(deliveries: number): void {
-    this.#allowed -= deliveries;
+    if (this.#allowed !== null) this.#allowed -= deliveries;
   }
 }

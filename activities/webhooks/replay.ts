@@ -15,7 +15,7 @@ import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /** Events that one step looks at, and deliveries that one replay queues. */
 const STEP_MAX = 100;
-export const REPLAY_DELIVERIES_MAX = 10_000;
+const REPLAY_DELIVERIES_MAX = 10_000;
 
 export interface RedeliveryDependencies {
   readonly db: Db;
@@ -23,6 +23,9 @@ export interface RedeliveryDependencies {
   readonly dataOf: EventData;
   readonly retentionDays: number;
   readonly clock: Clock;
+  readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  /** That one replay queues at the most. */
+  readonly deliveriesMax?: number;
 }
 
 /** Sends again what did not arrive: a delivery that is named, or all that an endpoint missed since a time. */
@@ -75,6 +78,7 @@ export class Redeliveries {
 
   /** A further step of an endpoint's replay; whether it was the last. May be repeated. */
   async replay({ endpointId, organizationId, replayId }: ReplayInput): Promise<boolean> {
+    const { deliveriesMax = REPLAY_DELIVERIES_MAX } = this.#dependencies;
     const { endpoints } = this.#webhooks;
     const endpoint = await endpoints.findOne({ _id: endpointId, organizationId });
     if (endpoint?.replay?.id !== replayId || endpoint.replay.state !== "running") return true;
@@ -85,43 +89,63 @@ export class Redeliveries {
       .sort({ createdAt: 1, _id: 1 })
       .limit(STEP_MAX)
       .toArray();
-    const matching = events.filter((event) => isSubscribed(endpoint, event));
-    const room = REPLAY_DELIVERIES_MAX - replay.queued;
-    const queued = await this.#queue(endpoint, matching, room);
-    const last = events.at(-1);
-    const state = queued >= room ? "limited" : events.length < STEP_MAX ? "done" : "running";
+    const { examined, queued } = await this.#queue(endpoint, events, deliveriesMax - replay.queued);
+    const last = examined === 0 ? undefined : events[examined - 1];
+    const state = examined < events.length ? "limited" : events.length < STEP_MAX ? "done" : "running";
     return this.#progress(endpoint, replay, {
       ...replay,
       state,
-      examined: replay.examined + events.length,
+      examined: replay.examined + examined,
       queued: replay.queued + queued,
       position: last === undefined ? replay.position : { at: last.createdAt, eventId: last._id },
     });
   }
 
-  /** Of these events, those without a delivery that has arrived or is on its way; how many that were. */
-  async #queue(endpoint: EndpointDocument, events: readonly EventDocument[], room: number): Promise<number> {
+  /**
+   * Queues deliveries of those of these events that the endpoint asks for and that have neither arrived nor are on their way.
+   * Ends before the event for which there is no room any more; how many it has got through, and queued.
+   */
+  async #queue(
+    endpoint: EndpointDocument,
+    events: readonly EventDocument[],
+    room: number,
+  ): Promise<{ examined: number; queued: number }> {
     const ids = events.map((event) => deliveryIdOf(event, endpoint._id));
     const known = await this.#webhooks.deliveries.find({ _id: { $in: ids } }).toArray();
     const byId = new Map(known.map((delivery) => [delivery._id, delivery]));
     let queued = 0;
-    for (const event of events) {
-      if (queued >= room) break;
+    for (const [index, event] of events.entries()) {
       const delivery = byId.get(deliveryIdOf(event, endpoint._id));
+      if (!isSubscribed(endpoint, event)) continue;
       if (delivery?.status === "pending" || delivery?.status === "succeeded") continue;
-      await (delivery === undefined ? this.#create(endpoint, event) : this.again(delivery));
-      queued += 1;
+      if (queued >= room) return { examined: index, queued };
+      const isQueued =
+        delivery === undefined ? await this.#create(endpoint, event) : await this.again(delivery);
+      if (isQueued !== null) queued += 1;
     }
-    return queued;
+    return { examined: events.length, queued };
   }
 
-  async #create(endpoint: EndpointDocument, event: EventDocument): Promise<void> {
-    const { clock, dataOf, retentionDays } = this.#dependencies;
-    const { deliveries } = this.#webhooks;
-    const delivery = newDelivery({ event, data: dataOf(event), endpoint, now: clock(), retentionDays });
-    // Somebody else may create it just now: it is the same.
-    await deliveries.updateOne({ _id: delivery._id }, { $setOnInsert: delivery }, { upsert: true });
-    await this.begin(delivery);
+  /** A delivery that there is no record of; null where this version can't say what happened, which must not keep others. */
+  async #create(endpoint: EndpointDocument, event: EventDocument): Promise<DeliveryDocument | null> {
+    const { clock, dataOf, onDefect, retentionDays } = this.#dependencies;
+    const now = clock();
+    const said = attempted(() => dataOf(event));
+    if (!said.ok) {
+      onDefect("an event can't be replayed by this version", { eventId: event._id, err: said.error });
+      return null;
+    }
+    const delivery = newDelivery({ event, data: said.value, endpoint, now, retentionDays });
+    // A record that is no longer kept may have had workflows that are still known: their runs are not begun again.
+    const run = Math.floor(now.getTime() / 1_000);
+    const created = await this.#webhooks.deliveries.findOneAndUpdate(
+      { _id: delivery._id },
+      { $setOnInsert: { ...delivery, run } },
+      { upsert: true, returnDocument: "after" },
+    );
+    // Somebody else may have created it just now, and told its workflow.
+    if (created?.untold === "begin") await this.begin(created);
+    return created;
   }
 
   async #progress(
@@ -137,6 +161,16 @@ export class Redeliveries {
       { $set: { replay } },
     );
     return isOver;
+  }
+}
+
+function attempted<T>(
+  work: () => T,
+): { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown } {
+  try {
+    return { ok: true, value: work() };
+  } catch (error) {
+    return { ok: false, error };
   }
 }
 

@@ -23,7 +23,8 @@ import type { Sealer } from "../secrets/sealer.ts";
 import type { Transaction } from "../transactions.ts";
 
 /** How long the secret before the last rotation signs, too. */
-export const ROTATION_MS = 86_400_000;
+const DAY_MS = 86_400_000;
+export const ROTATION_MS = DAY_MS;
 /** What signing secrets are sealed for. */
 export const SECRET_PURPOSE = "webhook-secret";
 
@@ -35,6 +36,8 @@ export interface WebhookEndpointsDependencies {
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
   readonly transaction: Transaction;
   readonly clock: () => Date;
+  /** For so long deliveries are kept. */
+  readonly retentionDays: number;
 }
 
 export type EndpointChange = InputOf<typeof updateWebhook>["body"];
@@ -163,12 +166,19 @@ export class WebhookEndpoints {
 
   /** Begins to send what it missed since then, up to now. One at a time. */
   async replay(organizationId: string, id: string, since: Date): Promise<Result<ReplayRecord>> {
-    const { clock, webhooks, workflows } = this.#dependencies;
+    const { clock, retentionDays, webhooks, workflows } = this.#dependencies;
     const found = await this.find(organizationId, id);
     if (!found.ok) return found;
     if (!found.value.isActive) return refused(refusal("WEBHOOK_DISABLED"));
     const until = clock();
     if (since > until) return invalid("since", "must not be in the future");
+    // Of what happened before, nobody knows any more what has arrived.
+    if (until.getTime() - since.getTime() > retentionDays * DAY_MS) {
+      return invalid(
+        "since",
+        `must lie within the last ${retentionDays} days, for which deliveries are kept`,
+      );
+    }
     const replay: ReplayRecord = {
       id: newId("whr"),
       since,

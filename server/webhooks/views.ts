@@ -17,6 +17,8 @@ type EndpointView = z.input<typeof getWebhook.output>["endpoint"];
 type DeliveryView = z.input<typeof redeliverWebhook.output>["delivery"];
 type ReplayView = NonNullable<z.input<typeof getWebhookReplay.output>["replay"]>;
 
+const NAMED = [...EVENT_TYPES, ALL_EVENTS] as const;
+
 const isoOrNull = (date: Date | null | undefined): string | null => date?.toISOString() ?? null;
 
 export function endpointView(endpoint: EndpointDocument): EndpointView {
@@ -25,7 +27,7 @@ export function endpointView(endpoint: EndpointDocument): EndpointView {
     id: endpoint._id,
     name: endpoint.name,
     url: endpoint.url,
-    eventTypes: ([...EVENT_TYPES, ALL_EVENTS] as const).filter((type) => eventTypes.includes(type)),
+    eventTypes: eventTypes.flatMap((given) => NAMED.filter((type) => type === given)),
     scopeType: endpoint.scopeType,
     scopeIds: endpoint.scopeIds,
     description: endpoint.description,

@@ -83,7 +83,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
       metrics.webhookAttempted(failureReason === null ? "acknowledged" : "failed", responseTimeMs / 1_000),
   });
   const onDefect = (message: string, details: object) => logger.error(details, message);
-  const sharing = { db, workflows, dataOf: eventData, retentionDays, clock };
+  const sharing = { db, workflows, dataOf: eventData, retentionDays, clock, onDefect };
   const redeliveries = new Redeliveries(sharing);
   const load = new Load();
   const watching = {
@@ -93,7 +93,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const activities = createWebhookActivities({
     webhooks: collections,
     attempts,
-    dispatcher: new EventDispatcher({ ...sharing, load: () => load.current(), onDefect }),
+    dispatcher: new EventDispatcher({ ...sharing, load: () => load.current() }),
     redeliveries,
     deposits,
     watching,

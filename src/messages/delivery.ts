@@ -14,6 +14,8 @@ export interface DeliveryInput {
   readonly organizationId: string;
   readonly endpointId: string;
   readonly eventType: string;
+  /** Asked for by a person who waits for its answer. */
+  readonly isTest: boolean;
   /** From 1: how often its attempts have begun anew. */
   readonly run: number;
 }

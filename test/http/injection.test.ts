@@ -100,7 +100,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   createWebhook: () => ({ ...endpoint(), description: "y" }),
   updateWebhook: () => ({ ...endpoint(), description: "y", isActive: true }),
   testWebhook: () => ({ eventType: "agent.created" }),
-  replayWebhook: () => ({ since: "2026-01-01T00:00:00Z" }),
+  replayWebhook: () => ({ since: new Date().toISOString() }),
 };
 
 /** Those that an empty body says enough to: a refresh may come with a cookie, and a change may change nothing. */

@@ -48,6 +48,7 @@ const DELIVERY = {
   organizationId: "organization-recorded",
   endpointId: "endpoint-recorded",
   eventType: "agent.created",
+  isTest: false,
 };
 
 /** Goes on until its worker ends. */

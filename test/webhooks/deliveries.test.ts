@@ -218,6 +218,20 @@ describe("webhook deliveries", () => {
     expect(nothing.queued, "all of it has arrived").to.equal(0);
   });
 
+  it("a replay reaches back as far as deliveries are kept, and not into the future", async () => {
+    const { id } = await endpointAt(world, scene.receiver, path("bounds"), pauses);
+    const DAY_MS = 86_400_000;
+    for (const [fromNowMs, why] of [
+      [-31 * DAY_MS, "must lie within the last 30 days, for which deliveries are kept"],
+      [DAY_MS, "must not be in the future"],
+    ] as const) {
+      const body = { since: new Date(Date.now() + fromNowMs).toISOString() };
+      const request = { token: world.token, id, body };
+      const { issues } = await world.api.refused("replayWebhook", 400, "VALIDATION_FAILED", request);
+      expect(issues).to.deep.equal([{ path: "since", message: why }]);
+    }
+  });
+
   it("a replay whose asker died before it began is begun by whoever asks next", async () => {
     const at = path("orphaned");
     const since = new Date();

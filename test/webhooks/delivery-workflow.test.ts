@@ -31,6 +31,7 @@ const inputOf = (scene: string): DeliveryInput => ({
   organizationId: "0199aa00-0000-7000-8000-000000000001",
   endpointId: `whe-${scene}`,
   eventType: "agent.paused",
+  isTest: false,
   run: 1,
 });
 

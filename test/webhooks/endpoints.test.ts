@@ -16,6 +16,12 @@ describe("webhook endpoints", () => {
   const url = () => scene.receiver.url;
   const body = (fields: object) => ({ name: "Hook", url: url(), eventTypes: ["*"], ...fields });
 
+  it("event types are shown in the order in which they were given", async () => {
+    const eventTypes = ["transaction.denied", "agent.paused", "transaction.completed"];
+    const { endpoint } = await endpointAt(world, scene.receiver, "/order", { eventTypes });
+    expect(endpoint.eventTypes).to.deep.equal(eventTypes);
+  });
+
   it("is answered as it was made, with a secret that is shown this once", async () => {
     const { token } = world;
     const made = await world.api.ok("createWebhook", 201, { token, body: body({ description: "For us" }) });

@@ -45,6 +45,13 @@ describe("the pace of webhook deliveries", () => {
     expect(pace.allowance(demand, 1_400)).to.equal(2);
   });
 
+  it("what was begun while nothing was in its way is no debt once something is", () => {
+    const pace = new DeliveryPace(0);
+    expect(pace.allowance({ load: 0.2, paymentsPerSecond: 0 }, 100)).to.equal(Infinity);
+    pace.begun(1_000);
+    expect(begunIn(pace, { load: 1, paymentsPerSecond: 30 })).to.be.within(98, 100);
+  });
+
   it("what was not used is not saved up, and is forgotten once there is room", () => {
     const pace = new DeliveryPace(0);
     const demand = { load: 1, paymentsPerSecond: 30 };

@@ -107,8 +107,8 @@ const replay = z
     until: timestamp,
     state: z.enum(["running", "done", "limited", "stopped"]).meta({
       description:
-        "`limited`: as many deliveries are queued as one replay may; begin another from `until`'s events on. `stopped`: the " +
-        "endpoint was disabled meanwhile.",
+        "`limited`: as many deliveries are queued as one replay may; begin another with `reachedAt` as its `since`. `stopped`: " +
+        "the endpoint was disabled meanwhile.",
     }),
     examined: z.int().meta({ description: "Events looked at." }),
     queued: z.int().meta({ description: "Deliveries that were queued." }),

@@ -1,0 +1,56 @@
+import { expect } from "chai";
+import { DeliveryAttempts } from "../../activities/webhooks/attempt.ts";
+import { webhookCollections } from "../../activities/webhooks/documents.ts";
+import { inputOf, newDelivery } from "../../activities/webhooks/new-delivery.ts";
+import { DeliveryOutcomes } from "../../activities/webhooks/outcomes.ts";
+import { DeliverySlots } from "../../activities/webhooks/slots.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { endpointDocument, eventDocument, NOW } from "./documents.ts";
+
+const EXCHANGE_MS = 15_000;
+
+describe("attempts of a delivery", () => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await testDatabase();
+  });
+  afterEach(() => database.close());
+
+  it("the schedule counts from the beginning of each attempt, however long a receiver takes", async () => {
+    const webhooks = webhookCollections(database.db);
+    const endpoint = endpointDocument("org");
+    const event = eventDocument("org", 0);
+    const delivery = newDelivery({ event, data: {}, endpoint, now: new Date(NOW), retentionDays: 1 });
+    await webhooks.endpoints.insertOne(endpoint);
+    await webhooks.deliveries.insertOne(delivery);
+    let now = NOW;
+    const clock = () => new Date(now);
+    const attempts = new DeliveryAttempts({
+      webhooks,
+      outcomes: new DeliveryOutcomes({ client: database.client, webhooks, clock }),
+      sending: {
+        send: () => {
+          now += EXCHANGE_MS;
+          return Promise.resolve({ kind: "failed", reason: "it took too long", elapsedMs: EXCHANGE_MS });
+        },
+      },
+      secrets: { open: () => `whsec_${"A".repeat(44)}` },
+      slots: new DeliverySlots(),
+      tellDisabled: () => Promise.reject(new Error("nothing is disabled")),
+      clock,
+      onAttempt: () => undefined,
+    });
+    const begins: number[] = [];
+    for (const pauseMs of [300_000, 1_800_000, 7_200_000, 28_800_000]) {
+      begins.push(now - NOW);
+      const attempted = await attempts.next(inputOf(delivery));
+      expect(attempted).to.deep.include({ kind: "again", afterMs: pauseMs - EXCHANGE_MS });
+      const kept = await webhooks.deliveries.findOne({ _id: delivery._id });
+      now += pauseMs - EXCHANGE_MS;
+      expect(kept?.nextAttemptAt?.getTime()).to.equal(now);
+    }
+    begins.push(now - NOW);
+    expect(begins.map((ms) => ms / 1_000)).to.deep.equal([0, 300, 2_100, 9_300, 38_100]);
+    expect(await attempts.next(inputOf(delivery))).to.deep.equal({ kind: "ended", end: "failed" });
+  });
+});
