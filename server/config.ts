@@ -127,31 +127,36 @@ const cidrs = z
   )
   .default([]);
 
+function whole(min: number, max: number) {
+  const error = `must be a whole number from ${min} to ${max}.`;
+  return z.coerce.number<string>({ error }).int({ error }).min(min, { error }).max(max, { error });
+}
+
 const numbers = (min: number, max: number, countMax: number) =>
   z
     .string()
     .transform(listed)
-    .pipe(z.array(z.coerce.number<string>().int().min(min).max(max)).max(countMax));
+    .pipe(z.array(whole(min, max)).max(countMax));
 
 const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;
 
 const environment = z.object({
   HOST: z.string().min(1).optional(),
-  PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
+  PORT: whole(0, 65_535).default(8080),
   METRICS_PORT: z
     .literal("")
     .transform(() => null)
-    .or(z.coerce.number().int().min(0).max(65_535))
+    .or(whole(0, 65_535))
     .optional(),
   BASE_URL: url.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
-  APPROVAL_WINDOW_SECONDS: z.coerce.number().int().min(1).max(31_536_000).default(86_400),
-  KEY_DELIVERY_WINDOW_SECONDS: z.coerce.number().int().min(1).max(86_400).default(1_800),
+  APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
+  KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
   KEY_DELIVERY_DIR: z.string().min(1).optional(),
-  AUDIT_ANCHOR_SECONDS: z.coerce.number().int().min(0).max(86_400).default(3_600),
+  AUDIT_ANCHOR_SECONDS: whole(0, 86_400).default(3_600),
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   TRUSTED_PROXIES: trustedProxies,
@@ -161,7 +166,7 @@ const environment = z.object({
   WEBHOOK_ALLOW_PORTS: numbers(1, 65_535, PORTS_MAX).default([]),
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
-  WEBHOOK_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_650).default(30),
+  WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
 });
 
 /** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */

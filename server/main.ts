@@ -10,11 +10,17 @@ const USAGE = `agent-spending-control [role]
 `;
 
 const [role = "start", ...args] = process.argv.slice(2);
-if (["--help", "-h", "help"].includes(role)) {
+const asksForHelp = (word: string): boolean => ["--help", "-h", "help"].includes(word);
+if (asksForHelp(role) || (role !== "admin" && args.some(asksForHelp))) {
   process.stdout.write(USAGE);
 } else if (role === "admin") {
   const { runAdminCommand } = await import("./admin/commands.ts");
   await runAdminCommand(args);
+} else if (args.length > 0) {
+  process.stderr.write(
+    `error: \`${role}\` takes no arguments; its settings come from the environment (README.md).\n`,
+  );
+  process.exitCode = 1;
 } else {
   const { main } = await import("./run.ts");
   await main(role, process.env);

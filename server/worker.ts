@@ -8,10 +8,14 @@ import type { Logger } from "./logger.ts";
 import { observedActivities } from "./metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
+/** What it says of a worker that only sends webhooks, as it is meant to. */
+const NO_WORKFLOWS = "No workflows registered";
+
 /** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
 export function installRuntime(logger: Logger): void {
   Runtime.install({
     logger: new DefaultLogger("WARN", ({ level, message, meta }: LogEntry) => {
+      if (message.startsWith(NO_WORKFLOWS)) return;
       const line = { temporal: meta };
       if (level === "ERROR") logger.error(line, message);
       else logger.warn(line, message);

@@ -116,11 +116,17 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
 
 async function authoritiesIn(caFile: string | null): Promise<string | null> {
   if (caFile === null) return null;
-  try {
-    return await readFile(caFile, "utf8");
-  } catch (error) {
-    throw new ConfigError("WEBHOOK_CA_FILE: the file can't be read.", { cause: error });
+  const advice = "name a PEM file of certificates.";
+  const text = await readFile(caFile, "utf8").catch((error: unknown) => {
+    const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    throw new ConfigError(`WEBHOOK_CA_FILE: ${caFile} can't be read (${reason}): ${advice}`, {
+      cause: error,
+    });
+  });
+  if (!text.includes("-----BEGIN CERTIFICATE-----")) {
+    throw new ConfigError(`WEBHOOK_CA_FILE: ${caFile} holds no certificate: ${advice}`);
   }
+  return text;
 }
 
 /** So the owner learns that an endpoint was disabled, and by what. */

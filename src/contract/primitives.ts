@@ -53,7 +53,8 @@ export const uuid = z
 export const timestamp = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 export const idempotencyKey = text(1, 255).meta({
   description:
-    "Made by the caller before the call: a new random value for each payment or create; the same one only to repeat it.",
+    "Made by the caller before the call: a new random value for each payment or create; the same one only to repeat it. " +
+    "Agents and organization keys must give one; people may leave it out of a create.",
 });
 
 export const email = text(1, 254).refine(

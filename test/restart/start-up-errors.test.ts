@@ -16,9 +16,13 @@ const MASTER_KEY = "a-master-key-for-tests-long-enough-to-be-one";
 /** Starts it in vain; answers the one line on standard error. */
 async function reasonOf(
   env: NodeJS.ProcessEnv,
-  { role = "start", withinMs = QUICK_MS }: { role?: string; withinMs?: number } = {},
+  {
+    args = [],
+    role = "start",
+    withinMs = QUICK_MS,
+  }: { args?: readonly string[]; role?: string; withinMs?: number } = {},
 ): Promise<string> {
-  const child = Child.node("server/main.ts", [role], env);
+  const child = Child.node("server/main.ts", [role, ...args], env);
   expect(await child.exit(withinMs)).to.deep.equal({ code: 1, signal: null });
   expect(child.stderr).to.match(/^error: [^\n]+\n$/);
   return child.stderr;
@@ -60,14 +64,17 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
   });
 
   it("a setting is nonsense: a port, an engine's port, a role", async () => {
-    const [port, beyond, enginePort, role] = await Promise.all([
+    const [port, beyond, enginePort, role, argument] = await Promise.all([
       reasonOf({ ...other.env, PORT: "eighty" }),
       reasonOf({ ...other.env, PORT: "70000" }),
       reasonOf({ ...other.env, TEMPORAL_PORT: "-1" }),
       reasonOf(other.env, { role: "everything" }),
+      reasonOf(other.env, { role: "start", args: ["--port=80"] }),
     ]);
-    expect(port).to.include("PORT");
-    expect(beyond).to.include("PORT");
+    for (const each of [port, beyond]) {
+      expect(each).to.equal("error: PORT: must be a whole number from 0 to 65535.\n");
+    }
+    expect(argument).to.include("takes no arguments");
     expect(enginePort).to.include("TEMPORAL_PORT");
     expect(role).to.include("everything");
     expect(await other.processes()).to.deep.equal([]);

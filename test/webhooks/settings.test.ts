@@ -25,6 +25,11 @@ describe("settings of webhooks", () => {
     expect(settings.backoffSeconds).to.deep.equal([]);
   });
 
+  it("name the bounds of a number", () => {
+    const said = "WEBHOOK_RETENTION_DAYS: must be a whole number from 1 to 3650.";
+    expect(() => read({ WEBHOOK_RETENTION_DAYS: "a month" })).to.throw(ConfigError, said);
+  });
+
   for (const [name, value] of [
     ["WEBHOOK_ALLOW_CIDRS", "localhost"],
     ["WEBHOOK_ALLOW_CIDRS", "127.0.0.1"],
