@@ -110,7 +110,13 @@ export class EventDispatcher {
       .find({ untold: { $exists: true } })
       .limit(STEP_MAX)
       .toArray();
-    const due = untold.filter(({ createdAt, untold: what }) => what === "drop" || createdAt <= before);
+    // Those of an event that is still pending are begun in their order, with it.
+    const eventIds = untold.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
+    const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
+    const due = untold.filter(
+      ({ createdAt, eventId, untold: what }) =>
+        what === "drop" || (createdAt <= before && (eventId === null || !pending.has(eventId))),
+    );
     await inLines(
       due.map((delivery) => [delivery]),
       async (delivery) => {

@@ -1,5 +1,5 @@
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import {
   CallToolRequestSchema,
@@ -9,6 +9,7 @@ import {
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Request, RequestHandler, Response } from "express";
+import { z } from "zod";
 import { bandOf } from "../../src/contract/tool-names.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -58,33 +59,61 @@ export function mcpEndpoint({ admission, pipeline }: McpDependencies): RequestHa
     const further = furtherMessages(body.value);
     const counted = await admission.more(request, response, "mcp", admitted.value, further);
     if (!counted.ok) return sendRefusal(response, counted.refusal);
-    const server = serverFor(pipeline, { ...admitted.value, principal }, arrival, noteOf(response));
-    await serve(server, request, response, body.value);
+    const note = noteOf(response);
+    const server = serverFor(pipeline, { ...admitted.value, principal }, arrival, note);
+    await serve(server, request, response, { body: body.value, requestId: note.id });
   };
 }
 
 /** A batch of JSON-RPC counts as its messages, so that nobody gets more than their limit by packing them together. */
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
-async function serve(server: Server, request: Request, response: Response, body: unknown): Promise<void> {
-  // The SDK makes a URL of these; where a client's words give none, it would answer 400 without a body.
-  request.url = "/mcp";
-  request.headers.host = "localhost";
-  const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
+/** What of a request's headers the protocol looks at. */
+const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version"] as const;
+
+interface Received {
+  readonly body: unknown;
+  readonly requestId: string;
+}
+
+async function serve(
+  server: Server,
+  { headers }: Request,
+  response: Response,
+  { body, requestId }: Received,
+): Promise<void> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   response.on("close", () => {
     void transport.close();
     void server.close();
   });
-  await server.connect(asTransport(transport));
-  await transport.handleRequest(request, response, body);
+  await server.connect(transport);
+  const looked = OF_PROTOCOL.flatMap((name): [string, string][] => {
+    const value = headers[name];
+    return typeof value === "string" ? [[name, value]] : [];
+  });
+  // Its body has been read already; where it had none, the transport finds none.
+  const asked = new globalThis.Request("http://localhost/mcp", { method: "POST", headers: looked });
+  const answer = await transport.handleRequest(asked, { parsedBody: body });
+  const text = withRequestId(await answer.text(), requestId);
+  if (response.destroyed) return;
+  response.status(answer.status);
+  for (const [name, value] of answer.headers) response.setHeader(name, value);
+  // At once, so that it goes with its length.
+  response.end(text);
 }
 
-type Transport = Parameters<Server["connect"]>[0];
+const rpcAnswer = z.looseObject({ error: z.looseObject({ data: z.unknown().optional() }) });
 
-/** The SDK's transport declares optional callbacks that are `undefined`-able; exact optional types tell them apart. */
-function asTransport(transport: StreamableHTTPServerTransport): Transport;
-function asTransport(transport: object): object {
-  return transport;
+/** Every JSON-RPC error names its request, whoever has made it; several, where several messages came together. */
+function withRequestId(text: string, requestId: string): string {
+  if (!text.includes('"error":')) return text;
+  const answers: unknown = JSON.parse(text);
+  const named = (answer: unknown): unknown => {
+    const failed = rpcAnswer.safeParse(answer);
+    return failed.success ? { ...failed.data, error: { ...failed.data.error, data: { requestId } } } : answer;
+  };
+  return JSON.stringify(Array.isArray(answers) ? answers.map(named) : named(answers));
 }
 
 interface McpRequester extends Requester {
@@ -105,10 +134,6 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
   );
   // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
   server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
-  server.fallbackRequestHandler = ({ method }) =>
-    Promise.reject(
-      new McpError(ErrorCode.MethodNotFound, `Method not found: ${method}`, { requestId: note.id }),
-    );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: [...derivedTools.values()]
       .filter(({ operationId }) => pipeline.authorize(operationId, principal) === null)
@@ -120,7 +145,7 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
     const isForeign = ownBand !== null && ownBand !== band;
     if (isForeign && tool === undefined) return failure(refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) {
-      throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`, { requestId: note.id });
+      throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
     }
     note.operations.push(tool.operationId);
     const call = { id: tool.operationId, requester, surface: "mcp", requestId: note.id, arrival } as const;

@@ -47,15 +47,25 @@ describe("MCP as a protocol", () => {
     }
   });
 
-  it("a JSON-RPC error names its request, as the header does, of an unknown tool and method", async () => {
+  it("every JSON-RPC error names its request, as the header does", async () => {
     const unknown = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/list", params: {} });
-    for (const [body, code] of [
-      [call("delete_policy", {}), -32_602],
-      [unknown, -32_601],
+    for (const [body, code, more] of [
+      [call("delete_policy", {}), -32_602, {}],
+      [unknown, -32_601, {}],
+      ['{"jsonrpc":"1.0"}', -32_700, {}],
+      [list, -32_000, { accept: "application/json" }],
+      [list, -32_000, { "mcp-protocol-version": "1999-01-01" }],
+      [
+        `[${call("delete_policy", {})},${call("delete_policy", {}).replace('"id":1', '"id":2')}]`,
+        -32_602,
+        {},
+      ],
     ] as const) {
-      const { body: answered, headers } = await post(agent.key, body);
-      const { error } = rpcError.parse(answered);
-      expect(error).to.deep.include({ code, data: { requestId: headers.get("x-request-id") } });
+      const { body: answered, headers } = await post(agent.key, body, { ...HEADERS, ...more });
+      for (const one of z.array(z.unknown()).parse(Array.isArray(answered) ? answered : [answered])) {
+        const { error } = rpcError.parse(one);
+        expect(error, body).to.deep.include({ code, data: { requestId: headers.get("x-request-id") } });
+      }
       expect(headers.get("x-request-id")).to.match(/^[0-9a-f-]{36}$/);
     }
   });

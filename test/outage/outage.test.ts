@@ -178,7 +178,7 @@ describe("an engine that is gone or hung", () => {
       listWebhookDeliveries: { token, id: endpointId },
       getWebhookDelivery: { token, id: endpointId, deliveryId },
       redeliverWebhook: { token, id: endpointId, deliveryId },
-      replayWebhook: { token, id: endpointId, body: { since: "2026-01-01T00:00:00Z" } },
+      replayWebhook: { token, id: endpointId, body: { since: new Date().toISOString() } },
       getWebhookReplay: { token, id: endpointId },
     };
     return requests[id] ?? { token, id: agent.id };

@@ -10,6 +10,7 @@ import {
 } from "../../activities/webhooks/documents.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { times, until, type World } from "../support/world.ts";
+import { endpointDocument } from "./documents.ts";
 import { deliveriesOf, endedDeliveries, endpointAt, openScene, type Scene, worldIn } from "./support.ts";
 
 const attempt = (failureReason: string | null): AttemptRecord => ({
@@ -34,26 +35,7 @@ describe("endpoints that fail are disabled", () => {
   after(() => service.stop());
 
   async function endpoint(): Promise<EndpointDocument> {
-    const now = new Date();
-    const made: EndpointDocument = {
-      _id: `whe_${randomUUID()}`,
-      organizationId: "org",
-      name: "Hook",
-      url: "https://localhost/",
-      eventTypes: ["*"],
-      scopeType: "organization",
-      scopeIds: [],
-      description: null,
-      isActive: true,
-      disabled: null,
-      consecutiveFailures: 0,
-      secret: { id: "whs", sealed: "" },
-      previousSecret: null,
-      replay: null,
-      createdBy: "user",
-      createdAt: now,
-      updatedAt: now,
-    };
+    const made = { ...endpointDocument("org"), _id: `whe_${randomUUID()}` };
     await webhooks.endpoints.insertOne(made);
     return made;
   }

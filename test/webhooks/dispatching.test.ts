@@ -3,6 +3,7 @@ import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
 import { ensureJournalIndexes } from "../../activities/journal.ts";
 import { EventDispatcher } from "../../activities/webhooks/dispatcher.ts";
 import { webhookCollections } from "../../activities/webhooks/documents.ts";
+import { newDelivery } from "../../activities/webhooks/new-delivery.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { endpointDocument, eventDocument, HAPPENED, NOW } from "./documents.ts";
 import { times } from "../support/world.ts";
@@ -90,6 +91,21 @@ describe("dispatching of events", () => {
     elapsedMs += 100;
     await events.step();
     expect(await database.db.collection(COLLECTIONS.events).countDocuments({ isPending: true })).to.equal(0);
+  });
+
+  it("what was left untold is begun by the sweep, but never before its event's turn has come", async () => {
+    const event = eventDocument("told", 0);
+    const endpoint = endpointDocument("told");
+    const madeAt = new Date(NOW - 10_000);
+    const left = newDelivery({ event, data: {}, endpoint, now: madeAt, retentionDays: 1 });
+    await webhookCollections(database.db).deliveries.insertOne(left);
+    await happens("told", 1);
+    const events = dispatcher();
+    await events.sweep();
+    expect(begun).to.deep.equal([]);
+    await database.db.collection(COLLECTIONS.events).updateMany({}, { $unset: { isPending: "" } });
+    await events.sweep();
+    expect(begunOf("told")).to.deep.equal([event._id]);
   });
 
   it("an organization with a thousand events keeps no other one waiting", async () => {
