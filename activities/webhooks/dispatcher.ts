@@ -96,9 +96,7 @@ export class EventDispatcher {
     const isHeldBack = events.length < pending.length;
     // Whoever comes after the last one who was served is served next.
     if (isHeldBack) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
-    this.#toldAt.push(
-      ...events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt),
-    );
+    this.#remember(events);
     return isHeldBack ? "waiting" : "more";
   }
 
@@ -166,17 +164,24 @@ export class EventDispatcher {
     return this.#pace.allowance({ load, paymentsPerSecond }, this.#elapsed());
   }
 
+  /** That payments were told of, for as long as they count: also where nobody asks for their rate. */
+  #remember(events: readonly EventDocument[]): void {
+    const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
+    const told = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
+    this.#toldAt = [...this.#toldAt, ...told].filter((at) => at >= since);
+  }
+
   /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
     const since = new Date(now - COUNTED_MS);
-    this.#toldAt = this.#toldAt.filter((at) => at >= since);
+    const told = this.#toldAt.filter((at) => at >= since);
     if (now - this.#counted.at < RECOUNTED_MS) return this.#counted.payments;
     const untold = await this.#events.countDocuments(
       { isPending: true, createdAt: { $gte: since }, type: { $in: [...OF_PAYMENTS] } },
       { limit: COUNTED_MAX },
     );
-    this.#counted = { at: now, payments: untold + this.#toldAt.length };
+    this.#counted = { at: now, payments: untold + told.length };
     return this.#counted.payments;
   }
 
