@@ -11,7 +11,7 @@ import {
   webhookCollections,
 } from "./documents.ts";
 import { inputOf, newDelivery } from "./new-delivery.ts";
-import { DeliveryPace, isBusy } from "./pace.ts";
+import { DeliveryPace } from "./pace.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /** Events, or untold deliveries, in one step. */
@@ -160,7 +160,7 @@ export class EventDispatcher {
 
   async #allowance(): Promise<number> {
     const load = this.#dependencies.load();
-    const paymentsPerSecond = isBusy(load) ? await this.#paymentsPerSecond() : 0;
+    const paymentsPerSecond = this.#pace.dependsOnPayments(load) ? await this.#paymentsPerSecond() : 0;
     return this.#pace.allowance({ load, paymentsPerSecond }, this.#elapsed());
   }
 

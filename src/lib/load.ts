@@ -2,7 +2,7 @@ import { cpus } from "node:os";
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 
 /** A measurement covers so long at the least. */
-const WINDOW_MS = 500;
+const WINDOW_MS = 250;
 
 /**
  * How busy this process and its machine are. Of the two figures the higher one counts: a process in a container sees the

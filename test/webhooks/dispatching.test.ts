@@ -67,10 +67,11 @@ describe("dispatching of events", () => {
     load = 1;
     const events = dispatcher();
     expect(await events.step()).to.equal("waiting");
-    elapsedMs += 500;
+    elapsedMs += 1_000;
     expect(await events.step()).to.equal("waiting");
     expect(begun).to.have.lengthOf(5);
     load = 0;
+    elapsedMs += 10_000;
     await events.step();
     expect(begunOf("told")).to.deep.equal(times(30, (index) => `evt_told_${String(index).padStart(4, "0")}`));
     expect(await events.step()).to.equal("nothing");
@@ -131,7 +132,7 @@ describe("dispatching of events", () => {
       load = 1;
       const events = dispatcher();
       for (const _look of times(count, String)) {
-        elapsedMs += 200;
+        elapsedMs += 400;
         await events.step();
       }
       expect(begun).to.have.lengthOf(2 * count);

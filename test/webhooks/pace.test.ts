@@ -4,14 +4,14 @@ import { times } from "../support/world.ts";
 
 const SECONDS = 10;
 
-/** Deliveries begun in some seconds of looks every 100 ms that begin all that they may, up to so many a look. */
+/** Deliveries begun in some seconds of looks every 100 ms that begin all that they may, up to 50 a look. */
 function begunIn(
   pace: DeliveryPace,
   demand: { load: number; paymentsPerSecond: number },
-  aLook = 50,
+  fromSeconds = 0,
 ): number {
   return times(SECONDS * 10, (index) => index).reduce((sum, index) => {
-    const begun = Math.min(aLook, pace.allowance(demand, (index + 1) * 100));
+    const begun = Math.min(50, pace.allowance(demand, fromSeconds * 1_000 + (index + 1) * 100));
     pace.begun(begun);
     return sum + begun;
   }, 0);
@@ -22,12 +22,8 @@ describe("the pace of webhook deliveries", () => {
     { demand: { load: 0.5, paymentsPerSecond: 500 }, each: 500, why: "there is room for both" },
     { demand: { load: 1, paymentsPerSecond: 0 }, each: 500, why: "deliveries alone make it busy" },
     { demand: { load: 1, paymentsPerSecond: 4 }, each: 500, why: "few payments do not make it busy" },
-    {
-      demand: { load: 1, paymentsPerSecond: 30 },
-      each: 10,
-      why: "payments come first",
-    },
-    { demand: { load: 0.9, paymentsPerSecond: 200 }, each: 50, why: "a quarter of the payments' rate" },
+    { demand: { load: 1, paymentsPerSecond: 30 }, each: 5, why: "payments come first" },
+    { demand: { load: 0.9, paymentsPerSecond: 200 }, each: 30, why: "a part of the payments' rate" },
   ];
   for (const { demand, each, why } of rows) {
     const { load, paymentsPerSecond } = demand;
@@ -39,25 +35,41 @@ describe("the pace of webhook deliveries", () => {
   it("an event for many endpoints is begun whole, and made up for", () => {
     const pace = new DeliveryPace(0);
     const demand = { load: 1, paymentsPerSecond: 30 };
-    expect(pace.allowance(demand, 200)).to.equal(2);
+    expect(pace.allowance(demand, 400)).to.equal(2);
     pace.begun(12);
-    expect(pace.allowance(demand, 1_100)).to.equal(0);
-    expect(pace.allowance(demand, 1_400)).to.equal(2);
+    expect(pace.allowance(demand, 2_200)).to.equal(0);
+    expect(pace.allowance(demand, 2_800)).to.equal(2);
   });
 
   it("what was begun while nothing was in its way is no debt once something is", () => {
     const pace = new DeliveryPace(0);
     expect(pace.allowance({ load: 0.2, paymentsPerSecond: 0 }, 100)).to.equal(Infinity);
     pace.begun(1_000);
-    expect(begunIn(pace, { load: 1, paymentsPerSecond: 30 })).to.be.within(98, 100);
+    expect(begunIn(pace, { load: 1, paymentsPerSecond: 30 })).to.be.within(48, 50);
   });
 
-  it("what was not used is not saved up, and is forgotten once there is room", () => {
+  it("what was not used is not saved up", () => {
     const pace = new DeliveryPace(0);
     const demand = { load: 1, paymentsPerSecond: 30 };
-    expect(pace.allowance(demand, 60_000)).to.equal(10);
+    expect(pace.allowance(demand, 60_000)).to.equal(5);
     pace.begun(300);
-    expect(pace.allowance({ ...demand, load: 0.2 }, 60_100)).to.equal(Infinity);
-    expect(pace.allowance(demand, 60_300)).to.equal(2);
+    expect(pace.allowance({ load: 0.2, paymentsPerSecond: 0 }, 60_100)).to.equal(Infinity);
+    expect(pace.allowance(demand, 60_500)).to.equal(2);
+  });
+
+  it("once the load falls they come back by and by, while payments go on", () => {
+    const pace = new DeliveryPace(0);
+    begunIn(pace, { load: 1, paymentsPerSecond: 40 });
+    const begun = begunIn(pace, { load: 0.7, paymentsPerSecond: 40 }, SECONDS);
+    expect(begun).to.be.within(1_500, 3_500);
+    expect(pace.allowance({ load: 0.7, paymentsPerSecond: 40 }, 2_000 * SECONDS + 100)).to.equal(Infinity);
+  });
+
+  it("they come back at once when there are no payments to give way to", () => {
+    const pace = new DeliveryPace(0);
+    begunIn(pace, { load: 1, paymentsPerSecond: 40 });
+    expect(pace.dependsOnPayments(0.2)).to.equal(true);
+    expect(pace.allowance({ load: 0.9, paymentsPerSecond: 1 }, 1_000 * SECONDS + 100)).to.equal(Infinity);
+    expect(pace.dependsOnPayments(0.2)).to.equal(false);
   });
 });
