@@ -32,6 +32,7 @@ import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
 import { registerOpenWork } from "./metrics/open-work.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
+import { PaymentChanges } from "./payment-changes.ts";
 import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
@@ -163,6 +164,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     clock,
     retentionDays: core.webhooks.retentionDays,
   });
+  const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
+    logger.warn({ err }, "changes of payments can't be followed for now"),
+  );
   const handlers = createHandlers({
     ...core,
     actors,
@@ -186,6 +190,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     hashApiKey: hash,
     clock,
     logger,
+    paymentChanges,
+    baseUrl,
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
     keyDeliveryWindowSeconds: options.keyDeliveryWindowSeconds,
@@ -223,7 +229,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     },
     async drain() {
       draining = true;
-      await http.drain();
+      // Whoever waits for a decision is answered as it is now.
+      await Promise.all([paymentChanges.end(), http.drain()]);
       await core.mailboxes.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
     },

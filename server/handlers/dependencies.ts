@@ -17,6 +17,7 @@ import type { DailyCreates } from "../creates/daily-creates.ts";
 import type { Lists } from "../lists.ts";
 import type { OrganizationKeys } from "../organization-keys/keys.ts";
 import type { Logger } from "../logger.ts";
+import type { PaymentChanges } from "../payment-changes.ts";
 import type { WebhookEndpoints } from "../webhooks/endpoints.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -46,6 +47,9 @@ export interface HandlerDependencies {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly paymentChanges: PaymentChanges;
+  /** Where people reach the service's pages. */
+  readonly baseUrl: string;
   /** Where agents reach the MCP server, without `/mcp`. */
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;

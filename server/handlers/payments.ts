@@ -7,6 +7,7 @@ import type { BudgetView } from "../../src/messages/agent.ts";
 import type { CapView } from "../../src/messages/budget.ts";
 import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
+import { outcomeOf } from "../payment-outcome.ts";
 import type { Deadline } from "../deadline.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
 import { given } from "../lists.ts";
@@ -29,25 +30,56 @@ type PaymentHandlers = Pick<
   | "getBudget"
 >;
 
+/** Of an answer that has waited, for all that comes after the waiting. */
+const ANSWERED_MS = 1_500;
+
+/** How long an answer is to wait for its payment, and its deadline, which moves with that. */
+interface Waiting {
+  readonly deadline: Deadline;
+  readonly waitSeconds: number;
+}
+
 /** Denials that `get_denial_feedback` answers when it is not asked for one. */
 const DENIALS_MAX = 20;
 
 /** The agent band, and its REST twins. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { collections, lists, mailboxes } = dependencies;
+  const { baseUrl, collections, lists, logger, mailboxes, paymentChanges } = dependencies;
   const payments = new Payments(dependencies);
+  const paymentView = paymentViewAt(baseUrl);
 
-  async function pay(agent: AgentDocument, order: PaymentOrder, deadline: Deadline) {
+  async function pay(agent: AgentDocument, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
     const paid = await payments.pay(profileOf(agent), order, deadline);
     if (!paid.ok) return paid;
-    return ok({ body: paymentView(paid.value), ...(paid.value.replayed ? { status: 200 as const } : {}) });
+    const known = await waitedFor(agent, paid.value, { deadline, waitSeconds });
+    return ok({ body: paymentView(known), ...(known.replayed ? { status: 200 as const } : {}) });
   }
 
-  async function payFromWallet(agent: AgentDocument, order: PaymentOrder, deadline: Deadline) {
+  async function payFromWallet(agent: AgentDocument, order: PaymentOrder, waiting: Waiting) {
     const wrong = wrongRecipient(agent, order.recipient);
     return wrong === null
-      ? pay(agent, { ...order, recipient: withChecksum(order.recipient) }, deadline)
+      ? pay(agent, { ...order, recipient: withChecksum(order.recipient) }, waiting)
       : refused(wrong);
+  }
+
+  /** The payment once it was decided and came to its end, or as it is when the caller wants to wait no longer. */
+  async function waitedFor(
+    agent: AgentDocument,
+    payment: RecordedPayment,
+    { deadline, waitSeconds }: Waiting,
+  ): Promise<RecordedPayment> {
+    if (waitSeconds === 0) return payment;
+    deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
+    const { _id } = payment.transaction;
+    return outcomeOf(payment, waitSeconds * 1_000, {
+      changes: paymentChanges,
+      async read() {
+        const known = await ownPayment(agent, _id);
+        if (known === null) throw new Error(`the record of ${_id} is gone`);
+        return known;
+      },
+      onError: (err) => logger.warn({ err, transactionId: _id }, "a payment is not waited for any longer"),
+    });
   }
 
   /** Money sent there would not move, or be lost; the shape of an address is judged before. */
@@ -82,18 +114,20 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   }
 
   return {
-    async createPayment({ body }, { deadline, principal }) {
-      if (body.rail === "wallet") return payFromWallet(principal.agent, body, deadline);
+    async createPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
+      const waiting = { deadline, waitSeconds };
+      if (body.rail === "wallet") return payFromWallet(principal.agent, body, waiting);
       const { merchant, ...order } = body;
-      return pay(principal.agent, { ...order, recipient: merchant }, deadline);
+      return pay(principal.agent, { ...order, recipient: merchant }, waiting);
     },
 
-    createCardPayment({ body: { merchant, ...order } }, { deadline, principal }) {
-      return pay(principal.agent, { ...order, rail: "card", recipient: merchant }, deadline);
+    createCardPayment({ body: { merchant, ...order }, query: { waitSeconds } }, { deadline, principal }) {
+      const card = { ...order, rail: "card", recipient: merchant } as const;
+      return pay(principal.agent, card, { deadline, waitSeconds });
     },
 
-    createWalletPayment({ body }, { deadline, principal }) {
-      return payFromWallet(principal.agent, { ...body, rail: "wallet" }, deadline);
+    createWalletPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
+      return payFromWallet(principal.agent, { ...body, rail: "wallet" }, { deadline, waitSeconds });
     },
 
     async getWallet(_input, { principal: { agent } }) {
@@ -129,9 +163,10 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       });
     },
 
-    async getPayment({ params }, { principal }) {
+    async getPayment({ params, query: { waitSeconds } }, { deadline, principal }) {
       const payment = await ownPayment(principal.agent, params.id);
-      return payment === null ? refused(refusal("NOT_FOUND")) : ok({ body: paymentView(payment) });
+      if (payment === null) return refused(refusal("NOT_FOUND"));
+      return ok({ body: paymentView(await waitedFor(principal.agent, payment, { deadline, waitSeconds })) });
     },
 
     async listPayments({ query }, { principal }) {
@@ -215,10 +250,14 @@ function checkedOrder({
   return { ...order, recipient };
 }
 
-const paymentView = ({ transaction, approval }: RecordedPayment) => ({
-  transaction: transactionView(transaction),
-  approval: approval === null ? null : approvalView(approval),
-});
+const paymentViewAt =
+  (baseUrl: string) =>
+  ({ transaction, approval }: RecordedPayment) => ({
+    transaction: transactionView(transaction),
+    approval: approval === null ? null : approvalView(approval),
+    approvalUrl:
+      approval === null || approval.resolution !== null ? null : `${baseUrl}/approvals/${approval._id}`,
+  });
 
 function detailsOf(denial: Denial | null) {
   const details = denial?.details ?? null;

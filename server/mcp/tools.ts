@@ -1,4 +1,3 @@
-import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { errorBody } from "../../src/contract/records.ts";
@@ -6,21 +5,42 @@ import { type OperationId, operationList } from "../../src/contract/registry.ts"
 import type { Operation, ToolBinding } from "../../src/contract/types.ts";
 import type { RawInput } from "../pipeline.ts";
 
+/** An object schema of JSON Schema, as both generations of the protocol have it. */
+export type ToolSchema = z.output<typeof toolSchema>;
+
+/** A tool as clients see it, in either generation of the protocol. */
+export interface ToolListing {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly inputSchema: ToolSchema;
+  readonly outputSchema: ToolSchema;
+  readonly annotations: {
+    readonly title: string;
+    readonly readOnlyHint: boolean;
+    readonly destructiveHint: boolean;
+    readonly idempotentHint: boolean;
+    readonly openWorldHint: boolean;
+  };
+}
+
 /** A tool, derived from its operation. */
 export interface DerivedTool {
   readonly operationId: OperationId;
-  readonly listing: Tool;
+  readonly listing: ToolListing;
   /** Sorts flat arguments into the parts of the operation's request; what is unknown is left for parsing to refuse. */
   readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;
 }
 
 const DEFS = "#/$defs/";
 
-const toolSchema = z.looseObject({
-  type: z.literal("object"),
-  properties: z.record(z.string(), z.looseObject({})).default({}),
-  required: z.array(z.string()).default([]),
-});
+const toolSchema = z
+  .object({
+    type: z.literal("object"),
+    properties: z.record(z.string(), z.record(z.string(), z.json())).optional(),
+    required: z.array(z.string()).optional(),
+  })
+  .catchall(z.json());
 
 /** Every operation that is a tool, by the tool's name. */
 export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
@@ -58,7 +78,7 @@ function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodTyp
   return body.shape;
 }
 
-function inputSchema(operation: Operation, { idName, requires = [] }: ToolBinding): Tool["inputSchema"] {
+function inputSchema(operation: Operation, { idName, requires = [] }: ToolBinding): ToolSchema {
   const { id, ...params } = operation.params.shape;
   const flat = z.strictObject({
     ...params,
@@ -67,21 +87,21 @@ function inputSchema(operation: Operation, { idName, requires = [] }: ToolBindin
     ...bodyShape(operation),
   });
   const schema = objectSchema(flat);
-  return { ...schema, required: [...new Set([...(schema.required ?? []), ...requires])] };
+  return toolSchema.parse({ ...schema, required: [...new Set([...(schema.required ?? []), ...requires])] });
 }
 
 /** An object schema, since the protocol wants one, of the success and the error body. */
-function outputSchema(operation: Operation): Tool["outputSchema"] {
+function outputSchema(operation: Operation): ToolSchema {
   const success = jsonSchemaOf(operation.output, DEFS);
   const failure = jsonSchemaOf(errorBody, DEFS);
-  return {
+  return toolSchema.parse({
     type: "object",
     anyOf: [success.schema, failure.schema],
     $defs: { ...success.named, ...failure.named },
-  };
+  });
 }
 
-function objectSchema(schema: z.ZodType): Tool["inputSchema"] {
+function objectSchema(schema: z.ZodType): ToolSchema {
   return toolSchema.parse(jsonSchemaOf(schema, DEFS).schema);
 }
 

@@ -162,7 +162,14 @@ export const approval = z
   })
   .meta({ id: "Approval" });
 
-export const payment = z.strictObject({ transaction, approval: approval.nullable() });
+export const payment = z.strictObject({
+  transaction,
+  approval: approval.nullable(),
+  approvalUrl: z
+    .string()
+    .nullable()
+    .meta({ description: "Of a payment that waits for a person: the page where they decide." }),
+});
 
 const container = {
   id: uuid,

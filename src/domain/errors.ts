@@ -33,6 +33,13 @@ export const ERRORS = {
   },
   TOOL_NOT_ALLOWED: { status: 403, message: "The agent's key is not scoped to this tool." },
   WRONG_CREDENTIAL: { status: 403, message: "This kind of credential does not belong on this route." },
+  ORIGIN_NOT_ALLOWED: { status: 403, message: "Web pages of other origins may not speak to this endpoint." },
+  HOST_NOT_ALLOWED: {
+    status: 403,
+    message:
+      "The request names another host than this service's: use the address in BASE_URL or MCP_URL, or have the operator " +
+      "add the name to ALLOWED_HOSTS.",
+  },
   MACHINE_ARCHIVE_DENIED: {
     status: 403,
     message: "An organization's key may not archive this agent; a person must: DELETE /v1/agents/{id}.",

@@ -35,6 +35,21 @@ const tool = (
   idName: ToolBinding["idName"] = null,
 ): ToolBinding => ({ name, title, hints, idName });
 
+/** How long an answer may wait: less than the 60 s after which clients of either surface give up. */
+const WAIT_SECONDS_MAX = 45;
+const waits = z.strictObject({
+  waitSeconds: z
+    .int()
+    .min(0)
+    .max(WAIT_SECONDS_MAX)
+    .default(0)
+    .meta({
+      description:
+        "While the payment is pending, wait up to so many seconds for a person's decision and for its end on the rail; the " +
+        "answer comes as soon as there is one. 0: answer at once.",
+    }),
+});
+
 const purpose = text(1, 500).meta({
   description: "Why the agent pays; people who decide approvals read it.",
 });
@@ -85,6 +100,7 @@ export const createPayment = define({
   rate: "standard",
   waitsFor: "finality",
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
+  query: waits,
   body: z.discriminatedUnion("rail", [
     cardPayment.extend({ rail: z.literal("card") }),
     walletPayment.extend({ rail: z.literal("wallet") }),
@@ -104,6 +120,7 @@ export const createCardPayment = define({
   access: agentWith("create_card_payment"),
   rate: "standard",
   tool: tool("create_card_payment", "Pay by card", pays),
+  query: waits,
   body: cardPayment,
   output: payment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
@@ -121,6 +138,7 @@ export const createWalletPayment = define({
   rate: "standard",
   waitsFor: "finality",
   tool: tool("create_wallet_payment", "Pay from the wallet", pays),
+  query: waits,
   body: walletPayment,
   output: payment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
@@ -208,6 +226,7 @@ export const getPayment = define({
   http: { method: "get", path: "/v1/payments/:id", successStatus: 200 },
   tool: tool("get_payment", "Read a payment", readOnly, "transactionId"),
   params,
+  query: waits,
   output: payment,
   errors: ["NOT_FOUND"],
 });

@@ -1,0 +1,118 @@
+import { bandOf } from "../../src/contract/tool-names.ts";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import type { Arrival } from "../deadline.ts";
+import { errorBodyOf } from "../http/errors.ts";
+import type { RequestNote } from "../http/request-note.ts";
+import type { Requester } from "../limits/limits.ts";
+import type { ArrivedCall, Pipeline, RawInput } from "../pipeline.ts";
+import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
+import { derivedTools, type ToolListing } from "./tools.ts";
+
+const AGENT_INSTRUCTIONS =
+  "You spend your organization's money under its policy. Check get_budget or check_payment before you pay. A payment " +
+  "that is `pending` with an approval waits for a person: ask get_payment after a minute instead of paying again. After any " +
+  "doubt repeat a payment with the same idempotencyKey; it is never made twice.";
+
+const MANAGEMENT_INSTRUCTIONS =
+  "You provision and supervise agents that spend an organization's money; you never spend. Keep an idempotencyKey " +
+  "before each create, and repeat the create with it after any doubt. Read a `version` before you change what has " +
+  "one; after a 409 about a version read it again.";
+
+const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUCTIONS } as const;
+
+/** Who speaks MCP: keys alone. People have no band. */
+export interface McpRequester extends Requester {
+  readonly principal: AgentPrincipal | OrganizationKeyPrincipal;
+}
+
+/** A request over MCP: whose, since when, and what its line in the log is to say. */
+export interface McpRequest {
+  readonly requester: McpRequester;
+  readonly arrival: Arrival;
+  readonly note: RequestNote;
+}
+
+/** A tool's result as both generations of the protocol have it. */
+export interface ToolResult {
+  readonly content: { type: "text"; text: string }[];
+  readonly structuredContent: Record<string, unknown>;
+  readonly isError?: true;
+}
+
+/**
+ * The tools that one key has, and what they do: an agent's key the agent band, an organization's the management band. The one
+ * set of definitions that every generation of the protocol is served from.
+ */
+export class Band {
+  readonly kind: "agent" | "management";
+  readonly instructions: string;
+  readonly #pipeline: Pipeline;
+  readonly #request: McpRequest;
+
+  constructor(pipeline: Pipeline, request: McpRequest) {
+    this.#pipeline = pipeline;
+    this.#request = request;
+    this.kind = request.requester.principal.type === "agent" ? "agent" : "management";
+    this.instructions = INSTRUCTIONS[this.kind];
+  }
+
+  /** Those of its tools that the key may use. */
+  list(): ToolListing[] {
+    return [...derivedTools.values()]
+      .filter(({ operationId }) => this.may(operationId))
+      .map((tool) => tool.listing);
+  }
+
+  may(id: OperationId): boolean {
+    return this.#pipeline.authorize(id, this.#request.requester.principal) === null;
+  }
+
+  /** What a tool answers; null: no tool has that name. Never throws. */
+  async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult | null> {
+    const ownBand = bandOf(name);
+    const tool = derivedTools.get(name);
+    const isForeign = ownBand !== null && ownBand !== this.kind;
+    if (isForeign && tool === undefined) return this.#failure(refusal("WRONG_CREDENTIAL"));
+    if (tool === undefined) return null;
+    const call = this.#callOf(tool.operationId);
+    const input = tool.inputOf(args);
+    if (isForeign) {
+      const wrong = refusal("WRONG_CREDENTIAL");
+      return this.#failure(await this.#pipeline.refuse(call, input.params, wrong));
+    }
+    const denied = await this.#pipeline.admit(call, input.params);
+    if (denied !== null) return this.#failure(denied);
+    const result = await this.#pipeline.handle(call, input);
+    return result.ok ? structured(result.value.body) : this.#failure(result.refusal);
+  }
+
+  /** The outcome of an operation that stands for a tool that was called before. The caller has seen to it that they may. */
+  async outcomeOf(id: OperationId, input: RawInput): Promise<Result<unknown>> {
+    const result = await this.#pipeline.handle(this.#callOf(id), input);
+    if (!result.ok) this.#request.note.refusals.push(result.refusal.code);
+    return result.ok ? { ok: true, value: result.value.body } : result;
+  }
+
+  #callOf(id: OperationId): ArrivedCall {
+    const { arrival, note, requester } = this.#request;
+    note.operations.push(id);
+    return { id, requester, surface: "mcp", requestId: note.id, arrival };
+  }
+
+  #failure(reason: Refusal): ToolResult {
+    const { note } = this.#request;
+    note.refusals.push(reason.code);
+    return { ...structured(errorBodyOf(reason, note.id)), isError: true };
+  }
+}
+
+/** Structured content, and the same as JSON text for clients that read only text. */
+export function structured(body: unknown): ToolResult {
+  if (typeof body !== "object" || body === null) throw new Error("a tool answers an object");
+  return {
+    content: [{ type: "text", text: JSON.stringify(body) }],
+    structuredContent: Object.fromEntries(Object.entries(body)),
+  };
+}

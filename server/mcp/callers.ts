@@ -1,0 +1,42 @@
+import { isIP } from "node:net";
+import type { Request } from "express";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
+
+/**
+ * Which requests may come to the MCP endpoint at all. A web page must not speak to it, however its visitor reaches it: a
+ * browser names the page's origin, and the name that the page's own server pretends to have when it points at this machine
+ * (DNS rebinding).
+ */
+export class McpCallers {
+  readonly #origins: ReadonlySet<string>;
+  readonly #hosts: ReadonlySet<string>;
+
+  /** `urls`: where the service is reached. `allowedHosts`: further names, such as the one that a proxy puts into Host. */
+  constructor(urls: readonly string[], allowedHosts: readonly string[]) {
+    this.#origins = new Set(urls.map((url) => new URL(url).origin));
+    this.#hosts = new Set([
+      "localhost",
+      ...urls.map((url) => new URL(url).hostname),
+      ...allowedHosts.map((host) => host.toLowerCase()),
+    ]);
+  }
+
+  /** Null: it may. */
+  refusalOf({ headers }: Pick<Request, "headers">): Refusal | null {
+    const { host, origin } = headers;
+    if (origin !== undefined && !this.#origins.has(origin)) return refusal("ORIGIN_NOT_ALLOWED");
+    const name = hostnameOf(host ?? "");
+    // An address is nobody's pretence.
+    return name !== null && (isAddress(name) || this.#hosts.has(name)) ? null : refusal("HOST_NOT_ALLOWED");
+  }
+}
+
+/** Without its port, in lower case; null for what is none. */
+function hostnameOf(host: string): string | null {
+  const url = `http://${host}`;
+  if (host === "" || !URL.canParse(url)) return null;
+  const { hostname, pathname, username } = new URL(url);
+  return pathname === "/" && username === "" ? hostname : null;
+}
+
+const isAddress = (name: string): boolean => isIP(name.replace(/^\[|\]$/g, "")) !== 0;
