@@ -96,14 +96,20 @@ describe("the catalogue of MCP tools", () => {
         return [name, [Object.keys(properties).toSorted(), required.toSorted()]];
       }),
     );
-    const pay = ["amountCents", "currency", "idempotencyKey", "merchant", "merchantCategory", "purpose"];
-    const send = ["amountCents", "currency", "idempotencyKey", "merchantCategory", "purpose", "recipient"];
+    const common = ["amountCents", "currency", "idempotencyKey", "merchantCategory", "purpose"];
+    const pays = (...more: string[]) => [...common, ...more].toSorted();
     expect(shapes).to.deep.equal({
       get_budget: [[], []],
-      check_payment: [[...pay, "rail", "recipient"].toSorted(), ["amountCents", "rail"]],
-      create_card_payment: [pay, ["amountCents", "idempotencyKey", "merchant", "purpose"]],
-      create_wallet_payment: [send, ["amountCents", "idempotencyKey", "purpose", "recipient"]],
-      get_payment: [["transactionId"], ["transactionId"]],
+      check_payment: [pays("merchant", "rail", "recipient"), ["amountCents", "rail"]],
+      create_card_payment: [
+        pays("merchant", "waitSeconds"),
+        ["amountCents", "idempotencyKey", "merchant", "purpose"],
+      ],
+      create_wallet_payment: [
+        pays("recipient", "waitSeconds"),
+        ["amountCents", "idempotencyKey", "purpose", "recipient"],
+      ],
+      get_payment: [["transactionId", "waitSeconds"], ["transactionId"]],
       list_payments: [["cursor", "limit", "status"], []],
       cancel_payment: [["transactionId"], ["transactionId"]],
       get_denial_feedback: [["transactionId"], []],
