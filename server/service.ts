@@ -211,6 +211,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const audit = new AuditTrail(core.auditLog, clock);
   const { metrics } = core;
+  metrics.waitingCalls(() => paymentChanges.waiting);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
   const browsers = new BrowserSessions(baseUrl);
