@@ -4,13 +4,12 @@ import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import {
   CallToolRequestSchema,
   CancelledNotificationSchema,
-  ErrorCode,
   ListToolsRequestSchema,
-  McpError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Request, RequestHandler, Response } from "express";
 import { z } from "zod";
 import { bandOf } from "../../src/contract/tool-names.ts";
+import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { Arrival } from "../deadline.ts";
@@ -21,24 +20,13 @@ import { noteOf, type RequestNote } from "../http/request-note.ts";
 import type { Requester } from "../limits/limits.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
+import { inBandWords, UnknownTool } from "./refusals.ts";
 import { derivedTools } from "./tools.ts";
 
 export interface McpDependencies {
   readonly admission: Admission;
   readonly pipeline: Pipeline;
 }
-
-const AGENT_INSTRUCTIONS =
-  "You spend your organization's money under its policy. Check get_budget or check_payment before you pay. A payment " +
-  "that is `pending` with an approval waits for a person: ask get_payment after a minute instead of paying again. After any " +
-  "doubt repeat a payment with the same idempotencyKey; it is never made twice.";
-
-const MANAGEMENT_INSTRUCTIONS =
-  "You provision and supervise agents that spend an organization's money; you never spend. Keep an idempotencyKey " +
-  "before each create, and repeat the create with it after any doubt. Read a `version` before you change what has " +
-  "one; after a 409 about a version read it again.";
-
-const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUCTIONS } as const;
 
 /**
  * `POST /mcp`, Streamable HTTP without sessions: each request carries its credential and is
@@ -122,12 +110,12 @@ interface McpRequester extends Requester {
 
 /** The band as one key sees it: an agent's the agent band, an organization's the management band. */
 function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival, note: RequestNote): Server {
-  const failure = (reason: Refusal): CallToolResult => {
-    note.refusals.push(reason.code);
-    return { ...structured(errorBodyOf(reason, note.id)), isError: true };
-  };
   const { principal } = requester;
   const band = principal.type === "agent" ? "agent" : "management";
+  const failure = (toolName: string, reason: Refusal): CallToolResult => {
+    note.refusals.push(reason.code);
+    return { ...structured(errorBodyOf(inBandWords(band, toolName, reason), note.id)), isError: true };
+  };
   const server = new Server(
     { name: "agent-spending-control", version: "1.0.0" },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS[band] },
@@ -143,18 +131,20 @@ function serverFor(pipeline: Pipeline, requester: McpRequester, arrival: Arrival
     const ownBand = bandOf(params.name);
     const tool = derivedTools.get(params.name);
     const isForeign = ownBand !== null && ownBand !== band;
-    if (isForeign && tool === undefined) return failure(refusal("WRONG_CREDENTIAL"));
+    if (isForeign && tool === undefined) return failure(params.name, refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) {
-      throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+      throw new UnknownTool(params.name);
     }
     note.operations.push(tool.operationId);
     const call = { id: tool.operationId, requester, surface: "mcp", requestId: note.id, arrival } as const;
     const input = tool.inputOf(params.arguments ?? {});
-    if (isForeign) return failure(await pipeline.refuse(call, input.params, refusal("WRONG_CREDENTIAL")));
+    if (isForeign) {
+      return failure(params.name, await pipeline.refuse(call, input.params, refusal("WRONG_CREDENTIAL")));
+    }
     const denied = await pipeline.admit(call, input.params);
-    if (denied !== null) return failure(denied);
+    if (denied !== null) return failure(params.name, denied);
     const result = await pipeline.handle(call, input);
-    return result.ok ? structured(result.value.body) : failure(result.refusal);
+    return result.ok ? structured(result.value.body) : failure(params.name, result.refusal);
   });
   return server;
 }
