@@ -51,7 +51,7 @@ export class UnknownTool extends Error {
 
   constructor(name: string) {
     super(
-      `There is no tool ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))}; tools/list has those that there are.`,
+      `There is no tool ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))}: use one of those that are listed.`,
     );
   }
 }

@@ -92,8 +92,8 @@ function argumentsOf(operation: Operation, idName: ToolBinding["idName"]): z.Zod
   return z.strictObject({
     ...params,
     ...(id === undefined || idName === null ? {} : { [idName]: id }),
-    ...operation.query.shape,
     ...bodyShape(operation),
+    ...operation.query.shape,
   });
 }
 

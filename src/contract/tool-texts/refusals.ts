@@ -42,12 +42,12 @@ const AGENT: Texts = {
     next: "Stop, and do not try again: only they can resume you.",
   },
   WRONG_CREDENTIAL: {
-    what: "This tool manages agents and is not for them.",
-    next: "Use the tools that you are listed; limits and approvals are up to people.",
+    what: "This tool manages agents, and an agent may not use it.",
+    next: "Use the tools that are listed; limits and approvals are up to people.",
   },
   TOOL_NOT_ALLOWED: {
     what: "Your organization has not given you this tool.",
-    next: "Use the tools that you are listed, or tell the people you work for what you need it for.",
+    next: "Use the tools that are listed, or tell the people you work for what you need it for.",
   },
   IDEMPOTENCY_KEY_REQUIRED: {
     what: "A payment needs an idempotencyKey.",
@@ -76,8 +76,8 @@ const PAYS: Texts = {
   INTERNAL: {
     what: "Something went wrong on the service's side; whether the payment was made is not known.",
     next:
-      "Call again with the same arguments and the same idempotencyKey, which never pays twice; if it goes on, report " +
-      "requestId to the people you work for.",
+      "Call again with the same arguments and the same idempotencyKey, which never pays twice; if it goes on, " +
+      "report requestId to the people you work for.",
   },
 };
 
@@ -134,21 +134,22 @@ const MANAGEMENT: Texts = {
   },
   MACHINE_ARCHIVE_DENIED: {
     what:
-      "Your key may not archive this agent, and never will: it was used, holds money, was not created by your key, or a " +
-      "person has given or taken a key of it.",
+      "Your key may not archive this agent, and never will: it was used, holds money, was not created by your " +
+      "key, or a person has given or taken a key of it.",
     next: "Do not try again. Stop it with pause_agent, and ask a person to archive it.",
   },
   KEY_STILL_DELIVERABLE: {
     what: "The agent's API key can still be had, so the agent is not lost.",
     next:
-      "Repeat its create_agent call with the same arguments and idempotencyKey: it answers the key, and you keep the " +
-      "agent. It can't be archived before some 30 minutes have passed since it was created.",
+      "Repeat its create_agent call with the same arguments and idempotencyKey: it answers the key, and you keep " +
+      "the agent. It can't be archived before some 30 minutes have passed since it was created; pause_agent " +
+      "stops it now.",
   },
   KEY_DELIVERY_UNPROVEN: {
     what: "It is not proven yet that the agent's API key never arrived.",
     next:
-      "Repeat its create_agent call with the same arguments and idempotencyKey; once that answers keyDelivery `expired`, " +
-      "archive again. After some tries ask a person.",
+      "Repeat its create_agent call with the same arguments and idempotencyKey; once that answers keyDelivery " +
+      "`expired`, archive again. After some tries ask a person.",
   },
   BALANCE_UNVERIFIABLE: {
     what: "What the agent's wallet holds can't be read just now.",
