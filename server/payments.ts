@@ -319,6 +319,7 @@ const keyReused = (transactionId: string) =>
   refusal(
     "IDEMPOTENCY_KEY_REUSED",
     `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,
+    { detail: `It was used for ${transactionId}.` },
   );
 
 function requestOf(order: PaymentOrder): PaymentRequest {

@@ -211,17 +211,24 @@ const hasIdempotencyKey = (body: unknown): boolean =>
 const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
   errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
 
+/** What is left out is said to be missing, not to be of another type; every other issue says what it is by itself. */
+const AS_REQUIRED: z.core.ParseContext<z.core.$ZodIssue> = {
+  error: ({ code, input }) =>
+    input === undefined && (code === "invalid_type" || code === "invalid_value") ? "is required" : undefined,
+};
+
 function parseInput(operation: Operation, raw: RawInput, principal: Principal | null): Result<RawInput> {
   if (lacksIdempotencyKey(operation, raw.body, principal)) {
     return refused(refusal("IDEMPOTENCY_KEY_REQUIRED"));
   }
-  const params = operation.params.safeParse(raw.params);
+  const params = operation.params.safeParse(raw.params, AS_REQUIRED);
   const idIssues = argumentIssues(operation, params.error);
   if (!params.success && idIssues.length === 0) return refused(noSuchId(operation, params.error));
-  const query = operation.query.safeParse(raw.query);
+  const query = operation.query.safeParse(raw.query, AS_REQUIRED);
   // No body where one is needed lacks its fields, and each of them is named.
   const body = operation.body.safeParse(
     raw.body ?? (operation.body.safeParse(undefined).success ? undefined : {}),
+    AS_REQUIRED,
   );
   if (params.success && query.success && body.success) {
     return ok({ params: params.data, query: query.data, body: body.data });
@@ -237,7 +244,8 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
 function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
   const [issue] = issues;
   if (issue === undefined) return refusal("NOT_FOUND");
-  return refusal("NOT_FOUND", `There is no such resource: ${tool?.idName ?? "the id"} ${issue.message}.`);
+  const detail = `${tool?.idName ?? "the id"} ${issue.message}.`;
+  return refusal("NOT_FOUND", `There is no such resource: ${detail}`, { detail });
 }
 
 /** In a path an id is text, and a malformed one names nothing: 404. As a tool's argument it can be missing, too. */

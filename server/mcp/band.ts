@@ -1,4 +1,5 @@
-import { bandOf } from "../../src/contract/tool-names.ts";
+import { type Band as BandKind, bandOf } from "../../src/contract/tool-names.ts";
+import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
@@ -8,19 +9,8 @@ import type { RequestNote } from "../http/request-note.ts";
 import type { Requester } from "../limits/limits.ts";
 import type { ArrivedCall, Pipeline, RawInput } from "../pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
+import { inBandWords } from "./refusals.ts";
 import { derivedTools, type ToolListing } from "./tools.ts";
-
-const AGENT_INSTRUCTIONS =
-  "You spend your organization's money under its policy. Check get_budget or check_payment before you pay. A payment " +
-  "that is `pending` with an approval waits for a person: ask get_payment after a minute instead of paying again. After any " +
-  "doubt repeat a payment with the same idempotencyKey; it is never made twice.";
-
-const MANAGEMENT_INSTRUCTIONS =
-  "You provision and supervise agents that spend an organization's money; you never spend. Keep an idempotencyKey " +
-  "before each create, and repeat the create with it after any doubt. Read a `version` before you change what has " +
-  "one; after a 409 about a version read it again.";
-
-const INSTRUCTIONS = { agent: AGENT_INSTRUCTIONS, management: MANAGEMENT_INSTRUCTIONS } as const;
 
 /** Who speaks MCP: keys alone. People have no band. */
 export interface McpRequester extends Requester {
@@ -46,7 +36,7 @@ export interface ToolResult {
  * set of definitions that every generation of the protocol is served from.
  */
 export class Band {
-  readonly kind: "agent" | "management";
+  readonly kind: BandKind;
   readonly instructions: string;
   readonly #pipeline: Pipeline;
   readonly #request: McpRequest;
@@ -74,18 +64,18 @@ export class Band {
     const ownBand = bandOf(name);
     const tool = derivedTools.get(name);
     const isForeign = ownBand !== null && ownBand !== this.kind;
-    if (isForeign && tool === undefined) return this.#failure(refusal("WRONG_CREDENTIAL"));
+    if (isForeign && tool === undefined) return this.#failure(name, refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) return null;
     const call = this.#callOf(tool.operationId);
     const input = tool.inputOf(args);
     if (isForeign) {
       const wrong = refusal("WRONG_CREDENTIAL");
-      return this.#failure(await this.#pipeline.refuse(call, input.params, wrong));
+      return this.#failure(name, await this.#pipeline.refuse(call, input.params, wrong));
     }
     const denied = await this.#pipeline.admit(call, input.params);
-    if (denied !== null) return this.#failure(denied);
+    if (denied !== null) return this.#failure(name, denied);
     const result = await this.#pipeline.handle(call, input);
-    return result.ok ? structured(result.value.body) : this.#failure(result.refusal);
+    return result.ok ? structured(result.value.body) : this.#failure(name, result.refusal);
   }
 
   /** The outcome of an operation that stands for a tool that was called before. The caller has seen to it that they may. */
@@ -101,10 +91,10 @@ export class Band {
     return { id, requester, surface: "mcp", requestId: note.id, arrival };
   }
 
-  #failure(reason: Refusal): ToolResult {
+  #failure(toolName: string, reason: Refusal): ToolResult {
     const { note } = this.#request;
     note.refusals.push(reason.code);
-    return { ...structured(errorBodyOf(reason, note.id)), isError: true };
+    return { ...structured(errorBodyOf(inBandWords(this.kind, toolName, reason), note.id)), isError: true };
   }
 }
 

@@ -3,13 +3,12 @@ import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/
 import {
   CallToolRequestSchema,
   CancelledNotificationSchema,
-  ErrorCode,
   ListToolsRequestSchema,
-  McpError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Band } from "./band.ts";
 import { IMPLEMENTATION } from "./implementation.ts";
 import { wantedProgressOf, withProgress } from "./progress.ts";
+import { UnknownTool } from "./refusals.ts";
 
 /** An answer, and what ends the work on it once its reader has gone. */
 export interface Served {
@@ -51,7 +50,7 @@ function serverOf(band: Band): Server {
     const { arguments: args = {}, name } = request.params;
     const calling = band.call(name, args);
     const result = await withProgress(wantedProgressOf(request), sendNotification, calling);
-    if (result === null) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${name}`);
+    if (result === null) throw new UnknownTool(name);
     return { ...result };
   });
   return server;

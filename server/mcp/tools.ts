@@ -1,9 +1,11 @@
 import { z } from "zod";
-import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
-import { errorBody } from "../../src/contract/records.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
+import { AGENT_TOOL_TEXTS } from "../../src/contract/tool-texts/agent.ts";
+import { MANAGEMENT_TOOL_TEXTS } from "../../src/contract/tool-texts/management.ts";
+import type { ToolText } from "../../src/contract/tool-texts/types.ts";
 import type { Operation, ToolBinding } from "../../src/contract/types.ts";
 import type { RawInput } from "../pipeline.ts";
+import { inputSchemaOf, type JsonSchema, outputSchemaOf } from "./schemas.ts";
 
 /** An object schema of JSON Schema, as both generations of the protocol have it. */
 export type ToolSchema = z.output<typeof toolSchema>;
@@ -16,7 +18,6 @@ export interface ToolListing {
   readonly inputSchema: ToolSchema;
   readonly outputSchema: ToolSchema;
   readonly annotations: {
-    readonly title: string;
     readonly readOnlyHint: boolean;
     readonly destructiveHint: boolean;
     readonly idempotentHint: boolean;
@@ -28,11 +29,16 @@ export interface ToolListing {
 export interface DerivedTool {
   readonly operationId: OperationId;
   readonly listing: ToolListing;
+  /** What it takes, to look arguments up in. */
+  readonly input: JsonSchema;
   /** Sorts flat arguments into the parts of the operation's request; what is unknown is left for parsing to refuse. */
   readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;
 }
 
-const DEFS = "#/$defs/";
+const TEXTS: Readonly<Record<ToolBinding["name"], ToolText>> = {
+  ...AGENT_TOOL_TEXTS,
+  ...MANAGEMENT_TOOL_TEXTS,
+};
 
 const toolSchema = z
   .object({
@@ -51,17 +57,19 @@ export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
 );
 
 function derive(operationId: OperationId, operation: Operation, tool: ToolBinding): DerivedTool {
-  const { hints, idName } = tool;
+  const { hints, idName, name, requires = [] } = tool;
+  const text = TEXTS[name];
+  const input = inputSchemaOf(argumentsOf(operation, idName), requires, text.arguments);
   return {
     operationId,
+    input,
     listing: {
-      name: tool.name,
+      name,
       title: tool.title,
-      description: operation.description,
-      inputSchema: inputSchema(operation, tool),
-      outputSchema: outputSchema(operation),
+      description: text.description,
+      inputSchema: toolSchema.parse(input),
+      outputSchema: toolSchema.parse(outputSchemaOf(operation.output, text.results)),
       annotations: {
-        title: tool.title,
         readOnlyHint: hints.readOnly,
         destructiveHint: hints.destructive,
         idempotentHint: hints.idempotent,
@@ -78,31 +86,15 @@ function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodTyp
   return body.shape;
 }
 
-function inputSchema(operation: Operation, { idName, requires = [] }: ToolBinding): ToolSchema {
+/** All parts of the operation's request as one flat object. */
+function argumentsOf(operation: Operation, idName: ToolBinding["idName"]): z.ZodType {
   const { id, ...params } = operation.params.shape;
-  const flat = z.strictObject({
+  return z.strictObject({
     ...params,
     ...(id === undefined || idName === null ? {} : { [idName]: id }),
-    ...operation.query.shape,
     ...bodyShape(operation),
+    ...operation.query.shape,
   });
-  const schema = objectSchema(flat);
-  return toolSchema.parse({ ...schema, required: [...new Set([...(schema.required ?? []), ...requires])] });
-}
-
-/** An object schema, since the protocol wants one, of the success and the error body. */
-function outputSchema(operation: Operation): ToolSchema {
-  const success = jsonSchemaOf(operation.output, DEFS);
-  const failure = jsonSchemaOf(errorBody, DEFS);
-  return toolSchema.parse({
-    type: "object",
-    anyOf: [success.schema, failure.schema],
-    $defs: { ...success.named, ...failure.named },
-  });
-}
-
-function objectSchema(schema: z.ZodType): ToolSchema {
-  return toolSchema.parse(jsonSchemaOf(schema, DEFS).schema);
 }
 
 function sortArguments(

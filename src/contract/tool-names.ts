@@ -40,8 +40,11 @@ export const MANAGEMENT_TOOLS = [
 
 export type ManagementTool = (typeof MANAGEMENT_TOOLS)[number];
 
+/** An agent spends, an organization's key provisions and supervises; no credential does both. */
+export type Band = "agent" | "management";
+
 /** Which credential's band a name belongs to; null for a name that is no tool's. */
-export function bandOf(name: string): "agent" | "management" | null {
+export function bandOf(name: string): Band | null {
   const isNamed = (tool: string): boolean => tool === name;
   if (AGENT_TOOLS.some(isNamed)) return "agent";
   return MANAGEMENT_TOOLS.some(isNamed) ? "management" : null;

@@ -7,8 +7,11 @@ type Hints = ToolBinding["hints"];
 
 export const readOnly: Hints = { readOnly: true, destructive: false, idempotent: true, openWorld: false };
 
-/** Changes something that is there; saying it again changes nothing more. */
+/** Overwrites or ends something that is there, which no other call brings back; saying it again changes nothing more. */
 export const changes: Hints = { readOnly: false, destructive: true, idempotent: true, openWorld: false };
+
+/** Puts something that is there into another state, which loses nothing and can be taken back at any time. */
+export const switches: Hints = { readOnly: false, destructive: false, idempotent: true, openWorld: false };
 
 /** Makes something new, once for an idempotency key, which a tool's caller must send. */
 export const creates = {

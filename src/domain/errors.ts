@@ -118,6 +118,8 @@ export interface ValidationIssue {
 export interface Refusal {
   readonly code: ErrorCode;
   readonly message: string;
+  /** What is particular about this one, a sentence that `message` says too; for whoever says the rest in other words. */
+  readonly detail?: string;
   /** Overrides the table's status where one code has two (SECOND_FACTOR_INVALID: 401 at sign-in). */
   readonly status?: number;
   readonly issues?: readonly ValidationIssue[];

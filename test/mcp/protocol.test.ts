@@ -44,7 +44,16 @@ describe("MCP as a protocol", () => {
         .catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(McpError);
       expect(error).to.include({ code: -32_602 });
+      // The client puts its own prefix before what the server said.
+      const { message } = z.instanceof(McpError).parse(error);
+      expect(message).to.equal(
+        `MCP error -32602: There is no tool ${JSON.stringify(name)}: use one of those that are listed.`,
+      );
     }
+    const long: unknown = await mcp.client
+      .callTool({ name: "x".repeat(10_000), arguments: {} })
+      .catch((thrown: unknown) => thrown);
+    expect(z.instanceof(McpError).parse(long).message.length).to.be.below(200);
   });
 
   it("every JSON-RPC error names its request, as the header does", async () => {

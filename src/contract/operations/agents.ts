@@ -5,7 +5,7 @@ import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
 import { choices, color, description, icon, idempotencyKey, name, paging, uuid } from "../primitives.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
-import { changes, creates, managementTool } from "../tools.ts";
+import { changes, creates, managementTool, switches } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ agent });
@@ -129,7 +129,7 @@ export const pauseAgent = define({
   access: manages("agents:write", "agent"),
   rate: "standard",
   http: { method: "post", path: "/v1/agents/:id/pause", successStatus: 200 },
-  tool: managementTool("pause_agent", "Pause an agent", { idName: "agentId", hints: changes }),
+  tool: managementTool("pause_agent", "Pause an agent", { idName: "agentId", hints: switches }),
   params,
   output: answer,
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
@@ -142,7 +142,7 @@ export const resumeAgent = define({
   access: manages("agents:write", "agent"),
   rate: "standard",
   http: { method: "post", path: "/v1/agents/:id/resume", successStatus: 200 },
-  tool: managementTool("resume_agent", "Resume a paused agent", { idName: "agentId", hints: changes }),
+  tool: managementTool("resume_agent", "Resume a paused agent", { idName: "agentId", hints: switches }),
   params,
   output: answer,
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],

@@ -260,7 +260,8 @@ export const cancelPayment = define({
   tool: tool(
     "cancel_payment",
     "Cancel a payment on hold",
-    { readOnly: false, destructive: true, idempotent: false, openWorld: false },
+    // Cancelling twice is refused, and changes nothing more.
+    { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     "transactionId",
   ),
   params,

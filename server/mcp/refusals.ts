@@ -1,0 +1,57 @@
+import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
+import type { Band } from "../../src/contract/tool-names.ts";
+import { refusalText } from "../../src/contract/tool-texts/refusals.ts";
+import { ERRORS, type Refusal, type ValidationIssue } from "../../src/domain/errors.ts";
+import { type JsonSchema, schemaAt } from "./schemas.ts";
+import { derivedTools } from "./tools.ts";
+
+/**
+ * The one place where a refusal is put into the words of the model that called a tool: what it means to the band, what is
+ * particular about this one, and what to do next. Code and fields stay those that REST answers.
+ */
+export function inBandWords(band: Band, toolName: string, refusal: Refusal): Refusal {
+  const text = refusalText(band, toolName, refusal.code);
+  if (text === null) return refusal;
+  const { detail, issues, message } = refusal;
+  // A message of its own that has no details says better what happened than what is said of all of its code.
+  const what = detail !== undefined || message === ERRORS[refusal.code].message ? text.what : message;
+  const said = [what, detail, text.next].filter((part) => part !== undefined);
+  const input = derivedTools.get(toolName)?.input;
+  return {
+    ...refusal,
+    message: said.join(" "),
+    ...(issues === undefined || input === undefined
+      ? {}
+      : { issues: issues.map((issue) => inWordsOf(input, issue)) }),
+  };
+}
+
+/** What is wrong with an argument, and how it must be; of one that there is not, which there are. */
+function inWordsOf(input: JsonSchema, { message, path }: ValidationIssue): ValidationIssue {
+  const argument = schemaAt(input, path);
+  if (argument !== null)
+    return { path, message: [sentence(message), argument.description ?? ""].join(" ").trim() };
+  const around = path.includes(".") ? schemaAt(input, path.slice(0, path.lastIndexOf("."))) : input;
+  const names = Object.keys(around?.properties ?? {});
+  const known = names.length === 0 ? "None is taken here." : `Those are: ${names.join(", ")}.`;
+  return { path, message: `is not an argument of this tool. ${known}` };
+}
+
+const sentence = (message: string): string => (message.endsWith(".") ? message : `${message}.`);
+
+/** Of a name from outside, so much is enough to know it again. */
+const NAME_CHARACTERS_MAX = 60;
+
+/**
+ * A call of a tool that there is not: -32602, as the protocol wants it. No error of the SDK's, which writes its code into
+ * the message, where clients write it once more.
+ */
+export class UnknownTool extends Error {
+  readonly code = ErrorCode.InvalidParams;
+
+  constructor(name: string) {
+    super(
+      `There is no tool ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))}: use one of those that are listed.`,
+    );
+  }
+}

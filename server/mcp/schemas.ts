@@ -1,0 +1,192 @@
+import { z } from "zod";
+import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
+import type { ToolText } from "../../src/contract/tool-texts/types.ts";
+import { given } from "../lists.ts";
+
+/** A tool's schemas: those of the contract, as a model reads them. */
+
+const DEFS = "#/$defs/";
+
+/** A JSON Schema as far as it is looked into here; every other keyword is left as it is. */
+export interface JsonSchema {
+  readonly type?: string | readonly string[] | undefined;
+  readonly description?: string | undefined;
+  readonly pattern?: string | undefined;
+  readonly minimum?: number | undefined;
+  readonly maximum?: number | undefined;
+  readonly enum?: readonly unknown[] | undefined;
+  readonly required?: readonly string[] | undefined;
+  readonly properties?: Readonly<Record<string, JsonSchema>> | undefined;
+  readonly items?: JsonSchema | undefined;
+  readonly anyOf?: readonly JsonSchema[] | undefined;
+  readonly $ref?: string | undefined;
+  readonly [keyword: string]: unknown;
+}
+
+/** What a tool takes. */
+export interface InputSchema extends JsonSchema {
+  readonly type: "object";
+  readonly properties: Readonly<Record<string, JsonSchema>>;
+  readonly required: string[];
+}
+
+/** What a tool answers: one of the two. */
+export interface OutputSchema {
+  readonly [keyword: string]: unknown;
+  readonly type: "object";
+  readonly anyOf: readonly [success: JsonSchema, failure: JsonSchema];
+}
+
+const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
+  z.looseObject({
+    type: z.union([z.string(), z.array(z.string())]).optional(),
+    description: z.string().optional(),
+    pattern: z.string().optional(),
+    minimum: z.number().optional(),
+    maximum: z.number().optional(),
+    enum: z.array(z.unknown()).optional(),
+    required: z.array(z.string()).optional(),
+    properties: z.record(z.string(), jsonSchema).optional(),
+    items: jsonSchema.optional(),
+    anyOf: z.array(jsonSchema).optional(),
+    $ref: z.string().optional(),
+  }),
+);
+
+/** A longer pattern tells a model nothing that the argument's text does not. */
+const PATTERN_CHARACTERS_MAX = 40;
+
+/** A bound that nobody comes near is said by no one who explains an argument. */
+const BOUND_MAX = 1e9;
+
+/** Of a longer enumeration the tool's description says what matters, and the answer which entry it is. */
+const RESULT_ENUM_MAX = 4;
+
+/** All that has to be known of an error to tell it from a success; the rest may be there too. */
+const FAILURE: JsonSchema = {
+  properties: { error: { type: "string" }, message: { type: "string" } },
+  required: ["error", "message"],
+};
+
+const pathTo = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
+
+/** The schema at a path, in which entries of arrays may be numbered or passed over; null where there is none. */
+export function schemaAt(schema: JsonSchema, path: string): JsonSchema | null {
+  return path
+    .split(".")
+    .reduce<JsonSchema | null>((at, name) => (at === null ? null : step(at, name)), schema);
+}
+
+function step({ items, properties }: JsonSchema, name: string): JsonSchema | null {
+  if (items !== undefined) return /^\d+$/.test(name) ? items : step(items, name);
+  return properties !== undefined && Object.hasOwn(properties, name) ? (properties[name] ?? null) : null;
+}
+
+/** A text of something that is not there would be read by nobody. */
+function expectThere(schema: JsonSchema, texts: Readonly<Record<string, string>>): void {
+  const missing = Object.keys(texts).filter((path) => schemaAt(schema, path) === null);
+  if (missing.length > 0) throw new Error(`there is no ${missing.join(", ")} to write of`);
+}
+
+/**
+ * What a tool takes: the contract's schema, each argument with its text. `requires`: what it requires besides.
+ * Throws where a text is of no argument, so that a wrong one stops the start.
+ */
+export function inputSchemaOf(
+  contracts: z.ZodType,
+  requires: readonly string[],
+  texts: ToolText["arguments"],
+): InputSchema {
+  const whole = jsonSchema.parse(jsonSchemaOf(contracts, DEFS).schema);
+  expectThere(whole, texts);
+  const { properties = {}, required = [], type: _object, ...rest } = described(whole, "", texts);
+  return { type: "object", ...rest, properties, required: [...new Set([...required, ...requires])] };
+}
+
+function described(schema: JsonSchema, path: string, texts: ToolText["arguments"]): JsonSchema {
+  const { description, items, maximum, minimum, pattern, properties, ...kept } = schema;
+  return given({
+    ...kept,
+    minimum: minimum !== undefined && Math.abs(minimum) < BOUND_MAX ? minimum : undefined,
+    maximum: maximum !== undefined && Math.abs(maximum) < BOUND_MAX ? maximum : undefined,
+    pattern: pattern !== undefined && pattern.length <= PATTERN_CHARACTERS_MAX ? pattern : undefined,
+    description: texts[path] ?? description,
+    properties: mapped(properties, (part, name) => described(part, pathTo(path, name), texts)),
+    items: items === undefined ? undefined : describedItems(items, path, texts),
+  });
+}
+
+function mapped(
+  properties: JsonSchema["properties"],
+  change: (schema: JsonSchema, name: string) => JsonSchema,
+): JsonSchema["properties"] {
+  if (properties === undefined) return undefined;
+  return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, change(schema, name)]));
+}
+
+/** What an array is for is said of the array. */
+function describedItems(items: JsonSchema, path: string, texts: ToolText["arguments"]): JsonSchema {
+  const { description: _arrays, ...rest } = described(items, path, texts);
+  return rest;
+}
+
+/**
+ * What a tool answers: of a success what `results` names, and the shape of an error. Whatever else the contract has may
+ * be there too, so that a client that keeps the list still takes the answers of a later version.
+ * Throws where something is named that the contract has not.
+ */
+export function outputSchemaOf(contracts: z.ZodType, results: ToolText["results"]): OutputSchema {
+  const { named, schema } = jsonSchemaOf(contracts, DEFS);
+  const whole = resolved(jsonSchema.parse(schema), z.record(z.string(), jsonSchema).parse(named));
+  expectThere(whole, results);
+  const required = (whole.required ?? []).filter((name) => isShown(name, results));
+  const { properties } = shown(whole, "", results);
+  return { type: "object", anyOf: [{ properties, required }, FAILURE] };
+}
+
+/** Without references, and with null as one of a value's types. */
+function resolved(schema: JsonSchema, named: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const { $ref, anyOf, items, properties, ...kept } = schema;
+  const target = $ref === undefined ? undefined : named[$ref.slice(DEFS.length)];
+  if (target !== undefined) return resolved(target, named);
+  const value = anyOf?.find(({ type }) => type !== "null");
+  if (value !== undefined && anyOf?.length === 2) return orNull(resolved(value, named));
+  return given({
+    ...kept,
+    items: items === undefined ? undefined : resolved(items, named),
+    properties: mapped(properties, (part) => resolved(part, named)),
+  });
+}
+
+function orNull(schema: JsonSchema): JsonSchema {
+  const { enum: entries, type } = schema;
+  return given({
+    ...schema,
+    type: typeof type === "string" ? [type, "null"] : type,
+    enum: entries === undefined ? undefined : [...entries, null],
+  });
+}
+
+const isShown = (path: string, results: ToolText["results"]): boolean =>
+  Object.keys(results).some((known) => known === path || known.startsWith(`${path}.`));
+
+/** Type, short enumeration and text of what is named; of objects and arrays what is named in them. */
+function shown(schema: JsonSchema, path: string, results: ToolText["results"]): JsonSchema {
+  const { enum: entries, items, properties = {}, type } = schema;
+  const parts = Object.entries(properties).filter(([name]) => isShown(pathTo(path, name), results));
+  const text = results[path] ?? "";
+  return given({
+    type,
+    enum: entries !== undefined && entries.length <= RESULT_ENUM_MAX ? entries : undefined,
+    description: text === "" ? undefined : text,
+    properties: mapped(parts.length === 0 ? undefined : Object.fromEntries(parts), (part, name) =>
+      shown(part, pathTo(path, name), results),
+    ),
+    items: items === undefined ? undefined : shownItems(items, path, results),
+  });
+}
+
+function shownItems(items: JsonSchema, path: string, results: ToolText["results"]): JsonSchema | undefined {
+  const { description: _arrays, ...entry } = shown(items, path, results);
+  return Object.keys(entry).length === 0 ? undefined : entry;
+}

@@ -1,0 +1,175 @@
+import type { AgentTool } from "../tool-names.ts";
+import { PAGED, PAGING, STATUSES } from "./shared.ts";
+import type { ToolText } from "./types.ts";
+
+/** The tools of the agent band as the model reads them that spends. */
+
+const HELD =
+  "`pending` with an approval: not paid yet. A person decides at approvalUrl, until approval.expiresAt (by " +
+  "default 24 hours): tell the people you work for, do other work, and ask get_payment now and then. Do not pay " +
+  "again. ";
+const ON_ITS_WAY = "`pending` without one: on its way, ask get_payment with waitSeconds 10. ";
+const NOT_PAID =
+  "`denied`, `failed`, `expired` (nobody decided): not paid; denialReason says why, get_denial_feedback what a " +
+  "person said. Pay again, with a new idempotencyKey, only if that has changed. ";
+const REPEAT =
+  "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice.";
+
+const AMOUNT = "Cents of a US dollar: 1250 is 12.50 USD.";
+const CURRENCY = "Always USD; may be left out.";
+const CATEGORY = "The merchant's category code (MCC), if you know it.";
+const RECIPIENT =
+  "The address, 0x and 40 hex digits, copied exactly. If its checksum is refused a character is wrong: ask for it again.";
+const WAIT = "So long the answer waits while the payment is `pending`, for a person's decision and its end.";
+
+/** Arguments of both ways to pay. */
+const PAYING = {
+  amountCents: AMOUNT,
+  currency: CURRENCY,
+  purpose: "What is paid for, and why: whoever has to approve it decides by this.",
+  idempotencyKey: "A new random value (a UUID) for each payment; the same one only to repeat a call.",
+  merchantCategory: CATEGORY,
+  waitSeconds: WAIT,
+} as const;
+
+/** What a model looks for in a payment. */
+const PAYMENT = {
+  "transaction.id": "",
+  "transaction.status": "",
+  "transaction.denialCode": "",
+  "transaction.denialReason": "",
+  "approval.expiresAt": "",
+  approvalUrl: "",
+} as const;
+
+export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
+  get_budget: {
+    description:
+      "What you may spend, in cents: limits, what is used, what is left. Use it to plan, or after a limit denied " +
+      "a payment. A payment must fit usage.remainingCents, perTransactionLimitCents, what usage.todayCents " +
+      "leaves of dailySpendLimitCents, the numbers of payments (hourlyVelocityLimit in any 60 minutes, " +
+      "dailyVelocityLimit in a day), team.remainingCents and project.remainingCents; null: no limit. Days are " +
+      "UTC. Above autoApprovalThresholdCents a payment waits for a person (0: each; null: none for its amount). " +
+      "Only people change limits.",
+    arguments: {},
+    results: {
+      budgetCents: "",
+      autoApprovalThresholdCents: "",
+      "usage.remainingCents": "",
+      "usage.todayCents": "",
+      "team.remainingCents": "",
+      "project.remainingCents": "",
+    },
+  },
+  check_payment: {
+    description:
+      "What a payment would get now, without making it. decision `approved`: paid at once. `held`: a person " +
+      "would have to approve it; flaggedByRuleTypes says why (`agent_threshold`: above your " +
+      "autoApprovalThresholdCents; others: rules of your organization). `denied`: denialReason says which limit, " +
+      "denialDetails what is left and when it resets. What the wallet holds is not looked at. No promise: the " +
+      "payment is decided anew. For rail `card` give merchant, for `wallet` recipient, never both.",
+    arguments: {
+      rail: "`card`: needs merchant. `wallet`: needs recipient.",
+      merchant: "For `card` only: the merchant's name.",
+      recipient: `For \`wallet\` only. ${RECIPIENT}`,
+      amountCents: AMOUNT,
+      currency: CURRENCY,
+      merchantCategory: CATEGORY,
+      purpose: "Not needed here.",
+      idempotencyKey: "Not needed here; it stays free for the payment.",
+    },
+    results: {
+      decision: "",
+      denialCode: "",
+      denialReason: "",
+      denialDetails: "limit, remaining, resetsAt",
+      flaggedByRuleTypes: "",
+      budget: "as of get_budget",
+    },
+  },
+  create_card_payment: {
+    description:
+      "Pays a merchant by card, once. For a blockchain address use create_wallet_payment. Read transaction.status: " +
+      `\`approved\`: paid. ${HELD}${ON_ITS_WAY}${NOT_PAID}${REPEAT}`,
+    arguments: {
+      ...PAYING,
+      merchant: "Whom you pay, as people know them: `Acme Corp`.",
+    },
+    results: PAYMENT,
+  },
+  create_wallet_payment: {
+    description:
+      "Sends stablecoin, a dollar for a dollar, from your wallet to an address on its blockchain, once. It can't " +
+      "be taken back: be sure of the address. get_wallet shows what there is. For a merchant by name use " +
+      "create_card_payment. Read " +
+      `transaction.status: \`approved\`: paid, onChainTxHash is the transfer. ${HELD}${ON_ITS_WAY}${NOT_PAID}${REPEAT}`,
+    arguments: {
+      ...PAYING,
+      recipient: RECIPIENT,
+    },
+    results: { ...PAYMENT, "transaction.onChainTxHash": "" },
+  },
+  get_payment: {
+    description:
+      "One of your payments as it is now. Use it to see what became of one that was `pending`. " +
+      "transaction.status `approved`: paid. `pending` with an approval that has no resolution: a person still " +
+      "decides, at approvalUrl, until approval.expiresAt; wait with waitSeconds 45, then do other work and ask " +
+      "again now and then. `pending` otherwise: on its way, waitSeconds 10. `denied`, `failed`, `expired`: not " +
+      "paid; denialReason says why, approval.feedback what the person said. `reversed`: paid, and the money came " +
+      "back.",
+    arguments: {
+      transactionId: "`transaction.id` of the payment; list_payments has those of all yours.",
+      waitSeconds: WAIT,
+    },
+    results: { ...PAYMENT, "approval.resolution": "", "approval.feedback": "" },
+  },
+  list_payments: {
+    description:
+      "Your own payments, newest first, each as it is now. Use it to find a payment's id, or to see whether " +
+      "something was " +
+      `paid already. status ${STATUSES}`,
+    arguments: { ...PAGING, status: "Only those with this status now." },
+    results: {
+      "payments.id": "the transactionId of other tools",
+      "payments.createdAt": "",
+      "payments.merchant": "or address",
+      "payments.amountCents": "",
+      "payments.status": "",
+      ...PAGED,
+    },
+  },
+  cancel_payment: {
+    description:
+      "Takes back a payment that waits for a person: it is `denied`, nothing is paid, its amount is free again. " +
+      "For good: to pay after all, make a new payment. What is paid or on its way can't be cancelled.",
+    arguments: {
+      transactionId: "`transaction.id` of the payment on hold; list_payments has it.",
+    },
+    results: { "transaction.id": "", "transaction.status": "" },
+  },
+  get_denial_feedback: {
+    description:
+      "Why payments were not made, or were given back: denialReason is what a limit, the card network or the " +
+      "blockchain said, feedback what the person who denied it wrote to you (null: nothing). Read it before you " +
+      "try such a payment again. Denied by a person: pay again only as the feedback asks. A limit: wait until it " +
+      "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
+      "INSUFFICIENT_FUNDS: the wallet holds too little. RAIL_UNAVAILABLE: it could not be sent; a new payment " +
+      "may work later.",
+    arguments: {
+      transactionId: "Of one payment. Left out: the last 20 that were not made, newest first.",
+    },
+    results: {
+      "denials.transactionId": "",
+      "denials.denialCode": "null: given back",
+      "denials.denialReason": "",
+      "denials.feedback": "",
+    },
+  },
+  get_wallet: {
+    description:
+      "Your wallet, for create_wallet_payment: its address, its blockchain (a CAIP-2 id such as eip155:1) and " +
+      "what it holds now. Card payments do not need it. Only people put money into it.",
+    arguments: {},
+    results: { address: "", chainCaip2: "", balanceCents: "" },
+  },
+};

@@ -1,0 +1,82 @@
+import type { ManagementTool } from "../tool-names.ts";
+import { IDS } from "./shared.ts";
+import type { ToolText } from "./types.ts";
+
+/** The budgets of projects and teams: a cap, and what its children may have. */
+
+type BudgetTool = Extract<ManagementTool, `${"get" | "set"}_${"project" | "team"}_budget`>;
+
+const USAGE = {
+  version: "for the next set",
+  "usage.spentCents": "",
+  "usage.reservedCents": "on hold or on its way",
+  "usage.remainingCents": "null: no cap",
+} as const;
+
+const PROJECT_RESULTS = {
+  capCents: "null: no cap",
+  "teams.teamId": "",
+  "teams.capCents": "null: no cap",
+  ...USAGE,
+} as const;
+const TEAM_RESULTS = {
+  capCents: "null: no cap",
+  "agents.agentId": "",
+  "agents.budgetCents": "",
+  ...USAGE,
+} as const;
+
+/** What holds of replacing either. */
+const replaces = (read: string, children: string): string =>
+  `Replaced whole or not at all: call ${read}, change what you mean to change, and send all of it back, each of the ` +
+  `${children} that you read included, with the version that you read. It is in force once it is answered. A cap below ` +
+  `what is used stops further payments and takes nothing back. Refused as stale: call ${read} again and decide anew. `;
+
+export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
+  get_project_budget: {
+    description:
+      "A project's cap, what its agents have used of it, the caps of its teams (list_teams has their names), and " +
+      "the version that set_project_budget wants.",
+    arguments: { projectId: IDS.project },
+    results: PROJECT_RESULTS,
+  },
+  set_project_budget: {
+    description:
+      "Sets a project's cap and the caps of its teams. " +
+      replaces("get_project_budget", "teams") +
+      "The teams' caps may add up to more than the project's: each binds on its own. A team's agents keep their budgets.",
+    arguments: {
+      projectId: IDS.project,
+      capCents: "What all agents of the project together may spend in all, in cents; null: no cap.",
+      teams: "Each team that get_project_budget showed, also those that stay as they are.",
+      "teams.teamId": "As it was read.",
+      "teams.capCents": "What all agents of this team together may spend in all, in cents; null: no cap.",
+      version: "As get_project_budget answered it.",
+    },
+    results: PROJECT_RESULTS,
+  },
+  get_team_budget: {
+    description:
+      "A team's cap, what its agents have used of it, the budgets of its agents (list_agents has their names), " +
+      "and the version that set_team_budget wants.",
+    arguments: { teamId: IDS.team },
+    results: TEAM_RESULTS,
+  },
+  set_team_budget: {
+    description:
+      "Sets a team's cap and the budgets of its agents. " +
+      replaces("get_team_budget", "agents") +
+      "The agents' budgets may add up to more than the cap: each binds on its own. An agent that is left out is " +
+      "not removed: the call is refused. A changed budget raises the version of that agent's budget policy; its " +
+      "other limits stay.",
+    arguments: {
+      teamId: IDS.team,
+      capCents: "What all agents of the team together may spend in all, in cents; null: no cap.",
+      agents: "Each agent that get_team_budget showed, also those that stay as they are.",
+      "agents.agentId": "As it was read.",
+      "agents.budgetCents": "What this agent may spend in all, over its whole life, in cents.",
+      version: "As get_team_budget answered it.",
+    },
+    results: TEAM_RESULTS,
+  },
+};

@@ -1,0 +1,20 @@
+/** What the tools of both bands say alike. */
+
+export const PAGING = {
+  limit: "How many to answer at most.",
+  cursor: "nextCursor of the page before, with the same filters; left out: the first page.",
+} as const;
+
+/** The results that every page has besides its records. */
+export const PAGED = { nextCursor: "null: no further page" } as const;
+
+export const STATUSES =
+  "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and given back later; `denied`, `failed`, " +
+  "`expired`: not paid.";
+
+/** Where ids come from. */
+export const IDS = {
+  agent: "The agent's id; list_agents has it.",
+  project: "The project's id; list_projects has it.",
+  team: "The team's id; list_teams has it.",
+} as const;
