@@ -17,6 +17,7 @@ export const SYSTEMS = [
   "deliveries",
   "told",
   "stuck",
+  "waiting",
 ] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
@@ -37,6 +38,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   deliveries: "webhook deliveries",
   told: "payments told to an endpoint",
   stuck: "payments beside stuck deliveries",
+  waiting: "payments beside calls that wait",
 };
 
 export const CASES = [
@@ -60,6 +62,7 @@ export const CASES = [
   "told-50",
   "stuck-1",
   "stuck-16",
+  "waiting-16",
 ] as const;
 export type CaseName = (typeof CASES)[number];
 
@@ -83,6 +86,8 @@ const CAPPED: readonly SystemName[] = ["payments", "capped"];
 const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
 const TOLD: readonly SystemName[] = ["payments", "told"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
+
+const WAITING: readonly SystemName[] = ["payments", "waiting"];
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
@@ -246,6 +251,14 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "beside stuck deliveries, 16 connections",
     connections: 16,
     systems: STUCK,
+    agents: "spread",
+    lengths: 1,
+  },
+  "waiting-16": {
+    name: "waiting-16",
+    title: "beside 1,000 calls that wait, 16 connections",
+    connections: 16,
+    systems: WAITING,
     agents: "spread",
     lengths: 1,
   },

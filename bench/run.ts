@@ -17,6 +17,7 @@ import {
   startCappedPayments,
   startPayments,
   startPaymentsBesideStuck,
+  startPaymentsBesideWaiting,
   startToldPayments,
   startUnauditedPayments,
   startWalletPayments,
@@ -46,6 +47,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   deliveries: startDeliveries,
   told: startToldPayments,
   stuck: startPaymentsBesideStuck,
+  waiting: startPaymentsBesideWaiting,
 };
 
 /** What is to be undone at the end, the last first. */

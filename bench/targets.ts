@@ -185,6 +185,17 @@ const costOfWebhooks = (results: Results): Target[] => [
   ),
 ];
 
+/** What calls that wait for a person cost the payments beside them. */
+const costOfWaiting = (results: Results): Target[] => [
+  target(
+    "rate beside 1,000 calls that wait, to without",
+    results.ratio("waiting-16", perSecond, ["waiting", "payments"]),
+    ">=",
+    0.95,
+    "x",
+  ),
+];
+
 /** Judges a run by the targets of the issues. */
 export function judge(series: readonly Series[]): Target[] {
   const results = new Results(series);
@@ -228,6 +239,7 @@ export function judge(series: readonly Series[]): Target[] {
     ...costOfCaps(results),
     ...costOfAuditLog(results),
     ...costOfWebhooks(results),
+    ...costOfWaiting(results),
   ];
 }
 

@@ -35,6 +35,8 @@ export interface Config {
   readonly auditAnchorFile: string;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
+  /** Names in the Host header that the MCP endpoint answers to, besides those in its URLs. */
+  readonly allowedHosts: readonly string[];
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
@@ -118,6 +120,17 @@ const listed = (text: string): string[] =>
     .map((each) => each.trim())
     .filter((each) => each !== "");
 
+const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+const hostNames = z
+  .string()
+  .transform(listed)
+  .refine(
+    (all) => all.every((each) => HOST_NAME.test(each)),
+    "Name hosts without ports, such as `mcp.internal`.",
+  )
+  .default([]);
+
 const cidrs = z
   .string()
   .transform(listed)
@@ -160,6 +173,7 @@ const environment = z.object({
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   TRUSTED_PROXIES: trustedProxies,
+  ALLOWED_HOSTS: hostNames,
   WEBAUTHN_RP_ID: rpId.optional(),
   WEBAUTHN_ORIGINS: origins.optional(),
   WEBHOOK_ALLOW_CIDRS: cidrs,
@@ -194,6 +208,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     auditAnchorFile: resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
+    allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),
   };

@@ -151,9 +151,13 @@ export class PaymentChanges {
     this.#onError(error);
     this.#reopening = setTimeout(() => {
       this.#reopening = null;
-      if (this.#waiting.size === 0) return;
-      void this.#opened().then(() => this.#wakeAll());
+      if (this.#waiting.size > 0) void this.#reopen();
     }, REOPENED_AFTER_MS).unref();
+  }
+
+  async #reopen(): Promise<void> {
+    await this.#opened();
+    this.#wakeAll();
   }
 
   #wake(transactionId: string): void {

@@ -166,7 +166,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
   const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
-  const { approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
+  const { allowedHosts, approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
   return startService({
     http,
     connections,
@@ -178,6 +178,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
     trustedProxies,
+    allowedHosts,
     // A server without a worker of its own is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
     clock,

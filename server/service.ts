@@ -32,6 +32,8 @@ import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
 import { registerOpenWork } from "./metrics/open-work.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
+import { McpCallers } from "./mcp/callers.ts";
+import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { PaymentChanges } from "./payment-changes.ts";
 import { Pipeline } from "./pipeline.ts";
 import { missingParts } from "./readiness.ts";
@@ -54,6 +56,8 @@ export interface ServiceOptions {
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
+  /** Names that requests to the MCP endpoint may be for, besides those in its URLs. */
+  readonly allowedHosts: readonly string[];
   readonly counts: Counts;
   readonly clock: () => Date;
   readonly logger: Logger;
@@ -78,6 +82,9 @@ export interface RunningService {
   /** Where the first organization is made; null once the service is set up. The link is a secret. */
   setUpLink(): Promise<string | null>;
 }
+
+/** By then every request that was at hand has been answered, and what is still open are streams that end with nothing. */
+const ANSWERED_MS = 6_000;
 
 /** As long as callers wait for their answer: what has not begun by then has been answered 503. */
 const WAIT_FOR_TURN_MS = 4_000;
@@ -204,11 +211,15 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const audit = new AuditTrail(core.auditLog, clock);
   const { metrics } = core;
+  metrics.waitingCalls(() => paymentChanges.waiting);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
   const browsers = new BrowserSessions(baseUrl);
+  const currentProtocol = new CurrentProtocol(logger);
   http.serve(
     createApp({
+      mcpCallers: new McpCallers([baseUrl, mcpUrl], options.allowedHosts),
+      currentProtocol,
       admission: new Admission({ authenticator, browsers, limits }),
       browsers,
       pipeline: new Pipeline({ handlers, collections, limits, audit, clock, logger }),
@@ -230,7 +241,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     async drain() {
       draining = true;
       // Whoever waits for a decision is answered as it is now.
+      const streams = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
       await Promise.all([paymentChanges.end(), http.drain()]);
+      clearTimeout(streams);
+      await currentProtocol.end();
       await core.mailboxes.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
     },

@@ -13,6 +13,7 @@ import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
 import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
 import { allDelivered, deliveredPayments, Receiver, strand } from "./receiver.ts";
 import { prepareWallets, spentOnChain } from "./wallets.ts";
+import { startWaiting } from "./waiting.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
 
@@ -22,7 +23,7 @@ const SETTLE_POLL_MS = 500;
 
 /** What differs between the rails that agents pay on. */
 interface Paying {
-  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck";
+  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck" | "waiting";
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly keepsPaymentDecisions?: boolean;
@@ -45,6 +46,8 @@ interface Paying {
   readonly booked: (db: Db, site: Site) => Promise<Readonly<Record<string, number>>>;
   /** What its webhooks are sent to; none by default. */
   readonly hooks?: Hooks;
+  /** Whether calls wait for decisions beside it. */
+  readonly hasWaiting?: boolean;
 }
 
 interface Hooks {
@@ -135,8 +138,21 @@ export async function startPaymentsBesideStuck(site: Site): Promise<System> {
   });
 }
 
+/** The same beside calls that wait for a person to decide on payments of an agent that nobody else pays with. */
+export const startPaymentsBesideWaiting = (site: Site): Promise<System> =>
+  startPaying(site, { ...BY_CARD, name: "waiting", hasWaiting: true });
+
 async function startPaying(site: Site, paying: Paying): Promise<System> {
-  const { booked, hooks, keepsPaymentDecisions = true, name, order, prepare, used } = paying;
+  const {
+    booked,
+    hasWaiting = false,
+    hooks,
+    keepsPaymentDecisions = true,
+    name,
+    order,
+    prepare,
+    used,
+  } = paying;
   const env = { ...serviceEnvironment(site, `bench_${name}`), ...hooks?.receiver.settings };
   const logFile = join(site.dataDir, "logs", `${name}.log`);
   const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
@@ -147,6 +163,9 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const prepared = await prepare(all, port, token, place);
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   await hooks?.open({ db, port, token, agents: all });
+  const [teamId = ""] = place.teamIds;
+  const waiting = hasWaiting ? await startWaiting({ port, teamId, token }) : null;
+  const audited = waiting === null ? all : [...all, waiting.agent];
   const histories = new Histories(temporal);
   const agentsOf = (agents: Case["agents"]) =>
     agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
@@ -171,8 +190,10 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     },
     course: (agents) => histories.courseOf(agentsOf(agents).map(({ id }) => agentWorkflowId(id))),
     async audit(answered) {
-      const states = await Promise.all(all.map(stateOf));
-      const payments = answered + prepared;
+      await waiting?.approveAll(await signIn(port, owner));
+      if (waiting !== null) await settle([waiting.agent], stateOf, false);
+      const states = await Promise.all(audited.map(stateOf));
+      const payments = answered + prepared + (waiting?.payments ?? 0);
       const books = {
         ...(await booked(db, site)),
         ...(keepsPaymentDecisions ? await keptDecisions(db) : {}),

@@ -4,6 +4,7 @@ import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import { given, type Page } from "../lists.ts";
 import { ActorUnavailable } from "../actors/mailbox.ts";
+import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
 import { agentKeyHandlers } from "./agent-keys.ts";
@@ -21,6 +22,7 @@ type AgentHandlers = Pick<
   | "getAgentBudgetPolicy"
   | "updateAgentBudgetPolicy"
   | "updateAgent"
+  | "connectAgent"
   | "pauseAgent"
   | "resumeAgent"
   | "mintAgentKey"
@@ -55,6 +57,14 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
 
   return {
     createAgent: createAgentHandler(dependencies),
+
+    connectAgent() {
+      const { mcpUrl } = dependencies;
+      const clients = clientConfigs(mcpUrl);
+      return Promise.resolve(
+        ok({ body: { mcpUrl: `${mcpUrl}/mcp`, keyPlaceholder: KEY_PLACEHOLDER, clients } }),
+      );
+    },
 
     async listAgents({ query }, { principal, target: reach }) {
       const { cursor, limit, state, ...contained } = query;

@@ -10,7 +10,7 @@ import { type OpenApiDocument, openApiDocument } from "../../src/contract/openap
 import type { TrustedProxies } from "../config.ts";
 import type { Logos } from "../containers/logos.ts";
 import type { Logger } from "../logger.ts";
-import { mcpEndpoint, type McpDependencies } from "../mcp/endpoint.ts";
+import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
 import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
@@ -58,12 +58,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use(probes(dependencies));
 
   app.post("/mcp", mcpEndpoint(dependencies));
-  // The protocol's own answer where a server offers no stream and keeps no sessions.
-  app.all("/mcp", async (request, response) => {
-    const admitted = await admission.knownOrNobody(request, response, "mcp");
-    if (admitted.ok) response.setHeader("Allow", "POST").status(405).end();
-    else sendRefusal(response, admitted.refusal);
-  });
+  app.all("/mcp", mcpOtherMethods(dependencies));
   const notFound = unknownPath(admission);
   // The router would answer OPTIONS by itself; a method that a path doesn't have is 404.
   app.use((request, response, next) =>

@@ -99,6 +99,19 @@ export class Metrics {
     this.registry.registerMetric(lengths);
   }
 
+  /** How many calls wait for a payment to be decided. */
+  waitingCalls(count: () => number): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}waiting_calls`,
+      help: "Calls that wait in this process for a payment to be decided",
+      registers: [],
+      collect() {
+        this.set(count());
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
   #counter<L extends string>(name: string, help: string, labelNames: L[]): Counter<L> {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }

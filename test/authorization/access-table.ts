@@ -151,6 +151,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   createAgent: manage("agents:write", admin),
   listAgents: manage("agents:read"),
   getAgent: manage("agents:read"),
+  connectAgent: manage("agents:read"),
   getAgentBudgetPolicy: manage("agents:write"),
   updateAgentBudgetPolicy: manage("agents:write", adminSteppedUp),
   updateAgent: manage(null, admin),

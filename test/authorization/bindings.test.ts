@@ -107,6 +107,7 @@ describe("a key acts only inside its binding", () => {
 
   const cases: readonly Case[] = [
     agentCase("getAgent"),
+    agentCase("connectAgent"),
     agentCase("getAgentBudgetPolicy"),
     agentCase("updateAgentBudgetPolicy", { version: 999 }, [409, "VERSION_CONFLICT"]),
     agentCase("pauseAgent"),

@@ -20,6 +20,7 @@ const ROUTES = [
   "get /v1/agents",
   "get /v1/agents/:id",
   "get /v1/agents/:id/budget-policy",
+  "get /v1/agents/:id/connect",
   "patch /v1/agents/:id/budget-policy",
   "patch /v1/agents/:id",
   "delete /v1/agents/:id",
@@ -112,6 +113,8 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "STEP_UP_REQUIRED",
     "TOOL_NOT_ALLOWED",
     "WRONG_CREDENTIAL",
+    "ORIGIN_NOT_ALLOWED",
+    "HOST_NOT_ALLOWED",
     "MACHINE_ARCHIVE_DENIED",
     "SECOND_FACTOR_INVALID",
     "SECOND_FACTOR_LOCKED",
@@ -331,7 +334,7 @@ describe("the contract", () => {
     expect(read.match(/.{0,60}\b(decisions|management-api|design|ledger)\.md/gi)).to.equal(null);
   });
 
-  it("an operation that nothing reaches, that nobody describes, or whose path differs stops the start", () => {
+  it("an operation that nothing reaches or describes, or whose path differs, stops the start", () => {
     const operation = {
       summary: "x",
       description: "x",

@@ -61,7 +61,7 @@ describe("MCP as a protocol", () => {
     for (const [body, code, more] of [
       [call("delete_policy", {}), -32_602, {}],
       [unknown, -32_601, {}],
-      ['{"jsonrpc":"1.0"}', -32_700, {}],
+      ['{"jsonrpc":"1.0"}', -32_600, {}],
       [list, -32_000, { accept: "application/json" }],
       [list, -32_000, { "mcp-protocol-version": "1999-01-01" }],
       [
@@ -200,16 +200,16 @@ describe("MCP as a protocol", () => {
     expect((await mcp.call("get_budget")).isError).to.equal(false);
   });
 
-  it("a Host or a request target that makes no URL is no hindrance", async () => {
+  it("a Host that is none is refused, a request target that makes no URL is no hindrance", async () => {
     const head = `Authorization: Bearer ${agent.key}\r\nContent-Type: application/json\r\nConnection: close`;
-    for (const [target, host] of [
-      ["/mcp", "a<b>"],
-      ["http://example.com:99999/mcp", "example.com"],
+    for (const [target, host, status] of [
+      ["/mcp", "a<b>", 403],
+      ["http://example.com:99999/mcp", "localhost", 200],
     ] as const) {
       const accept = `Accept: ${HEADERS.accept}\r\nContent-Length: ${list.length}`;
       const start = `POST ${target} HTTP/1.1\r\nHost: ${host}\r\n`;
       const answer = await wire(baseUrl, `${start}${head}\r\n${accept}\r\n\r\n${list}`);
-      expect(answer.status, `${target} ${host}`).to.equal(200);
+      expect(answer.status, `${target} ${host}`).to.equal(status);
     }
   });
 

@@ -34,7 +34,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
   ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
-  ...(["listAgents", "getAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
+  ...(["listAgents", "getAgent", "connectAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
   ...(["listTransactions", "getTransaction", "getApproval", "listPayments", "getPayment"] as const),
   ...(["setUp", "checkSetUp", "listMembers", "updateMember", "removeMember"] as const),
   ...(["getOrganization", "updateOrganization", "fundAgentInSandbox", "listCardLedger"] as const),

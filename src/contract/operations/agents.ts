@@ -165,6 +165,32 @@ export const updateAgent = define({
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],
 });
 
+export const connectAgent = define({
+  summary: "How an agent's MCP client is connected",
+  description:
+    "The configuration for each client that people use, to copy. The service does not know the agent's key: `keyPlaceholder` " +
+    "stands in its place.",
+  tag: "Agents",
+  access: manages("agents:read", "agent"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/agents/:id/connect", successStatus: 200 },
+  params,
+  output: z.strictObject({
+    mcpUrl: z.string().meta({ description: "The MCP endpoint." }),
+    keyPlaceholder: z.string().meta({ description: "To be replaced by the agent's key in every `text`." }),
+    clients: z.array(
+      z.strictObject({
+        client: z.string().meta({ description: "Such as `claude-code`." }),
+        name: z.string(),
+        place: z.string().meta({ description: "The file that it goes into, or `a shell`." }),
+        format: z.enum(["json", "toml", "shell"]),
+        text: z.string(),
+      }),
+    ),
+  }),
+  errors: ["NOT_FOUND"],
+});
+
 export const mintAgentKey = define({
   summary: "Mint an agent's key",
   description:

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { callTo, type PayingAgent, postTo } from "./payments-agents.ts";
+import { BUDGET_CENTS, ORDER } from "./system.ts";
+
+/** Calls that wait at any moment of the run, for so many payments on hold. */
+const CALLS = 1_000;
+const HELD_PAYMENTS = 100;
+/** As long as a call may wait. The first ones wait less, so that they do not all come again at the same moment. */
+const WAIT_SECONDS = 45;
+const FIRST_WAIT_SECONDS = 5;
+const AGAIN_MS = 1_000;
+/** The first ones come by and by, as they do later. */
+const CALLS_AT_ONCE = 10;
+const BETWEEN_MS = 250;
+
+const paid = z.object({
+  transaction: z.object({ id: z.string(), status: z.string() }),
+  approval: z.object({ id: z.string() }).nullable(),
+});
+
+const created = z.object({ agent: z.object({ id: z.string() }), apiKey: z.string() });
+
+interface Scene {
+  readonly port: number;
+  readonly token: string;
+  readonly teamId: string;
+}
+
+/** Payments that wait for a person, and the calls that wait with them. */
+export interface Waiting {
+  readonly agent: PayingAgent;
+  readonly payments: number;
+  /** Approves all of them, and is done when every call has been answered. */
+  approveAll(token: string): Promise<void>;
+}
+
+/** Has an agent's payments held, and calls wait for them, until they are approved. Done once all of them wait. */
+export async function startWaiting({ port, teamId, token }: Scene): Promise<Waiting> {
+  const fields = { name: "Held", teamId, budgetCents: BUDGET_CENTS, autoApprovalThresholdCents: 0 };
+  const { agent, apiKey } = created.parse(await postTo(port, "/v1/agents", fields, token));
+  const held: z.output<typeof paid>[] = [];
+  for (let count = 0; count < HELD_PAYMENTS; count += 1) {
+    const order = { ...ORDER, idempotencyKey: `held-${String(count)}` };
+    held.push(paid.parse(await postTo(port, "/v1/payments", order, apiKey)));
+  }
+  const calls: Promise<void>[] = [];
+  for (let index = 0; index < CALLS; index += 1) {
+    const id = held[index % held.length]?.transaction.id ?? "";
+    const spread = Math.round((index / CALLS) * (WAIT_SECONDS - FIRST_WAIT_SECONDS));
+    calls.push(waitFor(port, apiKey, id, FIRST_WAIT_SECONDS + spread));
+    if (index % CALLS_AT_ONCE === 0) await sleep(BETWEEN_MS);
+  }
+  return {
+    agent: { id: agent.id, apiKey },
+    payments: held.length,
+    async approveAll(own) {
+      for (const { approval } of held) {
+        await callTo(port, "POST", `/v1/approvals/${approval?.id ?? ""}/approve`, undefined, own);
+      }
+      await Promise.all(calls);
+    },
+  };
+}
+
+/** Waits call after call, until it is decided. */
+async function waitFor(port: number, key: string, id: string, firstSeconds: number): Promise<void> {
+  for (let waitSeconds = firstSeconds; ; waitSeconds = WAIT_SECONDS) {
+    try {
+      const path = `/v1/payments/${id}?waitSeconds=${String(waitSeconds)}`;
+      const { transaction } = paid.parse(await callTo(port, "GET", path, undefined, key));
+      if (transaction.status !== "pending") return;
+    } catch {
+      // The service is on its way to its end, or has too much to do for the moment.
+      await sleep(AGAIN_MS, undefined, { ref: false });
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { mcpConfigBlock } from "./config-block.ts";
+
+/** How one client is connected to the MCP endpoint. */
+export interface ClientConfig {
+  readonly client: string;
+  readonly name: string;
+  /** Where the configuration goes: a file, or a command line. */
+  readonly place: string;
+  readonly format: "json" | "toml" | "shell";
+  /** To copy as it is, once the placeholder is replaced by the agent's key. */
+  readonly text: string;
+}
+
+/** Stands for the agent's key, which the service doesn't know after it was delivered. */
+export const KEY_PLACEHOLDER = "AGENT_KEY";
+
+const NAME = "agent-spending-control";
+/** The name of an environment variable, for clients that take the key from one. */
+const VARIABLE = "AGENT_SPENDING_CONTROL_KEY";
+
+const json = (value: object): string => JSON.stringify(value, null, 2);
+
+/** For each client that people use. */
+export function clientConfigs(mcpUrl: string): readonly ClientConfig[] {
+  const url = `${mcpUrl}/mcp`;
+  const bearer = `Bearer ${KEY_PLACEHOLDER}`;
+  const headers = { Authorization: bearer };
+  const block = json(mcpConfigBlock(mcpUrl, KEY_PLACEHOLDER));
+  return [
+    {
+      client: "claude-code",
+      name: "Claude Code",
+      place: "a shell",
+      format: "shell",
+      text: `claude mcp add --transport http ${NAME} ${url} --header "Authorization: ${bearer}"`,
+    },
+    {
+      client: "claude-code-project",
+      name: "Claude Code, for a project",
+      place: ".mcp.json",
+      format: "json",
+      text: block,
+    },
+    {
+      client: "claude-desktop",
+      name: "Claude Desktop",
+      place: "claude_desktop_config.json",
+      format: "json",
+      // Its file takes local servers alone: a bridge, run by npx, speaks to the endpoint for it. No space in an argument.
+      text: json({
+        mcpServers: {
+          [NAME]: {
+            command: "npx",
+            args: ["-y", "mcp-remote", url, "--header", `Authorization:\${${VARIABLE}}`],
+            env: { [VARIABLE]: bearer },
+          },
+        },
+      }),
+    },
+    {
+      client: "cursor",
+      name: "Cursor",
+      place: "~/.cursor/mcp.json",
+      format: "json",
+      text: json({ mcpServers: { [NAME]: { url, headers } } }),
+    },
+    {
+      client: "vscode",
+      name: "Visual Studio Code",
+      place: ".vscode/mcp.json",
+      format: "json",
+      text: json({ servers: { [NAME]: { type: "http", url, headers } } }),
+    },
+    {
+      client: "windsurf",
+      name: "Windsurf",
+      place: "~/.codeium/windsurf/mcp_config.json",
+      format: "json",
+      text: json({ mcpServers: { [NAME]: { serverUrl: url, headers } } }),
+    },
+    {
+      client: "zed",
+      name: "Zed",
+      place: "settings.json",
+      format: "json",
+      text: json({ context_servers: { [NAME]: { url, headers } } }),
+    },
+    {
+      client: "codex",
+      name: "Codex",
+      place: "~/.codex/config.toml",
+      format: "toml",
+      text: `[mcp_servers.${NAME}]\nurl = "${url}"\nhttp_headers = { Authorization = "${bearer}" }\n`,
+    },
+    {
+      client: "gemini-cli",
+      name: "Gemini CLI",
+      place: "~/.gemini/settings.json",
+      format: "json",
+      text: json({ mcpServers: { [NAME]: { httpUrl: url, headers } } }),
+    },
+    {
+      client: "cline",
+      name: "Cline",
+      place: "cline_mcp_settings.json",
+      format: "json",
+      text: json({ mcpServers: { [NAME]: { type: "streamableHttp", url, headers } } }),
+    },
+  ];
+}

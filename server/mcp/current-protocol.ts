@@ -1,0 +1,97 @@
+import {
+  createMcpHandler,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+} from "@modelcontextprotocol/server";
+import type { Logger } from "../logger.ts";
+import type { Band } from "./band.ts";
+import type { Served } from "./earlier-protocols.ts";
+import { IMPLEMENTATION } from "./implementation.ts";
+import { wantedProgressOf, withProgress } from "./progress.ts";
+import { UnknownTool } from "./refusals.ts";
+import { cancelTask, lookAtTask, taskFor, taskParams, TASKS_EXTENSION, TaskUnavailable } from "./tasks.ts";
+
+/**
+ * The protocol's revision of 2026-07-28: no handshake, version and capabilities in each request. A payment on hold is answered
+ * as a task to a client that declares that extension; to any other one as it is.
+ */
+export class CurrentProtocol {
+  readonly #bands = new WeakMap<globalThis.Request, Band>();
+  readonly #handler;
+
+  constructor(logger: Logger) {
+    this.#handler = createMcpHandler(
+      ({ requestInfo }) => {
+        const band = requestInfo === undefined ? undefined : this.#bands.get(requestInfo);
+        if (band === undefined) throw new Error("a request that nobody has admitted");
+        return serverOf(band);
+      },
+      {
+        legacy: "reject",
+        onerror: (err) => logger.debug({ err }, "a request over MCP was refused by the protocol"),
+      },
+    );
+  }
+
+  async serve(band: Band, request: globalThis.Request, body: unknown): Promise<Served> {
+    this.#bands.set(request, band);
+    const answer = await this.#handler.fetch(request, { parsedBody: body });
+    return { answer, end: () => undefined };
+  }
+
+  /** Ends what is under way, streams included. */
+  end(): Promise<void> {
+    return this.#handler.close();
+  }
+}
+
+function serverOf(band: Band): Server {
+  const { instructions, kind } = band;
+  const extensions = kind === "agent" ? { extensions: { [TASKS_EXTENSION]: {} } } : {};
+  const server = new Server(IMPLEMENTATION, { capabilities: { tools: {}, ...extensions }, instructions });
+  const knowsTasks = (): boolean =>
+    server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
+  server.setRequestHandler("tools/list", () => ({ tools: band.list() }));
+  server.setRequestHandler("tools/call", async (request, { mcpReq }) => {
+    const { arguments: args = {}, name } = request.params;
+    const wanted = wantedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
+    const result = await withProgress(wanted, mcpReq.notify, band.call(name, args));
+    if (result === null) throw new UnknownTool(name);
+    const task = knowsTasks() ? taskFor(name, result) : null;
+    return task === null ? { ...result } : { resultType: "task", content: [], ...task };
+  });
+  if (kind === "agent") serveTasks(server, band, knowsTasks);
+  return server;
+}
+
+const REQUIRED = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
+
+function serveTasks(server: Server, band: Band, knowsTasks: () => boolean): void {
+  const surely = async <T>(work: () => Promise<T | null | false>): Promise<T> => {
+    if (!knowsTasks()) throw new MissingRequiredClientCapabilityError(REQUIRED);
+    try {
+      const done = await work();
+      if (done === null || done === false) {
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, "You have no task with this taskId.");
+      }
+      return done;
+    } catch (error) {
+      if (!(error instanceof TaskUnavailable)) throw error;
+      throw new ProtocolError(ProtocolErrorCode.InternalError, error.message);
+    }
+  };
+  server.setRequestHandler("tasks/get", { params: taskParams }, async ({ taskId }) => ({
+    ...(await surely(() => lookAtTask(band, taskId))),
+  }));
+  server.setRequestHandler("tasks/cancel", { params: taskParams }, async ({ taskId }) => {
+    await surely(() => cancelTask(band, taskId));
+    return {};
+  });
+  // Nothing is ever asked of a client meanwhile, so there is nothing that it could answer.
+  server.setRequestHandler("tasks/update", { params: taskParams }, async ({ taskId }) => {
+    await surely(() => lookAtTask(band, taskId));
+    return {};
+  });
+}

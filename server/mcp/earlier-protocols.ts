@@ -1,0 +1,57 @@
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import {
+  CallToolRequestSchema,
+  CancelledNotificationSchema,
+  ListToolsRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import type { Band } from "./band.ts";
+import { IMPLEMENTATION } from "./implementation.ts";
+import { wantedProgressOf, withProgress } from "./progress.ts";
+import { UnknownTool } from "./refusals.ts";
+
+/** An answer, and what ends the work on it once its reader has gone. */
+export interface Served {
+  readonly answer: globalThis.Response;
+  readonly end: () => void;
+}
+
+/**
+ * The protocol up to its revision of 2025-11-25, without sessions: each request is answered by itself, so any server process
+ * can take it. With JSON, but for a call that waits and whose caller wants to hear of its progress: that is a stream.
+ */
+export async function serveEarlierProtocols(
+  band: Band,
+  request: globalThis.Request,
+  body: unknown,
+): Promise<Served> {
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    enableJsonResponse: wantedProgressOf(body) === null,
+  });
+  const server = serverOf(band);
+  await server.connect(transport);
+  const answer = await transport.handleRequest(request, { parsedBody: body });
+  return {
+    answer,
+    end() {
+      void transport.close();
+      void server.close();
+    },
+  };
+}
+
+function serverOf(band: Band): Server {
+  const { instructions } = band;
+  const server = new Server(IMPLEMENTATION, { capabilities: { tools: {} }, instructions });
+  // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
+  server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: band.list() }));
+  server.setRequestHandler(CallToolRequestSchema, async (request, { sendNotification }) => {
+    const { arguments: args = {}, name } = request.params;
+    const calling = band.call(name, args);
+    const result = await withProgress(wantedProgressOf(request), sendNotification, calling);
+    if (result === null) throw new UnknownTool(name);
+    return { ...result };
+  });
+  return server;
+}

@@ -1,0 +1,63 @@
+import { z } from "zod";
+
+/** Before the first one, so that a payment that is decided at once is answered without any. */
+const FIRST_AFTER_MS = 1_000;
+const EVERY_MS = 5_000;
+
+/** A call whose caller wants to hear of it while it goes on. */
+export interface WantedProgress {
+  readonly progressToken: string | number;
+  readonly waitSeconds: number;
+}
+
+export interface ProgressNotification {
+  readonly method: "notifications/progress";
+  readonly params: {
+    readonly progressToken: string | number;
+    readonly progress: number;
+    readonly total: number;
+    readonly message: string;
+  };
+}
+
+const waitingCall = z.looseObject({
+  method: z.literal("tools/call"),
+  params: z.looseObject({
+    arguments: z.looseObject({ waitSeconds: z.int().min(1) }),
+    _meta: z.looseObject({ progressToken: z.union([z.string(), z.number()]) }),
+  }),
+});
+
+/** Null where a message is no call that waits, or where nobody has asked to hear of it. */
+export function wantedProgressOf(message: unknown): WantedProgress | null {
+  const call = waitingCall.safeParse(message);
+  if (!call.success) return null;
+  const { _meta: meta, arguments: args } = call.data.params;
+  return { progressToken: meta.progressToken, waitSeconds: args.waitSeconds };
+}
+
+/** Says every few seconds how long the work has been waited for, until it is done. Nobody listening is no failure of it. */
+export async function withProgress<T>(
+  wanted: WantedProgress | null,
+  notify: (notification: ProgressNotification) => Promise<void>,
+  work: Promise<T>,
+): Promise<T> {
+  if (wanted === null) return work;
+  const began = performance.now();
+  const { progressToken, waitSeconds } = wanted;
+  const say = (): void => {
+    const progress = Math.min(waitSeconds, Math.round((performance.now() - began) / 1_000));
+    const message = "Waiting for the payment to be decided.";
+    const params = { progressToken, progress, total: waitSeconds, message };
+    void notify({ method: "notifications/progress", params }).catch(() => undefined);
+  };
+  let timer = setTimeout(() => {
+    say();
+    timer = setInterval(say, EVERY_MS);
+  }, FIRST_AFTER_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
