@@ -14,7 +14,9 @@ interface Definition<
   B extends z.ZodType,
   O extends z.ZodType,
   A extends Access,
-> extends Omit<Operation<P, Q, B, O, A>, "params" | "query" | "body" | "tool" | "http"> {
+> extends Omit<Operation<P, Q, B, O, A>, "description" | "params" | "query" | "body" | "tool" | "http"> {
+  /** Of what has a route; what is a tool alone is described among the tools' texts. */
+  readonly description?: string;
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
@@ -34,11 +36,15 @@ export function define(
   definition: Definition<ObjectSchema, ObjectSchema, z.ZodType, z.ZodType, Access>,
 ): Operation {
   const { params = noParams, query = noQuery, body = noBody, http = null, tool = null, ...rest } = definition;
+  const { description = "" } = definition;
   if (http === null && tool === null) throw new Error(`"${rest.summary}" is reachable by nothing`);
+  if ((http === null) !== (description === "")) {
+    throw new Error(`"${rest.summary}": what has a route has a description, and nothing else`);
+  }
   if (http !== null && !sameNames(pathNames(http.path), Object.keys(params.shape))) {
     throw new Error(`"${rest.summary}": the path and its parameters differ`);
   }
-  return { ...rest, params, query, body, http, tool };
+  return { ...rest, description, params, query, body, http, tool };
 }
 
 function pathNames(path: string): string[] {

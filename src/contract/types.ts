@@ -116,7 +116,7 @@ export interface Operation<
   A extends Access = Access,
 > {
   readonly summary: string;
-  /** What it guarantees. Agents read this too. */
+  /** What it guarantees, to programmers who call its route; empty where it has none. Models read the tools' own texts. */
   readonly description: string;
   readonly tag:
     | "Agents"

@@ -334,7 +334,7 @@ describe("the contract", () => {
     expect(read.match(/.{0,60}\b(decisions|management-api|design|ledger)\.md/gi)).to.equal(null);
   });
 
-  it("an operation that nothing reaches, or whose path and parameters differ, stops the start", () => {
+  it("an operation that nothing reaches or describes, or whose path differs, stops the start", () => {
     const operation = {
       summary: "x",
       description: "x",
@@ -349,5 +349,6 @@ describe("the contract", () => {
     expect(() => define({ ...operation, http })).to.throw("differ");
     const params = z.strictObject({ id: z.string() });
     expect(define({ ...operation, http, params }).http).to.deep.equal(http);
+    expect(() => define({ ...operation, http, params, description: "" })).to.throw("has a description");
   });
 });

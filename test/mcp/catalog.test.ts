@@ -95,13 +95,18 @@ describe("the catalogue of MCP tools", () => {
       }),
     );
     const common = ["amountCents", "currency", "idempotencyKey", "merchantCategory", "purpose"];
-    const pay = [...common, "merchant", "waitSeconds"].toSorted();
-    const send = [...common, "recipient", "waitSeconds"].toSorted();
+    const pays = (...more: string[]) => [...common, ...more].toSorted();
     expect(shapes).to.deep.equal({
       get_budget: [[], []],
-      check_payment: [[...common, "merchant", "rail", "recipient"].toSorted(), ["amountCents", "rail"]],
-      create_card_payment: [pay, ["amountCents", "idempotencyKey", "merchant", "purpose"]],
-      create_wallet_payment: [send, ["amountCents", "idempotencyKey", "purpose", "recipient"]],
+      check_payment: [pays("merchant", "rail", "recipient"), ["amountCents", "rail"]],
+      create_card_payment: [
+        pays("merchant", "waitSeconds"),
+        ["amountCents", "idempotencyKey", "merchant", "purpose"],
+      ],
+      create_wallet_payment: [
+        pays("recipient", "waitSeconds"),
+        ["amountCents", "idempotencyKey", "purpose", "recipient"],
+      ],
       get_payment: [["transactionId", "waitSeconds"], ["transactionId"]],
       list_payments: [["cursor", "limit", "status"], []],
       cancel_payment: [["transactionId"], ["transactionId"]],

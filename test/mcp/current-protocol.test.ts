@@ -132,7 +132,10 @@ describe("MCP in its revision of 2026-07-28", () => {
 
   it("an unknown tool is -32602, a tool of the other band WRONG_CREDENTIAL", async () => {
     const unknown = await ask(agent.key, "tools/call", { name: "delete_policy", arguments: {} });
-    expect(unknown.error).to.include({ code: -32_602 });
+    expect(unknown.error).to.include({
+      code: -32_602,
+      message: 'There is no tool "delete_policy": use one of those that are listed.',
+    });
     const foreign = await ask(agent.key, "tools/call", { name: "list_agents", arguments: {} });
     expect(foreign.result).to.deep.include({ isError: true });
     expect(foreign.result?.["structuredContent"]).to.include({ error: "WRONG_CREDENTIAL" });

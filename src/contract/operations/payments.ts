@@ -80,19 +80,17 @@ function railTool(body: unknown): "create_card_payment" | "create_wallet_payment
 }
 
 /** What a payment's status means to who made it, and what to do next. */
-const statuses = (paid: string, network: string): string =>
-  `status \`approved\`: ${paid}. \`pending\` with an approval: a person decides until its expiresAt, read the payment ` +
-  `again after a minute; without one: not confirmed yet by ${network}, read it again after 5 seconds. \`denied\`, ` +
-  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. ";
-const REVERSED = "`reversed`: paid and given back later; the amount is available again. ";
+const STATUSES =
+  "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt, read the payment again after " +
+  "a minute; without one: not confirmed yet by the card network or the chain, read it again after 5 seconds. `denied`, " +
+  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid and given " +
+  "back later; the amount is available again.";
 
 export const createPayment = define({
   summary: "Make a payment",
   description:
     "Decides the payment by the agent's policy and by the caps and rules of its team and project, reserves its amount and " +
-    "carries it out, or holds it for a person's approval. A payment that is not made is 201, too. " +
-    statuses("paid", "the card network or the chain") +
-    REVERSED +
+    `carries it out, or holds it for a person's approval. A payment that is not made is 201, too. ${STATUSES} ` +
     "The same idempotencyKey never pays twice: a replay answers 200 with the same transaction as it is now. The answer " +
     "to a wallet payment waits up to 5 seconds for the chain.",
   tag: "Payments",
@@ -111,11 +109,6 @@ export const createPayment = define({
 
 export const createCardPayment = define({
   summary: "Pay by card",
-  description:
-    "Pays a merchant by card within the agent's policy. " +
-    statuses("paid", "the card network") +
-    REVERSED +
-    "Repeat with the same idempotencyKey after any doubt: it never pays twice.",
   tag: "Payments",
   access: agentWith("create_card_payment"),
   rate: "standard",
@@ -128,11 +121,6 @@ export const createCardPayment = define({
 
 export const createWalletPayment = define({
   summary: "Pay from the wallet",
-  description:
-    "Sends stablecoin from the agent's wallet to an address on its chain, one dollar for one, within the agent's policy. " +
-    statuses("paid, with onChainTxHash", "the chain") +
-    "A transfer on a chain can't be taken back. " +
-    "Repeat with the same idempotencyKey after any doubt: it never pays twice.",
   tag: "Payments",
   access: agentWith("create_wallet_payment"),
   rate: "standard",
@@ -146,9 +134,6 @@ export const createWalletPayment = define({
 
 export const getWallet = define({
   summary: "Read the wallet",
-  description:
-    "The agent's wallet: its address, its chain (CAIP-2) and what it holds there now. A balance that can't be read is " +
-    "SERVICE_UNAVAILABLE, never zero.",
   tag: "Payments",
   access: agentWith("get_wallet"),
   rate: "standard",
@@ -167,10 +152,6 @@ const agentBudget = z.strictObject({ ...budgetPolicy.shape, team: headroom, proj
 
 export const checkPayment = define({
   summary: "Check a payment without making it",
-  description:
-    "The decision that a payment would get now, with no effect: `approved`, `held` (a person must approve; " +
-    "flaggedByRuleTypes says why) or `denied` (denialDetails says what is left of the limit, and when it resets), and the " +
-    "budget. What the wallet holds is not considered. A later payment may be decided differently.",
   tag: "Payments",
   access: agentWith("check_payment"),
   rate: "standard",
@@ -217,9 +198,7 @@ export const checkPayment = define({
 export const getPayment = define({
   summary: "Read a payment",
   description:
-    "One of the agent's own payments as it is now, with its approval request if it was held. " +
-    statuses("paid", "the card network or the chain") +
-    REVERSED.trimEnd(),
+    "One of the agent's own payments as it is now, with its approval request if it was held. " + STATUSES,
   tag: "Payments",
   access: agentWith("get_payment"),
   rate: "standard",
@@ -271,9 +250,6 @@ export const cancelPayment = define({
 
 export const getDenialFeedback = define({
   summary: "Why payments were not made",
-  description:
-    "What policy, rail or a person said about a payment that was denied, failed, expired or reversed: of one payment, or " +
-    "of the last 20, newest first.",
   tag: "Payments",
   access: agentWith("get_denial_feedback"),
   rate: "standard",
@@ -296,8 +272,6 @@ export const getDenialFeedback = define({
 
 export const getBudget = define({
   summary: "Read the budget",
-  description:
-    "The agent's own policy with its usage, and what is left of its team's and project's caps (null: no cap).",
   tag: "Payments",
   access: agentWith("get_budget"),
   rate: "standard",

@@ -28,8 +28,6 @@ export const createProject = define({
 
 export const createProjectByTool = define({
   summary: "Create a project",
-  description:
-    "A container of teams. Replaying the same idempotencyKey with the same payload answers the same project.",
   tag: "Projects",
   access: manages("projects:write", "newProject", { role: "admin" }),
   rate: "standard",

@@ -35,9 +35,6 @@ export const createTeam = define({
 
 export const createTeamByTool = define({
   summary: "Create a team",
-  description:
-    "A container of agents, in the key's own project or else the default one. Replaying the same idempotencyKey with the " +
-    "same payload answers the same team.",
   tag: "Teams",
   access: manages("teams:write", "newTeam", { role: "admin" }),
   rate: "standard",
