@@ -36,12 +36,18 @@ export const APPROVAL_PAGE = pageOf({
 <div id="trouble" hidden><p id="trouble-text" class="error" role="status"></p>
 <button id="again" type="button" class="second">Try again</button></div>
 
-<form id="sign-in" method="post" novalidate hidden>
-<p>An agent asks for a payment. Sign in to see it and to decide.</p>
+<form method="post" id="sign-in" novalidate hidden>
+<p>A payment of an agent may wait for your decision. Sign in to see it.</p>
 ${CREDENTIALS.map(fieldOf).join("\n")}
 <div id="second-factor" hidden>${fieldOf(CODE)}</div>
 <button type="submit">Sign in</button>
 </form>
+
+<section id="outcome" role="status" tabindex="-1" hidden>
+<p id="outcome-title"></p>
+<p id="outcome-text" hidden></p>
+<blockquote id="outcome-feedback" hidden></blockquote>
+</section>
 
 <section id="payment" aria-label="The payment" tabindex="-1" hidden>
 <p id="amount"></p>
@@ -56,19 +62,13 @@ ${row("Decide until", `<time id="until"></time> <strong id="left" role="timer"><
 </dl>
 </section>
 
-<section id="outcome" role="status" tabindex="-1" hidden>
-<p id="outcome-title"></p>
-<p id="outcome-text" hidden></p>
-<blockquote id="outcome-feedback" hidden></blockquote>
-</section>
-
 <div id="choice" hidden>
 <p id="warning" class="error" hidden></p>
 <button id="approve" type="button">Approve</button>
 <button id="deny" type="button" class="second">Deny…</button>
 </div>
 
-<form id="denial" method="post" novalidate hidden>
+<form method="post" id="denial" novalidate hidden>
 <fieldset><legend>Usual reasons</legend>
 ${REASONS.map((reason) => `<button type="button" class="reason">${reason}</button>`).join("\n")}
 </fieldset>

@@ -48,7 +48,7 @@ export function render(state) {
 
 /** Puts the focus on what a person's own act has led to. */
 export function land() {
-  const found = [at("outcome"), at("sign-in"), at("payment")].find(({ hidden }) => !hidden);
+  const found = [at("problem"), at("outcome"), at("sign-in"), at("payment")].find(({ hidden }) => !hidden);
   (found?.querySelector("input") ?? found)?.focus();
 }
 
