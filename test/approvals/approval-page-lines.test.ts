@@ -3,7 +3,7 @@ import type { Browser, HTTPRequest } from "puppeteer-core";
 import { ApprovalPage, type Interception } from "../support/approval-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { newWorld, type TestAgent, type World } from "../support/world.ts";
+import { type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 const isDecision = (request: HTTPRequest) => /\/(approve|deny)$/.test(new URL(request.url()).pathname);
 const isOfApi = (request: HTTPRequest) => new URL(request.url()).pathname.startsWith("/v1/");
@@ -37,8 +37,8 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
   });
   after(() => browser?.close());
 
-  async function held() {
-    const { approvalId, transactionId } = await agent.hold();
+  async function held(fields: Fields = {}) {
+    const { approvalId, transactionId } = await agent.hold(fields);
     const page = await ApprovalPage.open(browser, world.service.baseUrl, approvalId);
     opened.push(page);
     await page.signIn(world.organization);
@@ -104,6 +104,23 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await page.page.click("#approve");
     await page.reads("#problem", "Too many tries");
     expect(await page.isShown("#approve")).to.equal(true);
+  });
+
+  it("what is approved and not final is followed to its end, also over a bad line", async () => {
+    // It settles after 3 s, and the answer waits for almost as long.
+    const { page, transactionId } = await held({ merchant: "sandbox-slow" });
+    page.intercept = async (request) => {
+      if (isDecision(request)) return false;
+      await request.abort();
+      return true;
+    };
+    await page.page.click("#approve");
+    const title = await page.reads("#outcome-title", "Approved");
+    expect(title).to.be.oneOf(["Approved, on its way", "Approved and paid"]);
+    page.intercept = () => false;
+    await page.reads("#outcome-title", "Approved and paid");
+    expect(page.decisions).to.deep.equal(["approve"]);
+    expect(await statusOf(transactionId)).to.equal("approved");
   });
 
   it("without a line, or with a 503, it says so, keeps trying, and tries at once when asked to", async () => {

@@ -303,12 +303,15 @@ denial.addEventListener("submit", (event) => {
   explain(denial, problem, { status: 400, body: { issues: [{ path: "feedback", message }] } });
 });
 
-at("again").addEventListener("click", () => void look(true));
-addEventListener("online", () => void look(true));
-document.addEventListener("visibilitychange", () => {
+/** Something may have changed. Whoever is signing in is left alone. */
+function lookAgain() {
   if (document.visibilityState === "visible" && state.phase !== "signed-out") void look(true);
   else plan();
-});
+}
+
+at("again").addEventListener("click", lookAgain);
+addEventListener("online", lookAgain);
+document.addEventListener("visibilitychange", lookAgain);
 setInterval(() => {
   if (isPending(state)) render(state);
 }, 1_000);
