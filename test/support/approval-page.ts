@@ -11,6 +11,8 @@ export interface Credentials {
 /** True: the request was seen to, and does not go on to the service. */
 export type Interception = (request: HTTPRequest) => Promise<boolean> | boolean;
 
+/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
+const WITHIN_MS = 120_000;
 const DECISION = /\/v1\/approvals\/\w+\/(approve|deny)$/;
 
 /** The page of a payment on hold in a real browser, used as a person uses it. */
@@ -48,7 +50,11 @@ export class ApprovalPage {
     // The tests share one machine, and sign-ins are counted by address.
     await this.page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
     await this.page.setRequestInterception(true);
-    this.page.on("request", (request) => void this.#pass(request));
+    this.page.setDefaultTimeout(WITHIN_MS);
+    this.page.on("request", (request) => {
+      // What is under way when a test ends goes with its page.
+      this.#pass(request).catch((error: unknown) => this.#complaints.push(String(error)));
+    });
     this.page.on("pageerror", (error) => this.#complaints.push(String(error)));
     this.page.on("console", (message) => {
       if (/Content Security Policy/i.test(message.text())) this.#complaints.push(message.text());
