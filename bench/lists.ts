@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Db } from "mongodb";
+import { type Db, MongoClient } from "mongodb";
 import { z } from "zod";
 import { createOrganization } from "../server/admin/create-organization.ts";
 import { connectMongo } from "../server/connections.ts";
@@ -96,10 +96,12 @@ export async function measureLists(options: ListsOptions): Promise<ListsResult> 
   });
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   undo(() => mongo.close());
+  const seeding = await MongoClient.connect(String(env["MONGODB_URI"]));
+  undo(() => seeding.close());
   const startedAt = performance.now();
   const agents = Math.min(AGENTS_MAX, Math.ceil(rows / ROWS_OF_AN_AGENT) + 20);
   const seeded = await seedTransactions({
-    db,
+    patient: seeding.db(db.databaseName),
     organizationId,
     rows,
     agents,

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import type { AgentDocument, TransactionDocument } from "../../activities/documents.ts";
+import { ensureProjectionIndexes } from "../../activities/projections.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { newId, newUuid } from "../../server/ids.ts";
 import type { DenialCode } from "../../src/domain/agent/policy.ts";
@@ -8,7 +9,8 @@ import { BUDGET_CENTS } from "../systems/system.ts";
 
 /** An organization with many agents and their payments, as if they had been made: written straight into the database. */
 export interface Seeding {
-  readonly db: Db;
+  /** Whose operations may take as long as they take. */
+  readonly patient: Db;
   readonly organizationId: string;
   readonly rows: number;
   readonly agents: number;
@@ -63,12 +65,12 @@ interface Placed {
 /** Writes projects, teams, agents and payments. The first agents are the small team's, the first of them pays the most. */
 export async function seedTransactions({
   agents: count,
-  db,
+  patient,
   onProgress,
   organizationId,
   rows,
 }: Seeding): Promise<Seeded> {
-  const collections = collectionsOf(db);
+  const collections = collectionsOf(patient);
   const now = new Date();
   const container = () => ({
     _id: newUuid(),
@@ -94,6 +96,8 @@ export async function seedTransactions({
   await collections.teams.insertMany(teams);
   await collections.agents.insertMany(agents);
   const random = randomFrom(SEED);
+  // They are made at the end, of all there is, which takes a part of the time.
+  await collections.transactions.dropIndexes();
   for (let written = 0; written < rows; written += AT_ONCE) {
     const batch = Array.from({ length: Math.min(AT_ONCE, rows - written) }, (_each, index) =>
       transactionRecord(organizationId, pick(agents, random), written + index, now, random),
@@ -104,6 +108,7 @@ export async function seedTransactions({
     });
     onProgress(written + batch.length);
   }
+  await ensureProjectionIndexes(patient);
   const [busiest] = agents;
   if (busiest === undefined) throw new Error("there are agents");
   const { _id: agentId, projectId, teamId } = busiest;

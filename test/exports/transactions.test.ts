@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { TransactionDocument } from "../../activities/documents.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { codeOf } from "../support/contract-api.ts";
+import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { newWorld, organizationKey, times, until, type World } from "../support/world.ts";
@@ -44,12 +45,23 @@ function rowsOf(text: unknown): readonly Row[] {
   return rows.map((row) => Object.fromEntries(COLUMNS.map((column, index) => [column, row[index] ?? ""])));
 }
 
-/** By a key of its own where none is given: each may export ten times a minute. */
-async function exported(world: World, query: Query = {}, key?: string): Promise<readonly Row[]> {
-  const token = key ?? (await organizationKey(world, { scopes: ["agents:read"] })).token;
+/** Exports are few a minute, and most tests are not about that. */
+const counts = new ForgetfulCounts();
+
+async function exported(world: World, query: Query = {}, token = world.token): Promise<readonly Row[]> {
+  counts.forget();
   const answer = await world.api.call("exportTransactions", { token, query });
   expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
   return rowsOf(answer.body);
+}
+
+const shownTimes = async (world: World, query: Query) =>
+  (await exported(world, query)).map(({ createdAt }) => createdAt);
+
+/** A query that is none. */
+async function refusedFor(world: World, query: Query): Promise<void> {
+  counts.forget();
+  await world.api.refused("exportTransactions", 400, "VALIDATION_FAILED", { token: world.token, query });
 }
 
 /** What a cell says of a field. */
@@ -59,10 +71,13 @@ const cellOf = (value: unknown): string =>
 const idsOf = (rows: readonly Row[]): readonly string[] => rows.map(({ id = "" }) => id);
 
 describe("the export of transactions", () => {
+  let service: TestService;
   let world: World;
   let placed: readonly Placed[];
+  after(() => service.stop());
   before(async () => {
-    world = await newWorld();
+    service = await startTestService({ counts });
+    world = await newWorld(service);
     placed = await populate(world);
   });
 
@@ -77,6 +92,7 @@ describe("the export of transactions", () => {
     return made;
   };
   beforeEach(async () => {
+    counts.forget();
     const { organizationId } = world.organization;
     await collectionsOf(world.service.db).transactions.deleteMany({ organizationId });
   });
@@ -156,9 +172,8 @@ describe("the export of transactions", () => {
     ];
     await put(...instants.map((at) => ({ createdAt: new Date(at) })));
     const newestFirst = instants.toSorted().toReversed();
-    const shown = async (query: Query) => (await exported(world, query)).map(({ createdAt }) => createdAt);
-    expect(await shown({})).to.deep.equal(newestFirst);
-    expect(await shown({ tz: "UTC" })).to.deep.equal(newestFirst);
+    expect(await shownTimes(world, {})).to.deep.equal(newestFirst);
+    expect(await shownTimes(world, { tz: "UTC" })).to.deep.equal(newestFirst);
     const zones = [
       "Europe/Berlin",
       "America/St_Johns",
@@ -167,20 +182,16 @@ describe("the export of transactions", () => {
       "Australia/Lord_Howe",
     ];
     for (const zone of [...zones, "Etc/GMT+5", "Africa/Abidjan"])
-      expect(await shown({ tz: zone }), zone).to.deep.equal(
+      expect(await shownTimes(world, { tz: zone }), zone).to.deep.equal(
         newestFirst.map((at) => DateTime.fromISO(at, { zone }).toISO()),
       );
-    expect(await shown({ tz: "Europe/Berlin" })).to.include.members([
+    expect(await shownTimes(world, { tz: "Europe/Berlin" })).to.include.members([
       "2026-03-29T01:59:59.999+01:00",
       "2026-03-29T03:00:00.000+02:00",
       "2026-10-25T02:59:59.999+02:00",
       "2026-10-25T02:00:00.000+01:00",
     ]);
-    for (const tz of ["Mars/Olympus", "+02:00", "", "Europe/Berlin "])
-      await world.api.refused("exportTransactions", 400, "VALIDATION_FAILED", {
-        token: world.token,
-        query: { tz },
-      });
+    for (const tz of ["Mars/Olympus", "+02:00", "", "Europe/Berlin "]) await refusedFor(world, { tz });
   });
 
   it("takes the list's filters and four statuses; paging and other statuses are refused", async () => {
@@ -216,7 +227,7 @@ describe("the export of transactions", () => {
       { status: "expired" },
       { type: "cash" },
     ] as const)
-      await world.api.refused("exportTransactions", 400, "VALIDATION_FAILED", { token: world.token, query });
+      await refusedFor(world, query);
   });
 
   it("holds what lies in a key's binding; ids of others give a header alone", async () => {
@@ -249,7 +260,8 @@ describe("the export of transactions", () => {
   it("ten times a minute by a credential", async () => {
     // Where a minute ends in between there are two to share them: then once more.
     await until("ten of eleven in one minute", async () => {
-      const { token } = await organizationKey(world);
+      counts.forget();
+      const { token } = world;
       const answers = await Promise.all(times(11, () => world.api.call("exportTransactions", { token })));
       const refused = answers.map(codeOf).filter((code) => code !== null);
       return refused.length === 0 ? null : expect(refused).to.deep.equal(["RATE_LIMITED"]);
