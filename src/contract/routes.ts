@@ -38,6 +38,39 @@ export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
   return routes.toSorted((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
 }
 
+/**
+ * The methods of a path as `Allow` names them, `HEAD` wherever `GET` is; empty where it is no route's. The path is as it came,
+ * undecoded: a parameter that can't be decoded is no part of a path of ours.
+ */
+export function methodsAt(routes: readonly Bound[], path: string): readonly string[] {
+  const given = path.split("/");
+  const methods = routes
+    .filter((route) => matches(route, given))
+    .map(({ http }) => http.method.toUpperCase());
+  if (methods.length === 0) return [];
+  return [...new Set(methods.includes("GET") ? ["GET", "HEAD", ...methods] : methods), "OPTIONS"];
+}
+
+function matches(route: Bound, given: readonly string[]): boolean {
+  const segments = segmentsOf(route);
+  return (
+    segments.length === given.length &&
+    segments.every((segment, index) => {
+      const text = given[index] ?? "";
+      return isParameter(segment) ? text !== "" && isDecodable(text) : segment === text;
+    })
+  );
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Pairs of routes that match the same path without one of them being the more literal one. */
 export function conflictsOf(routes: readonly Bound[]): readonly string[] {
   return routes.flatMap((route, index) =>
