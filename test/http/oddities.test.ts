@@ -8,6 +8,20 @@ const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
+const paths = [...new Set(operationList.flatMap(([, { http }]) => (http === null ? [] : [http.path])))];
+
+/** The methods of a path, written out once more: a word in an id's place is an id, too. */
+function allowedAt(path: string): string[] {
+  const isOf = (other: string): boolean => new RegExp(`^${other.replaceAll(/:\w+/g, "[^/]+")}$`).test(path);
+  const methods = operationList.flatMap(([, { http }]) =>
+    http !== null && isOf(http.path) ? [http.method.toUpperCase()] : [],
+  );
+  return [...new Set(methods), ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].toSorted();
+}
+
+const allowOf = ({ headers }: { headers: Headers }): string[] =>
+  (headers.get("allow") ?? "").split(", ").toSorted();
+
 describe("odd requests", () => {
   let world: World;
   let agent: TestAgent;
@@ -24,20 +38,6 @@ describe("odd requests", () => {
     expect([answer.status, codeOf(answer)], `${method} ${path}`).to.deep.equal([404, "NOT_FOUND"]);
     expectError(answer);
   };
-
-  const paths = [...new Set(operationList.flatMap(([, { http }]) => (http === null ? [] : [http.path])))];
-
-  /** The methods of a path, written out once more: a word in an id's place is an id, too. */
-  function allowedAt(path: string): string[] {
-    const isOf = (other: string): boolean => new RegExp(`^${other.replaceAll(/:\w+/g, "[^/]+")}$`).test(path);
-    const methods = operationList.flatMap(([, { http }]) =>
-      http !== null && isOf(http.path) ? [http.method.toUpperCase()] : [],
-    );
-    return [...new Set(methods), ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].toSorted();
-  }
-
-  const allowOf = ({ headers }: { headers: Headers }): string[] =>
-    (headers.get("allow") ?? "").split(", ").toSorted();
 
   it("a method that a path does not have is 405, and Allow names those that it has", async () => {
     const headers = { authorization: `Bearer ${world.token}` };
