@@ -14,12 +14,12 @@ import type { Logos } from "../containers/logos.ts";
 import type { Logger } from "../logger.ts";
 import { mcpEndpoint, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
-import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
 import { logoRouter } from "./logos.ts";
 import { pages } from "./pages.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
 import { noteOf, requestNotes } from "./request-note.ts";
+import { referencePage } from "./reference-page.ts";
 import { type RestDependencies, restRouter } from "./rest.ts";
 import { securityHeaders } from "./security-headers.ts";
 
@@ -56,7 +56,7 @@ export function createApp(dependencies: AppDependencies): Express {
   });
   app.use(pages());
   app.get("/", (_request, response) => response.redirect("/docs"));
-  app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document())));
+  app.use(referencePage());
   app.use(probes(dependencies));
 
   app.post("/mcp", mcpEndpoint(dependencies));

@@ -65,6 +65,8 @@ export function pages(): Router {
   router.get("/invite", send("html", INVITE));
   router.get("/assets/enter.js", send("text/javascript", script));
   router.get("/assets/page.css", send("text/css", style));
+  router.get("/assets/reference.js", send("text/javascript", asset("reference.js")));
+  router.get("/assets/reference.css", send("text/css", asset("reference.css")));
   return router;
 }
 

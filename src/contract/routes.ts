@@ -39,15 +39,15 @@ export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
 }
 
 /**
- * The methods of a path as `Allow` names them, `HEAD` wherever `GET` is; empty where it is no route's. The path is as it came,
- * undecoded: a parameter that can't be decoded is no part of a path of ours.
+ * The methods of a path as `Allow` names them, `HEAD` wherever `GET` is; empty where it is no route's. A path that is written out in a
+ * route is that route's alone, not one with an id in its place. It is given as it came, undecoded: what can't be decoded is no id.
  */
 export function methodsAt(routes: readonly Bound[], path: string): readonly string[] {
   const given = path.split("/");
-  const methods = routes
-    .filter((route) => matches(route, given))
-    .map(({ http }) => http.method.toUpperCase());
-  if (methods.length === 0) return [];
+  const [first, ...others] = inOrder(routes.filter((route) => matches(route, given)));
+  if (first === undefined) return [];
+  const here = [first, ...others.filter(({ http }) => http.path === first.http.path)];
+  const methods = here.map(({ http }) => http.method.toUpperCase());
   return [...new Set(methods.includes("GET") ? ["GET", "HEAD", ...methods] : methods), "OPTIONS"];
 }
 

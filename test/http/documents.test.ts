@@ -228,18 +228,6 @@ describe("what the service says of itself", () => {
     }
   });
 
-  it("/docs shows every operation, loads nothing from elsewhere and runs no script", async () => {
-    const page = await send(baseUrl, "/docs");
-    const html = String(page.body);
-    expect([page.status, page.headers.get("content-type")]).to.deep.equal([200, "text/html; charset=utf-8"]);
-    for (const { entry, path } of entries()) {
-      expect(html).to.include(`id="${entry.operationId}"`);
-      expect(html).to.include(path);
-    }
-    expect(html).not.to.match(/<script|<style|style=|https?:\/\/(?!127\.0\.0\.1)[^<]*\.(js|css)/);
-    expect(page.headers.get("content-security-policy")).to.include("script-src 'self'");
-  });
-
   it("/healthz is 200, /readyz 200 with nothing missing, /metrics in the format of Prometheus", async () => {
     const health = await send(baseUrl, "/healthz");
     expect([health.status, health.body]).to.deep.equal([200, { status: "ok" }]);

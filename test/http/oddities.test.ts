@@ -10,13 +10,12 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("
 
 const paths = [...new Set(operationList.flatMap(([, { http }]) => (http === null ? [] : [http.path])))];
 
-/** The methods of a path, written out once more: a word in an id's place is an id, too. */
+/** The methods of a path, written out once more. */
 function allowedAt(path: string): string[] {
-  const isOf = (other: string): boolean => new RegExp(`^${other.replaceAll(/:\w+/g, "[^/]+")}$`).test(path);
   const methods = operationList.flatMap(([, { http }]) =>
-    http !== null && isOf(http.path) ? [http.method.toUpperCase()] : [],
+    http?.path === path ? [http.method.toUpperCase()] : [],
   );
-  return [...new Set(methods), ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].toSorted();
+  return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].toSorted();
 }
 
 const allowOf = ({ headers }: { headers: Headers }): string[] =>

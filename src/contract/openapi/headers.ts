@@ -72,8 +72,16 @@ const SOMEWHERE = {
 
 export type SomeHeader = keyof typeof SOMEWHERE;
 
+/** Of a status that has codes with a time to wait and others without. */
+const SOMETIMES = { ...SOMEWHERE["retry-after"], required: false } as const;
+const SOMETIMES_NAME = "retry-after-sometimes";
+
 /** For `components.headers`. */
-export const HEADERS: Readonly<Record<string, Header>> = { ...EVERYWHERE, ...SOMEWHERE };
+export const HEADERS: Readonly<Record<string, Header>> = {
+  ...EVERYWHERE,
+  ...SOMEWHERE,
+  [SOMETIMES_NAME]: SOMETIMES,
+};
 
 /** References to the headers of an answer: those of every one, and these. */
 export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<string, object>> =>
@@ -82,12 +90,18 @@ export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<str
   );
 
 /** The headers of an error that is one of these. */
-export const headersOfErrors = (
+export function headersOfErrors(
   status: string,
   codes: readonly ErrorCode[],
-): Readonly<Record<string, object>> =>
-  headersWith(
-    ...(status === "405" ? (["allow"] as const) : []),
-    ...(status === "401" ? (["www-authenticate"] as const) : []),
-    ...(codes.some((code) => WAITS.has(code)) ? (["retry-after"] as const) : []),
-  );
+): Readonly<Record<string, object>> {
+  const waiting = codes.filter((code) => WAITS.has(code)).length;
+  const isMixed = waiting > 0 && waiting < codes.length;
+  return {
+    ...headersWith(
+      ...(status === "405" ? (["allow"] as const) : []),
+      ...(status === "401" ? (["www-authenticate"] as const) : []),
+      ...(waiting > 0 ? (["retry-after"] as const) : []),
+    ),
+    ...(isMixed ? { "retry-after": { $ref: `#/components/headers/${SOMETIMES_NAME}` } } : {}),
+  };
+}
