@@ -1,11 +1,12 @@
 // Builds dist/ from the TypeScript sources: each file as JavaScript, the types of what the package gives out to others
-// (`exports` in package.json), and the workflows as the one bundle that workers run.
+// (`exports` in package.json), the workflows as the one bundle that workers run, and what the API's page needs of Swagger UI.
 // Does nothing, in some milliseconds, when dist/ is what the sources make; so whatever runs built code can call it first.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DIST = join(ROOT, "dist");
@@ -26,6 +27,9 @@ const IN_BUNDLE = ["workflows", "src/domain", "src/messages"];
 const STAMP = join(DIST, ".stamp");
 const BUNDLE = join(DIST, "workflow-bundle.js");
 const BUNDLE_STAMP = join(DIST, ".workflow-bundle-stamp");
+
+const REFERENCE = join(DIST, "reference");
+const SWAGGER_UI = join(ROOT, "node_modules", "swagger-ui-dist");
 
 const force = process.argv.includes("--force");
 const sources = stampOf([...SETTINGS, ...ROOMS.flatMap((room) => filesIn(join(ROOT, room), ".ts"))]);
@@ -51,6 +55,7 @@ async function build() {
     process.exit(1);
   }
   await bundleWorkflows();
+  copyReference();
   writeFileSync(STAMP, sources);
   process.stderr.write(`built in ${((performance.now() - began) / 1_000).toFixed(1)} s\n`);
 }
@@ -81,6 +86,21 @@ async function bundleWorkflows() {
   });
   writeFileSync(BUNDLE, code);
   writeFileSync(BUNDLE_STAMP, stamp);
+}
+
+/** The API's page is served from the package: two files of Swagger UI, compressed once and for all, and their licences. */
+function copyReference() {
+  rmSync(REFERENCE, { recursive: true, force: true });
+  mkdirSync(REFERENCE, { recursive: true });
+  for (const file of ["swagger-ui-bundle.js", "swagger-ui.css"]) {
+    writeFileSync(
+      join(REFERENCE, `${file}.gz`),
+      gzipSync(readFileSync(join(SWAGGER_UI, file)), { level: 9 }),
+    );
+  }
+  for (const file of ["LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"]) {
+    writeFileSync(join(REFERENCE, file), readFileSync(join(SWAGGER_UI, file)));
+  }
 }
 
 /** Names, sizes and times of files, as one digest: reading them all would take longer. */

@@ -7,17 +7,19 @@ import express, {
 } from "express";
 import { refusal } from "../../src/domain/errors.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/contract/openapi.ts";
+import { operationList } from "../../src/contract/registry.ts";
+import { methodsAt, routesOf } from "../../src/contract/routes.ts";
 import type { TrustedProxies } from "../config.ts";
 import type { Logos } from "../containers/logos.ts";
 import type { Logger } from "../logger.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
-import { docsPage } from "./docs-page.ts";
 import { sendRefusal } from "./errors.ts";
 import { logoRouter } from "./logos.ts";
 import { pages } from "./pages.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
 import { noteOf, requestNotes } from "./request-note.ts";
+import { referencePage } from "./reference-page.ts";
 import { type RestDependencies, restRouter } from "./rest.ts";
 import { securityHeaders } from "./security-headers.ts";
 
@@ -47,43 +49,56 @@ export function createApp(dependencies: AppDependencies): Express {
   // Made when somebody asks for it first: it takes a tenth of a start.
   let made: OpenApiDocument | null = null;
   const document = (): OpenApiDocument => (made ??= openApiDocument(baseUrl));
-  app.get("/v1/openapi.json", async (request, response) => {
+  app.get(DOCUMENT.http.path, async (request, response) => {
     const admitted = await admission.anyone(request, response);
     if (admitted.ok) response.json(document());
     else sendRefusal(response, admitted.refusal);
   });
   app.use(pages());
   app.get("/", (_request, response) => response.redirect("/docs"));
-  app.get("/docs", (_request, response) => void response.type("html").send(docsPage(document())));
+  app.use(referencePage());
   app.use(probes(dependencies));
 
   app.post("/mcp", mcpEndpoint(dependencies));
   app.all("/mcp", mcpOtherMethods(dependencies));
-  const notFound = unknownPath(admission);
-  // The router would answer OPTIONS by itself; a method that a path doesn't have is 404.
+  const unanswered = elsewhere(admission);
+  // The router would answer OPTIONS by itself, and to anybody.
   app.use((request, response, next) =>
-    request.method === "OPTIONS" ? notFound(request, response, next) : next(),
+    request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
   );
   app.use(logoRouter(logos, logger));
   app.use(restRouter(dependencies));
-  app.use(notFound);
-  app.use(lastResort(admission, notFound, logger));
+  app.use(unanswered);
+  app.use(lastResort(admission, unanswered, logger));
   return app;
 }
 
-/** 404 for what is no path of ours. Under /v1 and /mcp it is a request like any other: counted, a bad credential 401. */
-function unknownPath(admission: Admission): RequestHandler {
+/** The document's own route, which is no operation of its own. */
+const DOCUMENT = { id: "openapi", http: { method: "get", path: "/v1/openapi.json" } } as const;
+const ROUTES = [...routesOf(operationList), DOCUMENT];
+
+/**
+ * What no route has answered: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has; 404 for what
+ * is no path of ours. The document is public, so nothing is disclosed. Under /v1 and /mcp it is a request like any other: counted, a
+ * bad credential 401.
+ */
+function elsewhere(admission: Admission): RequestHandler {
   return async (request, response) => {
     const surface = surfaceOf(request.path);
     const admitted = surface === null ? null : await admission.knownOrNobody(request, response, surface);
-    sendRefusal(response, admitted?.ok === false ? admitted.refusal : refusal("NOT_FOUND"));
+    if (admitted?.ok === false) return sendRefusal(response, admitted.refusal);
+    const methods = methodsAt(ROUTES, request.path);
+    if (methods.length === 0) return sendRefusal(response, refusal("NOT_FOUND"));
+    response.setHeader("Allow", methods.join(", "));
+    if (request.method === "OPTIONS") response.status(204).end();
+    else sendRefusal(response, refusal("METHOD_NOT_ALLOWED"));
   };
 }
 
 /** A path that cannot be decoded is no path of ours; anything else here is a defect: logged, and said plainly. */
-function lastResort(admission: Admission, notFound: RequestHandler, logger: Logger): ErrorRequestHandler {
+function lastResort(admission: Admission, unanswered: RequestHandler, logger: Logger): ErrorRequestHandler {
   return async (error: unknown, request, response, next) => {
-    if (error instanceof URIError) return notFound(request, response, next);
+    if (error instanceof URIError) return unanswered(request, response, next);
     logger.error({ err: error, requestId: noteOf(response).id }, "a request failed unexpectedly");
     if (response.headersSent) return void response.destroy();
     await showLate(admission, request, response, logger);

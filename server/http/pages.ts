@@ -54,8 +54,9 @@ const SCRIPTS = [
   "approval.js",
   "approval-view.js",
   "approval-words.js",
+  "reference.js",
 ];
-const STYLES = ["page.css", "approval.css"];
+const STYLES = ["page.css", "approval.css", "reference.css"];
 
 /**
  * The pages that people are led to by a link, until the dashboard has its own. Those of `/setup` and `/invite` have a token in the

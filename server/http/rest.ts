@@ -22,10 +22,14 @@ export interface RestDependencies {
 /** The REST routes of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  for (const { http, id, operation } of routesOf(operationList)) {
+  const routes = routesOf(operationList);
+  for (const [index, { http, id, operation }] of routes.entries()) {
     router[http.method](http.path, (request, response) =>
       serve(dependencies, id, operation, http, request, response),
     );
+    const isLastOfPath = routes[index + 1]?.http.path !== http.path;
+    // Another method is not meant for a route with an id in the place of what is written out here.
+    if (isLastOfPath) router.all(http.path, (_request, _response, next) => next("router"));
   }
   return router;
 }

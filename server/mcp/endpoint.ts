@@ -70,7 +70,8 @@ export function mcpOtherMethods({ admission, mcpCallers }: McpDependencies): Req
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     const stranger = mcpCallers.refusalOf(request);
     if (stranger !== null) return sendRefusal(response, stranger);
-    response.setHeader("Allow", "POST").status(405).end();
+    response.setHeader("Allow", "POST");
+    sendRefusal(response, refusal("METHOD_NOT_ALLOWED"));
   };
 }
 

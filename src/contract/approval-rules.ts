@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RULE_TYPES, RULE_WINDOW_SECONDS_MAX, type RuleType, WEEKDAYS } from "../domain/rules/rules.ts";
 import { cents, paymentCount, text, version } from "./primitives.ts";
 import { rail } from "./records.ts";
+import { referred } from "./reference.ts";
 import { timezone } from "./timezone.ts";
 
 /** Approval rules as they are sent and answered. */
@@ -20,15 +21,17 @@ const atMost = <T extends z.ZodType>(max: number, item: T) =>
     z.array(item).meta({ maxItems: max }),
   );
 
-const anyOf = <T extends z.ZodType>(item: T) => z.strictObject({ anyOf: z.array(item).min(1) });
+const anyOf = <T extends z.ZodType>(item: T) =>
+  z.strictObject({ anyOf: z.array(item).min(1).meta({ maxItems: ANY_OF_MAX }) });
 
 const windowSeconds = z.int().min(1).max(RULE_WINDOW_SECONDS_MAX);
-const time = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be HH:MM");
-const endTime = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, "must be HH:MM, up to 24:00");
+const time = z.string().regex(/^([01][0-9]|2[0-3]):[0-5][0-9]$/, "must be HH:MM");
+const endTime = z.string().regex(/^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/, "must be HH:MM, up to 24:00");
 const days = z
   .array(z.enum(WEEKDAYS))
   .min(1)
-  .refine((named) => new Set(named).size === named.length, "must not name one twice");
+  .refine((named) => new Set(named).size === named.length, "must not name one twice")
+  .meta({ maxItems: WEEKDAYS.length, uniqueItems: true });
 
 const window = z.strictObject({
   timezone,
@@ -47,34 +50,43 @@ const params = {
   amount_above: z.strictObject({ amountCents: cents }),
   new_recipient: z.strictObject({}),
   recipient: anyOf(text(1, 200)),
-  merchant_category: anyOf(z.string().regex(/^\d{4}$/, "must be a four-digit code")),
+  merchant_category: anyOf(z.string().regex(/^[0-9]{4}$/, "must be a four-digit code")),
   rail: anyOf(rail),
   velocity: z.strictObject({ count: paymentCount, windowSeconds }),
   duplicate: z.strictObject({ windowSeconds }),
 };
 
-const oneRule = <T extends RuleType, I extends z.ZodType, P extends z.ZodType>(type: T, id: I, set: P) =>
-  z.strictObject({ id, type: z.literal(type), enabled: z.boolean(), params: set });
+/** What every rule has. */
+interface Common<I extends z.ZodType, E extends z.ZodType> {
+  readonly id: I;
+  readonly enabled: E;
+}
+
+const oneRule = <T extends RuleType, I extends z.ZodType, E extends z.ZodType, P extends z.ZodType>(
+  type: T,
+  { enabled, id }: Common<I, E>,
+  set: P,
+) => z.strictObject({ id, type: z.literal(type), enabled, params: set });
 
 /** A rule of any type, its parameters being those of its type. */
-const ruleOf = <I extends z.ZodType, W extends z.ZodType>(id: I, timeWindow: W) =>
+const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
+  common: Common<I, E>,
+  timeWindow: W,
+) =>
   z.discriminatedUnion("type", [
-    oneRule("amount_above", id, params.amount_above),
-    oneRule("new_recipient", id, params.new_recipient),
-    oneRule("recipient", id, params.recipient),
-    oneRule("merchant_category", id, params.merchant_category),
-    oneRule("rail", id, params.rail),
-    oneRule("velocity", id, params.velocity),
-    oneRule("time_window", id, timeWindow),
-    oneRule("duplicate", id, params.duplicate),
+    oneRule("amount_above", common, params.amount_above),
+    oneRule("new_recipient", common, params.new_recipient),
+    oneRule("recipient", common, params.recipient),
+    oneRule("merchant_category", common, params.merchant_category),
+    oneRule("rail", common, params.rail),
+    oneRule("velocity", common, params.velocity),
+    oneRule("time_window", common, timeWindow),
+    oneRule("duplicate", common, params.duplicate),
   ]);
 
 const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
 
-/**
- * All types in one flat shape, since tools take no unions, and clients of REST see the same; which parameters a type
- * takes is judged after it.
- */
+/** All types in one flat shape, since tools take no unions; which parameters a type takes is judged after it. */
 const flatRule = z.strictObject({
   id: z
     .string()
@@ -115,7 +127,12 @@ const flatRule = z.strictObject({
     .meta({ description: "Those of the rule's type, all of them and no others." }),
 });
 
-const sentRule = flatRule.pipe(ruleOf(id.optional(), windowAsSent));
+const sentRule = flatRule.pipe(ruleOf({ id: id.optional(), enabled: z.boolean() }, windowAsSent));
+
+/** The same rules as the reference shows them: each type with its own parameters. */
+const shownRules = z
+  .array(ruleOf({ id: id.optional(), enabled: z.boolean().default(true) }, windowAsSent))
+  .max(RULES_MAX);
 
 /** Which parameters go with which type; the flat shape can't say. */
 const paramsByType = Object.entries({ ...params, time_window: window })
@@ -123,7 +140,7 @@ const paramsByType = Object.entries({ ...params, time_window: window })
   .join("; ");
 
 /** The whole array of a container's rules: what is not in it is deleted. An id names one rule. */
-export const rulesAsSent = atMost(RULES_MAX, sentRule)
+export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: shownRules })
   .superRefine((rules, check) => {
     const seen = new Set<string>();
     rules.forEach((rule, index) => {
@@ -138,5 +155,5 @@ export const rulesAsSent = atMost(RULES_MAX, sentRule)
 
 /** The rules of a project or team as they stand. */
 export const approvalRules = z
-  .strictObject({ rules: z.array(ruleOf(z.string(), window)), version })
+  .strictObject({ rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean() }, window)), version })
   .meta({ id: "ApprovalRules" });

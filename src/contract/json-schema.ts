@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { referenceOf } from "./reference.ts";
 
 /** A schema of the contract as JSON Schema, with the records it names kept apart from it. */
 export interface NamedJsonSchema {
@@ -10,9 +11,13 @@ export interface NamedJsonSchema {
 /**
  * Converts a schema. Its references to named records start with `refPrefix`: `#/$defs/` within one document of JSON
  * Schema, `#/components/schemas/` in an OpenAPI document. What a caller sends is a schema's input; answers have no
- * defaults, so theirs is the same.
+ * defaults, so theirs is the same. Models are shown what a schema says itself, readers of the reference more (see there).
  */
-export function jsonSchemaOf(schema: z.ZodType, refPrefix: string): NamedJsonSchema {
+export function jsonSchemaOf(
+  schema: z.ZodType,
+  refPrefix: string,
+  reader: "model" | "reference" = "model",
+): NamedJsonSchema {
   const {
     $schema: _dialect,
     $defs = {},
@@ -20,13 +25,29 @@ export function jsonSchemaOf(schema: z.ZodType, refPrefix: string): NamedJsonSch
   } = z.toJSONSchema(schema, {
     io: "input",
     unrepresentable: "any",
-    override: ({ jsonSchema }) => flattenNullable(jsonSchema),
+    override: ({ jsonSchema, zodSchema }) => {
+      if (reader === "reference") refer(zodSchema, jsonSchema);
+      flattenNullable(jsonSchema);
+    },
   });
   const document: unknown = JSON.parse(
-    JSON.stringify({ schema: rest, named: $defs }).replaceAll('"$ref":"#/$defs/', `"$ref":"${refPrefix}`),
+    JSON.stringify({ schema: rest, named: $defs }).replaceAll(`"$ref":"${DEFS}`, `"$ref":"${refPrefix}`),
   );
   return parts.parse(document);
 }
+
+/** Has a schema say what only the reference says of it, or be shown in another form. */
+function refer(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): void {
+  const { instead, keywords } = referenceOf(schema);
+  if (instead !== undefined) {
+    for (const keyword of Object.keys(json)) if (keyword !== "description") delete json[keyword];
+    Object.assign(json, jsonSchemaOf(instead, DEFS, "reference").schema);
+  }
+  Object.assign(json, keywords);
+}
+
+/** As the conversion refers to what it names. */
+const DEFS = "#/$defs/";
 
 /**
  * A value or null as one schema of two types, in place. The same to a validator, and not a union to those that drop

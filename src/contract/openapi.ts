@@ -1,16 +1,24 @@
 import { z } from "zod";
-import { ERRORS, type ErrorCode } from "../domain/errors.ts";
 import { COOKIE_REQUEST_HEADER, COOKIE_REQUEST_VALUE, cookieNames } from "./cookies.ts";
-import { jsonSchemaOf, type NamedJsonSchema } from "./json-schema.ts";
+import { jsonSchemaOf } from "./json-schema.ts";
+import { errorExamples } from "./openapi/error-examples.ts";
+import { errorCodesOf } from "./openapi/errors.ts";
+import { examplesOf, type Resolve } from "./openapi/examples.ts";
+import { annotated, annotatedParameter, type Schema } from "./openapi/fields.ts";
+import { HEADERS, headersOfErrors, headersWith } from "./openapi/headers.ts";
+import { keyed, keyOf, linksOf } from "./openapi/links.ts";
+import { INTRODUCTION, TAGS } from "./openapi/prose.ts";
 import { errorBody } from "./records.ts";
+import type { ErrorCode } from "../domain/errors.ts";
 import { answersSession, type OperationId, operationList } from "./registry.ts";
-import type { Access, HttpBinding, ManagementAccess, ObjectSchema, Operation } from "./types.ts";
+import type { Access, HttpBinding, ObjectSchema, Operation } from "./types.ts";
 
 /** The parts of an OpenAPI 3.1 document that this service fills; the rest is JSON. */
 export interface OpenApiDocument {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
   readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
   readonly components: Readonly<Record<string, unknown>>;
 }
@@ -28,103 +36,77 @@ export interface OpenApiOperation {
 
 const COMPONENTS = "#/components/schemas/";
 
-const REQUEST_ID = "x-request-id";
-
-/** Headers of every response. */
-const HEADERS = {
-  "x-ratelimit-limit":
-    "Requests that the caller may make in a minute: by its organization's plan for a key or a person, by address for " +
-    "callers without a valid credential.",
-  "x-ratelimit-remaining": "How many of them are left in the minute at hand.",
-  "x-ratelimit-reset": "When that minute ends, in Unix seconds.",
-  [REQUEST_ID]: "The request's id, as the service's log has it, and an error's body.",
-} as const;
-
-/** Those of errors that say what to do next. */
-const RETRY_AFTER = "retry-after";
-const ERROR_HEADERS = {
-  [RETRY_AFTER]: "Seconds to wait before trying again: `retry_after_seconds` of the body.",
-} as const;
-
-const referTo = (names: readonly string[]) =>
-  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-
-const headers = referTo(Object.keys(HEADERS));
-const headersWithWait = { ...headers, ...referTo([RETRY_AFTER]) };
-
-/** Codes that come with a time to wait. */
-const WAITS: ReadonlySet<ErrorCode> = new Set([
-  "RATE_LIMITED",
-  "DAILY_CREATE_LIMIT_REACHED",
-  "SECOND_FACTOR_LOCKED",
-  "CREATE_RETRYABLE",
-  "SERVICE_UNAVAILABLE",
-] as const);
-
-/** Codes that any operation may answer. */
-const COMMON_ERRORS: readonly ErrorCode[] = [
-  "VALIDATION_FAILED",
-  "RATE_LIMITED",
-  "SERVICE_UNAVAILABLE",
-  "INTERNAL",
-];
-
-/** Codes of a body that cannot be read, whether the operation takes one or not. */
-const BODY_ERRORS: readonly ErrorCode[] = ["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
-
 /** The OpenAPI document of every REST operation, derived from the registry: it cannot disagree with the routes. */
 export function openApiDocument(baseUrl: string): OpenApiDocument {
+  const schemas = namedSchemas();
+  const resolve: Resolve = (reference) => schemas[reference.slice(COMPONENTS.length)] ?? {};
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
   for (const [id, operation] of operationList) {
     if (operation.http === null) continue;
     const path = operation.http.path.replaceAll(/:(\w+)/g, "{$1}");
-    paths[path] = { ...paths[path], [operation.http.method]: describe(id, operation, operation.http) };
+    paths[path] = {
+      ...paths[path],
+      [operation.http.method]: describe(id, operation, operation.http, resolve),
+    };
   }
   return {
     openapi: "3.1.0",
-    info: {
-      title: "Agent Spending Control Service",
-      version: "1",
-      description:
-        "AI agents that spend real money, under control. Amounts are integer cents; timestamps ISO 8601 in UTC; lists " +
-        "are newest first, paged by an opaque cursor.",
-    },
+    info: { title: "Agent Spending Control Service", version: "1", description: INTRODUCTION },
     servers: [{ url: baseUrl }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      schemas: { ...namedRecords(), Error: schemaOf(errorBody) },
-      headers: Object.fromEntries(
-        Object.entries({ ...HEADERS, ...ERROR_HEADERS }).map(([name, description]) => [
-          name,
-          {
-            description,
-            required: name in HEADERS,
-            schema: name === REQUEST_ID ? { type: "string" } : { type: "integer", minimum: 0 },
-          },
-        ]),
+      schemas,
+      responses: errorResponses(),
+      headers: HEADERS,
+      examples: errorExamples(),
+      links: Object.fromEntries(
+        operationList.flatMap(([id, operation]) => linksOf(id, operation).map(keyed)),
       ),
-      securitySchemes: {
-        session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A person's session." },
-        sessionCookie: {
-          type: "apiKey",
-          in: "cookie",
-          name: cookieNames(baseUrl).session,
-          description:
-            "A browser's session, asked for with `svc-session: cookie` where it begins. It counts only without an " +
-            "Authorization header, and for anything but GET only from a page of the same origin (Sec-Fetch-Site or Origin).",
-        },
-        organizationKey: { type: "http", scheme: "bearer", description: "An organization's API key." },
-        agentKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
-      },
+      securitySchemes: securitySchemes(baseUrl),
     },
   };
 }
 
-function describe(id: OperationId, operation: Operation, http: HttpBinding): OpenApiOperation {
+const securitySchemes = (baseUrl: string) => ({
+  session: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "A person's session: the `token` that signing in answers.",
+  },
+  sessionCookie: {
+    type: "apiKey",
+    in: "cookie",
+    name: cookieNames(baseUrl).session,
+    description:
+      "A browser's session, asked for with `svc-session: cookie` where it begins. It counts only without an " +
+      "Authorization header, and for anything but GET only from a page of the same origin (Sec-Fetch-Site or Origin).",
+  },
+  organizationKey: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "svc_org_live_…",
+    description: "An organization's API key. What is listed beside it is the scope that it needs.",
+  },
+  agentKey: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "sk_svc_live_…",
+    description: "An agent's API key.",
+  },
+});
+
+function describe(
+  id: OperationId,
+  operation: Operation,
+  http: HttpBinding,
+  resolve: Resolve,
+): OpenApiOperation {
   const { summary, description, tag } = operation;
   const parameters = [
-    ...parametersOf(operation.params, "path"),
-    ...parametersOf(operation.query, "query"),
+    ...parametersOf(operation.params, "path", http),
+    ...parametersOf(operation.query, "query", http),
     ...(answersSession(id) ? [COOKIE_PARAMETER] : []),
   ];
   return {
@@ -134,8 +116,8 @@ function describe(id: OperationId, operation: Operation, http: HttpBinding): Ope
     tags: [tag],
     security: securityOf(operation.access),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...requestBodyOf(operation),
-    responses: responsesOf(operation, http),
+    ...requestBodyOf(id, operation, resolve),
+    responses: responsesOf(id, operation, http, resolve),
   };
 }
 
@@ -153,96 +135,109 @@ const COOKIE_PARAMETER = {
   name: COOKIE_REQUEST_HEADER,
   in: "header",
   required: false,
-  schema: { const: COOKIE_REQUEST_VALUE },
-  description: "A page of the service asks for the two tokens in HttpOnly cookies instead of in the body.",
+  schema: { type: "string", examples: [COOKIE_REQUEST_VALUE] },
+  description:
+    "`cookie`, from a page of the service: the two tokens come in HttpOnly cookies instead of in the body. Anything else is not looked at.",
 };
 
-const schemaOf = (schema: z.ZodType): NamedJsonSchema["schema"] => jsonSchemaOf(schema, COMPONENTS).schema;
+const schemaOf = (schema: z.ZodType, owner: string): Schema =>
+  annotated(jsonSchemaOf(schema, COMPONENTS, "reference").schema, owner);
 
 /** Every record that an operation names, and the error body. */
-function namedRecords(): Record<string, unknown> {
+function namedSchemas(): Record<string, Schema> {
   const schemas = operationList.flatMap(([, operation]) => [operation.body, operation.output]);
-  return Object.assign(
-    {},
-    ...[errorBody, ...schemas].map((schema) => jsonSchemaOf(schema, COMPONENTS).named),
-  );
+  const named = schemas.map((schema) => jsonSchemaOf(schema, COMPONENTS, "reference").named);
+  const records = Object.entries(Object.assign({}, ...named) as Record<string, Schema>);
+  return {
+    ...Object.fromEntries(records.map(([name, schema]) => [name, annotated(schema, name)])),
+    Error: schemaOf(errorBody, "Error"),
+  };
 }
 
-function parametersOf(schema: ObjectSchema, place: "path" | "query"): object[] {
+function parametersOf(schema: ObjectSchema, place: "path" | "query", { path }: HttpBinding): object[] {
   return Object.entries(schema.shape).map(([name, field]) => {
     const type = field instanceof z.ZodType ? field : z.unknown();
-    return { name, in: place, required: place === "path" || !type.isOptional(), schema: schemaOf(type) };
+    const required = place === "path" || !type.isOptional();
+    const json = jsonSchemaOf(type, COMPONENTS, "reference").schema;
+    return { name, in: place, required, ...annotatedParameter(json, name, path) };
   });
 }
 
-function requestBodyOf(operation: Operation): { requestBody?: object } {
-  const schema = schemaOf(operation.body);
+function requestBodyOf(id: OperationId, operation: Operation, resolve: Resolve): { requestBody?: object } {
+  const schema = schemaOf(operation.body, id);
   const takesNone = JSON.stringify(schema["properties"]) === "{}";
   if (takesNone) return {};
   const required = !operation.body.isOptional();
-  return { requestBody: { required, content: { "application/json": { schema } } } };
+  const content = { "application/json": { schema, examples: examplesOf(schema, resolve) } };
+  return { requestBody: { required, content } };
 }
 
-function responsesOf(operation: Operation, http: HttpBinding): Record<string, object> {
-  const body = schemaOf(operation.output);
-  const { contentType = "application/json", successStatus: success } = http;
-  const responses: Record<string, object> = {
-    [success]:
-      success === 204
-        ? { description: "Done.", headers }
-        : { description: "Success.", headers, content: { [contentType]: { schema: body } } },
+function responsesOf(
+  id: OperationId,
+  operation: Operation,
+  http: HttpBinding,
+  resolve: Resolve,
+): Record<string, object> {
+  const { contentType = "application/json", successStatus } = http;
+  const schema = schemaOf(operation.output, id);
+  const content = { [contentType]: { schema, examples: examplesOf(schema, resolve) } };
+  const links = linksOf(id, operation).map((link) => [
+    link.operationId,
+    { $ref: `#/components/links/${keyOf(link)}` },
+  ]);
+  const success = {
+    headers: successHeaders(id, http),
+    ...(successStatus === 204 ? {} : { content }),
+    ...(links.length === 0 ? {} : { links: Object.fromEntries(links) }),
   };
-  if (success === 201 && replays(operation)) {
-    responses["200"] = {
-      description: "A replay.",
-      headers,
-      content: { "application/json": { schema: body } },
-    };
-  }
-  for (const [status, codes] of errorsByStatus(operation)) {
-    responses[status] = {
-      description: codes.join(", "),
-      headers: codes.some((code) => WAITS.has(code)) ? headersWithWait : headers,
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
-    };
-  }
-  return responses;
+  const isReplayed = successStatus === 201 && operation.errors.includes("IDEMPOTENCY_KEY_REUSED");
+  const errors = [...errorCodesOf(operation)].map(([status, codes]) => [
+    status,
+    errorResponse(status, codes),
+  ]);
+  return {
+    ...(isReplayed
+      ? { "200": { description: "A replay: what the first call has made, as it is now.", ...success } }
+      : {}),
+    [successStatus]: { description: successStatus === 204 ? "Done." : "Success.", ...success },
+    ...Object.fromEntries(errors),
+  };
 }
 
-const replays = (operation: Operation): boolean => operation.errors.includes("IDEMPOTENCY_KEY_REUSED");
-
-function errorsByStatus(operation: Operation): Map<string, ErrorCode[]> {
-  const byStatus = new Map<string, ErrorCode[]>();
-  const bodyErrors = operation.http?.method === "get" ? [] : BODY_ERRORS;
-  const codes = [...accessErrors(operation.access), ...COMMON_ERRORS, ...bodyErrors, ...operation.errors];
-  for (const code of new Set(codes)) {
-    const status = String(statusOf(operation, code));
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  return byStatus;
+/** An error's response: described once where its status has this one code, as most have. */
+function errorResponse(status: string, codes: readonly ErrorCode[]): object {
+  const [only, ...others] = codes;
+  return others.length === 0
+    ? { $ref: `#/components/responses/${only ?? ""}` }
+    : describedError(status, codes);
 }
 
-/** One code has two statuses: it is 401 where it keeps a person from signing in. */
-const statusOf = ({ access }: Operation, code: ErrorCode): number =>
-  code === "SECOND_FACTOR_INVALID" && access.kind === "public" ? 401 : ERRORS[code].status;
+const describedError = (status: string, codes: readonly ErrorCode[]): object => ({
+  description: codes.join(", "),
+  headers: headersOfErrors(status, codes),
+  content: {
+    "application/json": {
+      schema: { $ref: `${COMPONENTS}Error`, properties: { error: { enum: codes } } },
+      examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+    },
+  },
+});
 
-function accessErrors(access: Access): ErrorCode[] {
-  if (access.kind === "public") return [];
-  if (access.kind === "agent")
-    return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
-  const mayNeedMore = access.needsOf !== undefined;
-  return [
-    "UNAUTHORIZED",
-    "WRONG_CREDENTIAL",
-    access.organizationKey === "never" ? "SESSION_REQUIRED" : "INSUFFICIENT_SCOPE",
-    ...(access.organizationKey !== "never" && lies(access) ? (["OUTSIDE_BINDING"] as const) : []),
-    ...(access.role === "member" && !mayNeedMore ? [] : (["ROLE_REQUIRED"] as const)),
-    ...(access.stepUp || mayNeedMore ? (["STEP_UP_REQUIRED"] as const) : []),
-  ];
+/** Those that an operation's responses refer to, and 405, which belongs to no operation. */
+function errorResponses(): Readonly<Record<string, object>> {
+  const alone = operationList.flatMap(([, operation]) =>
+    [...errorCodesOf(operation)].flatMap(([status, [code, ...others]]) =>
+      code === undefined || others.length > 0 ? [] : [[code, describedError(status, [code])] as const],
+    ),
+  );
+  return { ...Object.fromEntries(alone), METHOD_NOT_ALLOWED: describedError("405", ["METHOD_NOT_ALLOWED"]) };
 }
 
-/** Whether what it acts on lies in a container, so that a key's binding can leave it outside. */
-const lies = ({ subject }: ManagementAccess): boolean => subject !== "none" && subject !== "list";
+const successHeaders = (id: OperationId, { contentType }: HttpBinding): object =>
+  headersWith(
+    ...(answersSession(id) ? (["set-cookie"] as const) : []),
+    ...(contentType === undefined ? [] : (["content-disposition"] as const)),
+  );
 
 function securityOf(access: Access): OpenApiOperation["security"] {
   if (access.kind === "public") return [];

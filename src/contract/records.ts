@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
+import { referred } from "./reference.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
@@ -231,7 +232,9 @@ export const session = z.strictObject({
 });
 
 /** What an entry of the audit log may hold of a policy or a decision: any JSON. */
-const kept = z.unknown().meta({ description: "Any JSON." });
+const kept = referred(z.unknown().meta({ description: "Any JSON." }), {
+  keywords: { type: ["object", "array", "string", "number", "boolean", "null"] },
+});
 
 export const auditEntry = z
   .strictObject({

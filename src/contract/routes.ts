@@ -38,6 +38,39 @@ export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
   return routes.toSorted((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
 }
 
+/**
+ * The methods of a path as `Allow` names them, `HEAD` wherever `GET` is; empty where it is no route's. A path that is written out in a
+ * route is that route's alone, not one with an id in its place. It is given as it came, undecoded: what can't be decoded is no id.
+ */
+export function methodsAt(routes: readonly Bound[], path: string): readonly string[] {
+  const given = path.split("/");
+  const [first, ...others] = inOrder(routes.filter((route) => matches(route, given)));
+  if (first === undefined) return [];
+  const here = [first, ...others.filter(({ http }) => http.path === first.http.path)];
+  const methods = here.map(({ http }) => http.method.toUpperCase());
+  return [...new Set(methods.includes("GET") ? ["GET", "HEAD", ...methods] : methods), "OPTIONS"];
+}
+
+function matches(route: Bound, given: readonly string[]): boolean {
+  const segments = segmentsOf(route);
+  return (
+    segments.length === given.length &&
+    segments.every((segment, index) => {
+      const text = given[index] ?? "";
+      return isParameter(segment) ? text !== "" && isDecodable(text) : segment === text;
+    })
+  );
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Pairs of routes that match the same path without one of them being the more literal one. */
 export function conflictsOf(routes: readonly Bound[]): readonly string[] {
   return routes.flatMap((route, index) =>

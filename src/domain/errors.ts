@@ -47,6 +47,10 @@ export const ERRORS = {
   SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was used already." },
   SECOND_FACTOR_LOCKED: { status: 403, message: "Too many wrong codes; the factor is locked for a while." },
   NOT_FOUND: { status: 404, message: "There is no such resource." },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    message: "The path has no such method; `Allow` names those that it has.",
+  },
   VERSION_CONFLICT: { status: 409, message: "The version is stale; read again, then retry." },
   STALE_APPROVAL_RULES: { status: 409, message: "The version is stale; read the rules again, then retry." },
   REQUEST_IN_PROGRESS: { status: 409, message: "The same request is still in progress; replay it." },

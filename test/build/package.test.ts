@@ -21,7 +21,7 @@ const manifest = z.object({
 
 /** What a program that runs from the package may need. */
 const ALLOWED =
-  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
+  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/reference\/[\w.-]+|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
 
 const pack = async (...options: readonly string[]) => {
   const args = ["pack", "--json", "--ignore-scripts", ...options];
@@ -41,6 +41,8 @@ describe("the package", () => {
       "dist/workflow-bundle.js",
       "temporal-dev.yaml",
       "server/http/pages/enter.js",
+      "dist/reference/swagger-ui-bundle.js.gz",
+      "dist/reference/LICENSE",
       "dist/src/engines/test-server-jars.json",
       "dist/src/webhooks/verify-webhook.js",
       "dist/src/webhooks/verify-webhook.d.ts",
@@ -91,6 +93,7 @@ describe("the package", () => {
       const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
       expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
       expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);
+      expect((await fetch(`${baseUrl}/docs`)).status).to.equal(200);
       const list =
         /^ +Temporal UI +(http:\/\/127\.0\.0\.1:\d+\/namespaces\/agent-spending-control\/workflows)$/m;
       const [, workflows = ""] = list.exec(service.stdout) ?? [];

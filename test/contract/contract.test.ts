@@ -121,6 +121,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "SECOND_FACTOR_LOCKED",
   ],
   404: ["NOT_FOUND"],
+  405: ["METHOD_NOT_ALLOWED"],
   409: [
     "VERSION_CONFLICT",
     "STALE_APPROVAL_RULES",

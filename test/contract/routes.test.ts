@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { define } from "../../src/contract/define.ts";
 import { operationList } from "../../src/contract/registry.ts";
-import { conflictsOf, inOrder, routesOf } from "../../src/contract/routes.ts";
+import { conflictsOf, inOrder, methodsAt, routesOf } from "../../src/contract/routes.ts";
 
 type Path = `/v1/${string}`;
 
@@ -66,6 +66,28 @@ describe("routes", () => {
   it("what can't match the same path, or is the more literal one, is no conflict", () => {
     const paths = ["/v1/a/:id", "/v1/a/me", "/v1/a/:id/b", "/v1/b/:id", "/v1/:what/:part/:more"] as const;
     expect(conflictsOf(paths.map((path) => route(path)))).to.deep.equal([]);
+  });
+
+  it("a path has the methods of its most literal routes, HEAD with GET, and OPTIONS", () => {
+    const routes = [
+      route("/v1/a/:id"),
+      route("/v1/a/:id", "post"),
+      route("/v1/a/me", "post"),
+      route("/v1/b", "post"),
+    ];
+    for (const [path, methods] of [
+      ["/v1/a/1", "GET, HEAD, POST, OPTIONS"],
+      ["/v1/a/me", "POST, OPTIONS"],
+      ["/v1/a/%41", "GET, HEAD, POST, OPTIONS"],
+      ["/v1/b", "POST, OPTIONS"],
+      ["/v1/a", ""],
+      ["/v1/a/", ""],
+      ["/v1/a/%zz", ""],
+      ["/v1/A/1", ""],
+      ["/v1/a/1/", ""],
+    ] as const) {
+      expect(methodsAt(routes, path).join(", "), path).to.equal(methods);
+    }
   });
 
   it("every operation with a route has one, and none conflict", () => {

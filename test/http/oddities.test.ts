@@ -4,9 +4,22 @@ import { codeOf, expectError } from "../support/contract-api.ts";
 import { send, wire } from "../support/wire.ts";
 import { elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
-const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+const paths = [...new Set(operationList.flatMap(([, { http }]) => (http === null ? [] : [http.path])))];
+
+/** The methods of a path, written out once more. */
+function allowedAt(path: string): string[] {
+  const methods = operationList.flatMap(([, { http }]) =>
+    http?.path === path ? [http.method.toUpperCase()] : [],
+  );
+  return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].toSorted();
+}
+
+const allowOf = ({ headers }: { headers: Headers }): string[] =>
+  (headers.get("allow") ?? "").split(", ").toSorted();
 
 describe("odd requests", () => {
   let world: World;
@@ -25,15 +38,38 @@ describe("odd requests", () => {
     expectError(answer);
   };
 
-  it("a method that a path does not have is 404, OPTIONS too", async () => {
-    const routes = operationList.flatMap(([, { http }]) => (http === null ? [] : [http]));
-    for (const path of new Set(routes.map((route) => route.path))) {
-      // A word in an id's place is an id: `/v1/auth/passkeys/options` is one of `/v1/auth/passkeys/:id`, too.
-      const isOf = (other: string): boolean => new RegExp(`^${other.replace(":id", "[^/]+")}$`).test(path);
-      const methods = routes.filter((route) => isOf(route.path)).map(({ method }) => method.toUpperCase());
-      for (const method of METHODS.filter((candidate) => !methods.includes(candidate))) {
-        await notFound(path.replace(":id", agent.id), method);
+  it("a method that a path does not have is 405, and Allow names those that it has", async () => {
+    const headers = { authorization: `Bearer ${world.token}` };
+    for (const path of [...paths, "/v1/openapi.json"]) {
+      const allowed = path === "/v1/openapi.json" ? ["GET", "HEAD", "OPTIONS"] : allowedAt(path);
+      for (const method of METHODS.filter((candidate) => !allowed.includes(candidate))) {
+        const answer = await send(baseUrl, path.replace(":id", agent.id), { method, headers });
+        expect([answer.status, codeOf(answer)], `${method} ${path}`).to.deep.equal([
+          405,
+          "METHOD_NOT_ALLOWED",
+        ]);
+        expectError(answer);
+        expect(allowOf(answer), path).to.deep.equal(allowed);
       }
+    }
+  });
+
+  it("OPTIONS is 204 with Allow where a path is, and says nothing else: there is no CORS", async () => {
+    for (const path of paths) {
+      const answer = await send(baseUrl, path.replace(":id", agent.id), { method: "OPTIONS" });
+      expect([answer.status, answer.body, allowOf(answer)], path).to.deep.equal([204, "", allowedAt(path)]);
+      expect([...answer.headers.keys()].join(" ")).not.to.include("access-control");
+    }
+    await notFound("/v1/nothing", "OPTIONS");
+  });
+
+  it("HEAD where there is no GET is 405; a bad credential is 401 before any of it", async () => {
+    const head = await send(baseUrl, "/v1/auth/sign-in", { method: "HEAD" });
+    expect([head.status, allowOf(head)]).to.deep.equal([405, ["OPTIONS", "POST"]]);
+    for (const method of ["PUT", "OPTIONS", "HEAD"]) {
+      const headers = { authorization: "Bearer nobody" };
+      const answer = await send(baseUrl, "/v1/agents/x/pause", { method, headers });
+      expect([answer.status, answer.headers.get("allow")], method).to.deep.equal([401, null]);
     }
   });
 
@@ -92,6 +128,8 @@ describe("odd requests", () => {
   it("percent-encoding that cannot be decoded is 404, on a route or on none", async () => {
     for (const garbage of ["%", "%zz", "%c0%af", "%ff", "%e0%80", "%ed%a0%80", "%u0041"]) {
       await notFound(`/v1/agents/${garbage}`, "GET");
+      await notFound(`/v1/agents/${garbage}`, "PUT");
+      await notFound(`/v1/agents/${garbage}`, "OPTIONS");
       await notFound(`/v1/agents/${garbage}/pause`, "POST");
       await notFound(`/${garbage}`, "GET");
     }
@@ -104,7 +142,6 @@ describe("odd requests", () => {
     expect([head.status, head.body]).to.deep.equal([200, ""]);
     expect(head.headers.get("content-length")).to.equal(get.headers.get("content-length"));
     expect((await send(baseUrl, "/v1/agents", { method: "HEAD" })).status).to.equal(401);
-    expect((await send(baseUrl, "/v1/auth/sign-in", { method: "HEAD", headers })).status).to.equal(404);
   });
 
   const status = async (authorization: string | null, path: string) => {

@@ -14,7 +14,11 @@ const ASSETS = [
   ["/assets/session.js", SCRIPT],
   ["/assets/page.css", STYLE],
   ["/assets/approval.css", STYLE],
+  ["/assets/reference.js", SCRIPT],
+  ["/assets/reference.css", STYLE],
 ] as const;
+/** Of the API's page, at paths of their bytes' digests. */
+const LIBRARY = /^\/assets\/[0-9a-f]{16}\/swagger-ui(-bundle)?\.(js|css)$/;
 
 const POLICY = [
   "base-uri 'none'",
@@ -52,7 +56,8 @@ describe("pages", () => {
       const loaded = [...html.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+)"/g)].map(
         ([, url]) => url,
       );
-      expect(ASSETS.map(([asset]) => asset as string)).to.include.members(loaded);
+      const ours = loaded.filter((url) => url !== undefined && !LIBRARY.test(url));
+      expect(ASSETS.map(([asset]) => asset as string)).to.include.members(ours);
     }
   });
 
@@ -67,6 +72,30 @@ describe("pages", () => {
       );
     }
     expect((await send(baseUrl, "/assets/../server/http/pages.ts")).status).to.equal(404);
+  });
+
+  it("the API's page is made of files that may be kept for ever, sent compressed where taken", async () => {
+    const html = String((await send(baseUrl, "/docs")).body);
+    const paths = [...html.matchAll(/ (?:src|href)="([^"]+)"/g)]
+      .map(([, url]) => url ?? "")
+      .filter((url) => LIBRARY.test(url));
+    expect(paths).to.have.lengthOf(2);
+    for (const path of paths) {
+      const texts = [];
+      for (const encoding of ["gzip", "identity"]) {
+        const { body, headers, status } = await send(baseUrl, path, {
+          headers: { "accept-encoding": encoding },
+        });
+        expect([status, headers.get("content-encoding")]).to.deep.equal([
+          200,
+          encoding === "gzip" ? "gzip" : null,
+        ]);
+        expect(headers.get("cache-control")).to.equal("public, max-age=31536000, immutable");
+        expect(headers.get("x-content-type-options")).to.equal("nosniff");
+        texts.push(body);
+      }
+      expect(texts[0]).to.equal(texts[1]);
+    }
   });
 
   it("every field has a label and a place for its error, and no password goes into an address", async () => {

@@ -100,7 +100,8 @@ describe("limits of who is nobody, by address", () => {
     const address = freshAddress();
     const asked = [
       ["GET", "/v1/nothing", 404],
-      ["OPTIONS", "/v1/agents", 404],
+      ["OPTIONS", "/v1/agents", 204],
+      ["PUT", "/v1/agents", 405],
       ["GET", "/v1/%zz", 404],
       ["GET", "/v1", 404],
       ["GET", "/v1/openapi.json", 200],

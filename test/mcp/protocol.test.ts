@@ -158,8 +158,9 @@ describe("MCP as a protocol", () => {
 
   it("only POST is served: anything else is 405 with Allow, without a credential too", async () => {
     for (const method of ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]) {
-      const { headers, status } = await send(baseUrl, "/mcp", { method });
-      expect([status, headers.get("allow")], method).to.deep.equal([405, "POST"]);
+      const answer = await send(baseUrl, "/mcp", { method });
+      expect([answer.status, answer.headers.get("allow")], method).to.deep.equal([405, "POST"]);
+      if (method !== "HEAD") expect(outcome(answer)).to.deep.equal([405, "METHOD_NOT_ALLOWED"]);
     }
     expect((await send(baseUrl, "/mcp/", { method: "POST" })).status).to.equal(404);
   });

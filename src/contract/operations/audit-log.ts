@@ -5,7 +5,7 @@ import { paging, timestamp } from "../primitives.ts";
 import { auditEntry, listOf } from "../records.ts";
 
 /** Of what ids and names of actions are made. */
-const named = z.string().regex(/^[\w-]{1,100}$/);
+const named = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
 
 /** Which entries: of whom, about what, what was done, and when. */
 const filters = {

@@ -5,7 +5,7 @@ import { email, name, newPassword, secretToken, text, timestamp } from "../primi
 import { organization, session, user } from "../records.ts";
 import { authenticationResponse } from "../webauthn.ts";
 
-const code = z.string().regex(/^\d{6}$/, "must be six digits");
+const code = z.string().regex(/^[0-9]{6}$/, "must be six digits");
 
 export const signIn = define({
   summary: "Sign in",

@@ -58,7 +58,7 @@ const shared = {
   currency: z.literal("USD").default("USD"),
   merchantCategory: z
     .string()
-    .regex(/^\d{4}$/, "must be a four-digit code")
+    .regex(/^[0-9]{4}$/, "must be a four-digit code")
     .optional()
     .meta({ description: "The merchant's category, a four-digit code." }),
 };

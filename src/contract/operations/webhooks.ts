@@ -5,6 +5,7 @@ import { person } from "../access.ts";
 import { define } from "../define.ts";
 import { description, name, paging, timestamp, uuid } from "../primitives.ts";
 import { listOf } from "../records.ts";
+import { referred } from "../reference.ts";
 
 const SCOPE_IDS_MAX = 200;
 const URL_CHARACTERS_MAX = 2_048;
@@ -20,6 +21,12 @@ const deliveryParams = z.strictObject({ id: endpointId, deliveryId });
 
 const eventType = z.enum(EVENT_TYPES);
 
+/** The same as the reference shows it. */
+const shownEventTypes = z.union([
+  z.array(eventType).min(1).meta({ maxItems: EVENT_TYPES.length, uniqueItems: true }),
+  z.array(z.literal(ALL_EVENTS)).length(1),
+]);
+
 const eventTypes = z
   .array(z.enum([...EVENT_TYPES, ALL_EVENTS]))
   .min(1)
@@ -27,18 +34,26 @@ const eventTypes = z
   .refine((types) => new Set(types).size === types.length, "must not name one twice")
   .refine((types) => !types.includes(ALL_EVENTS) || types.length === 1, "takes * alone, for all events")
   .meta({ description: "One or more types of events, or `*` alone for all." });
+const eventTypesAsSent = referred(eventTypes, { instead: shownEventTypes });
 
 const scopeIds = z
   .array(uuid)
   .max(SCOPE_IDS_MAX)
   .refine((ids) => new Set(ids).size === ids.length, "must not name one twice")
-  .meta({ description: "The projects, teams or agents that a scope other than `organization` is about." });
+  .meta({
+    description: "The projects, teams or agents that a scope other than `organization` is about.",
+    uniqueItems: true,
+  });
 
 const url = z
   .string()
   .max(URL_CHARACTERS_MAX)
   .regex(/^https:\/\//i, "must begin with https://")
-  .meta({ description: "A public https address, on port 443 or 8443.", format: "uri" });
+  .meta({
+    description: "A public https address, on port 443 or 8443, whose name resolves.",
+    format: "uri",
+    pattern: "^[Hh][Tt][Tt][Pp][Ss]://",
+  });
 
 const scopeType = z.enum(WEBHOOK_SCOPES);
 
@@ -124,6 +139,36 @@ const answer = z.strictObject({ endpoint });
 const admin = person({ role: "admin" });
 const common = { tag: "Webhooks", access: admin, rate: "standard" } as const;
 
+const endpointFields = {
+  name,
+  url,
+  eventTypes: eventTypesAsSent,
+  description: description.nullable().optional(),
+};
+
+const newEndpoint = referred(
+  z
+    .strictObject({ ...endpointFields, scopeType: scopeType.optional(), scopeIds: scopeIds.optional() })
+    .refine(fitsScope, SCOPE_IDS_ISSUE),
+  {
+    instead: z.union([
+      z.strictObject({
+        ...endpointFields,
+        scopeType: z.literal("organization").optional(),
+        scopeIds: scopeIds
+          .max(0)
+          .meta({ examples: [[]] })
+          .optional(),
+      }),
+      z.strictObject({
+        ...endpointFields,
+        scopeType: scopeType.exclude(["organization"]),
+        scopeIds: scopeIds.min(1),
+      }),
+    ]),
+  },
+);
+
 export const createWebhook = define({
   ...common,
   summary: "Create a webhook endpoint",
@@ -131,16 +176,7 @@ export const createWebhook = define({
     "Events that match its types and its scope are pushed to it from now on, signed with the secret that this answer shows " +
     "once. The URL must be https and public, as its name resolves now and at each delivery.",
   http: { method: "post", path: "/v1/webhooks", successStatus: 201 },
-  body: z
-    .strictObject({
-      name,
-      url,
-      eventTypes,
-      scopeType: scopeType.optional(),
-      scopeIds: scopeIds.optional(),
-      description: description.nullable().optional(),
-    })
-    .refine(fitsScope, SCOPE_IDS_ISSUE),
+  body: newEndpoint,
   output: z.strictObject({ endpoint, secret }),
   errors: ["NOT_FOUND"],
 });
@@ -176,7 +212,7 @@ export const updateWebhook = define({
   body: z.strictObject({
     name: name.optional(),
     url: url.optional(),
-    eventTypes: eventTypes.optional(),
+    eventTypes: eventTypesAsSent.optional(),
     scopeType: scopeType.optional(),
     scopeIds: scopeIds.optional(),
     description: description.nullable().optional(),

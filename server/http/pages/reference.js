@@ -1,0 +1,144 @@
+// The API's reference: Swagger UI over the service's own OpenAPI document, with code samples of each operation, and light or dark
+// as the reader's system is, or as they choose.
+"use strict";
+
+const THEME = "reference-theme";
+const DARK = "dark-mode";
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (localStorage.getItem(THEME) ?? (prefersDark.matches ? "dark" : "light")) === "dark";
+const showTheme = () => document.documentElement.classList.toggle(DARK, isDark());
+
+showTheme();
+prefersDark.addEventListener("change", showTheme);
+document.getElementById("theme").addEventListener("click", () => {
+  localStorage.setItem(THEME, isDark() ? "light" : "dark");
+  showTheme();
+});
+
+const RESOLVED_MAX = 5;
+
+/** What is referred to, in its place. */
+function inPlace(document_, value) {
+  let found = value;
+  for (let steps = 0; steps < RESOLVED_MAX && found?.$ref !== undefined; steps += 1) {
+    found = found.$ref
+      .slice(2)
+      .split("/")
+      .reduce((part, name) => part?.[name], document_);
+  }
+  return found;
+}
+
+/** What a request of the operation needs, from the document's own examples. */
+function exampleRequest(document_, path, method) {
+  const operation = document_.paths[path][method];
+  const filled = (operation.parameters ?? [])
+    .filter((parameter) => parameter.in === "path")
+    .reduce((text, { name, schema }) => text.replace(`{${name}}`, schema.examples?.[0] ?? name), path);
+  const examples = operation.requestBody?.content["application/json"].examples ?? {};
+  const [example] = Object.values(examples);
+  return {
+    method: method.toUpperCase(),
+    url: `${location.origin}${filled}`,
+    authorization: operation.security.length === 0 ? null : "Bearer $API_KEY",
+    body: inPlace(document_, example)?.value,
+  };
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+const SAMPLES = {
+  curl({ authorization, body, method, url }) {
+    const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${quoted(url)}`];
+    if (authorization !== null) lines.push(`-H "Authorization: ${authorization}"`);
+    if (body !== undefined) {
+      lines.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body, null, 2))}`);
+    }
+    return lines.join(" \\\n  ");
+  },
+  JavaScript({ authorization, body, method, url }) {
+    const headers = [
+      ...(authorization === null ? [] : ["    Authorization: `Bearer ${process.env.API_KEY}`,"]),
+      ...(body === undefined ? [] : ['    "Content-Type": "application/json",']),
+    ];
+    const lines = [
+      `  method: ${JSON.stringify(method)},`,
+      ...(headers.length === 0 ? [] : ["  headers: {", ...headers, "  },"]),
+      ...(body === undefined
+        ? []
+        : [`  body: JSON.stringify(${JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")}),`]),
+    ];
+    return `const response = await fetch(${JSON.stringify(url)}, {\n${lines.join("\n")}\n});\nconst answer = await response.json();`;
+  },
+  Python({ authorization, body, method, url }) {
+    const lines = [
+      `    ${JSON.stringify(url)},`,
+      ...(authorization === null
+        ? []
+        : ['    headers={"Authorization": f"Bearer {os.environ[\'API_KEY\']}"},']),
+      ...(body === undefined ? [] : [`    json=json.loads(r"""${JSON.stringify(body, null, 2)}"""),`]),
+    ];
+    const imports = [...(body === undefined ? [] : ["json"]), ...(authorization === null ? [] : ["os"])];
+    const head = [...imports.map((name) => `import ${name}`), "import requests"].join("\n");
+    return `${head}\n\nresponse = requests.request(\n    "${method}",\n${lines.join("\n")}\n)`;
+  },
+};
+
+/** Swagger UI shows a request as it was sent; these are there before one was. */
+const withSamples = (document_) => () => ({
+  wrapComponents: {
+    responses:
+      (Original, { React }) =>
+      (props) => {
+        const request = exampleRequest(document_, props.path, props.method);
+        const samples = Object.entries(SAMPLES).map(([language, sample]) =>
+          React.createElement(
+            "details",
+            { key: language, className: "sample" },
+            React.createElement("summary", null, language),
+            React.createElement("pre", null, React.createElement("code", null, sample(request))),
+          ),
+        );
+        return React.createElement(
+          React.Fragment,
+          null,
+          React.createElement(
+            "section",
+            { className: "samples" },
+            React.createElement("h4", null, "Code samples"),
+            samples,
+          ),
+          React.createElement(Original, props),
+        );
+      },
+  },
+});
+
+async function show() {
+  const response = await fetch("/v1/openapi.json");
+  if (!response.ok) throw new Error(`The document is answered ${response.status}; try again in a minute.`);
+  const document_ = await response.json();
+  SwaggerUIBundle({
+    // Wherever the page was opened from, its requests go there: the browser lets it speak to nobody else.
+    spec: { ...document_, servers: [{ url: location.origin }] },
+    dom_id: "#reference",
+    deepLinking: true,
+    docExpansion: "list",
+    defaultModelsExpandDepth: 0,
+    displayRequestDuration: true,
+    filter: true,
+    // Keys stay in the page's memory.
+    persistAuthorization: false,
+    requestSnippetsEnabled: true,
+    tryItOutEnabled: true,
+    // Nobody else is asked whether the document is valid.
+    validatorUrl: null,
+    presets: [SwaggerUIBundle.presets.apis],
+    plugins: [withSamples(document_)],
+  });
+}
+
+show().catch((error) => {
+  document.getElementById("reference").textContent = String(error.message);
+});

@@ -1,0 +1,61 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { type Request, type Response, type Router, Router as createRouter } from "express";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+
+/** What the build has copied out of Swagger UI, compressed (scripts/build.mjs). */
+const LIBRARY = join(PACKAGE_ROOT, "dist", "reference");
+
+/** The bytes under a path are the same for ever: it has their digest. */
+const CACHED = "public, max-age=31536000, immutable";
+const DIGEST_CHARACTERS = 16;
+
+interface Asset {
+  readonly path: string;
+  readonly type: string;
+  readonly compressed: Buffer;
+}
+
+/** `/docs`: the API's reference, everything in it from here. */
+export function referencePage(): Router {
+  const router = createRouter({ caseSensitive: true, strict: true });
+  const script = asset("swagger-ui-bundle.js", "text/javascript");
+  const style = asset("swagger-ui.css", "text/css");
+  const page = pageWith(script.path, style.path);
+  for (const each of [script, style]) {
+    router.get(each.path, (request, response) => send(request, response, each));
+  }
+  router.get("/docs", (_request, response) => void response.type("html").send(page));
+  return router;
+}
+
+function asset(name: string, type: string): Asset {
+  const compressed = readFileSync(join(LIBRARY, `${name}.gz`));
+  const digest = createHash("sha256").update(compressed).digest("hex").slice(0, DIGEST_CHARACTERS);
+  return { path: `/assets/${digest}/${name}`, type, compressed };
+}
+
+/** Compressed to whoever takes that, which every browser does. */
+function send(request: Request, response: Response, { compressed, type }: Asset): void {
+  response.type(type).setHeader("Cache-Control", CACHED);
+  response.setHeader("Vary", "Accept-Encoding");
+  const takesGzip = request.acceptsEncodings("gzip") === "gzip";
+  if (takesGzip) response.setHeader("Content-Encoding", "gzip");
+  response.send(takesGzip ? compressed : gunzipSync(compressed));
+}
+
+const pageWith = (script: string, style: string): string => `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API reference · Agent Spending Control</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${style}">
+<link rel="stylesheet" href="/assets/reference.css">
+<script src="${script}" defer></script>
+<script src="/assets/reference.js" defer></script></head>
+<body><nav><a href="/v1/openapi.json">OpenAPI document</a> <button id="theme" type="button">Light or dark</button></nav>
+<noscript><p>This page needs JavaScript. The OpenAPI document holds the same: <a href="/v1/openapi.json">/v1/openapi.json</a></p></noscript>
+<main id="reference"></main>
+</body></html>
+`;

@@ -1,0 +1,29 @@
+import { ERRORS, type ErrorCode, type Refusal } from "../../domain/errors.ts";
+import { WAITS } from "./errors.ts";
+import { EXAMPLE_ID } from "./glossary.ts";
+
+/** What each error looks like, by its code: with what some carry besides code and message. */
+
+const MORE: Partial<
+  Record<ErrorCode, Partial<Pick<Refusal, "issues" | "requiredScope" | "missing" | "unknown">>>
+> = {
+  VALIDATION_FAILED: { issues: [{ path: "amountCents", message: "Too small: expected number to be >=1" }] },
+  INSUFFICIENT_SCOPE: { requiredScope: "agents:write" },
+  BUDGET_CHILDREN_INCOMPLETE: { missing: [EXAMPLE_ID] },
+  BUDGET_CHILD_UNKNOWN: { unknown: [EXAMPLE_ID] },
+};
+
+const SECONDS = 30;
+
+export const errorExamples = (): Readonly<Record<string, { readonly value: object }>> =>
+  Object.fromEntries(CODES.map((code) => [code, { value: exampleOfError(code) }]));
+
+const CODES = Object.keys(ERRORS).filter((code): code is ErrorCode => code in ERRORS);
+
+const exampleOfError = (code: ErrorCode): object => ({
+  error: code,
+  message: ERRORS[code].message,
+  ...MORE[code],
+  ...(WAITS.has(code) ? { retry_after_seconds: SECONDS } : {}),
+  requestId: EXAMPLE_ID,
+});

@@ -1,0 +1,60 @@
+import { ERRORS, type ErrorCode } from "../../domain/errors.ts";
+import type { Access, ManagementAccess, Operation } from "../types.ts";
+
+/** Which errors an operation can answer, by its status: what it says itself, and what follows from who may call it. */
+
+/** Codes that any operation may answer. */
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  "VALIDATION_FAILED",
+  "RATE_LIMITED",
+  "SERVICE_UNAVAILABLE",
+  "INTERNAL",
+];
+
+/** Codes of a body that cannot be read, whether the operation takes one or not. */
+const BODY_ERRORS: readonly ErrorCode[] = ["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
+
+/** Codes that come with a time to wait. */
+export const WAITS: ReadonlySet<ErrorCode> = new Set([
+  "RATE_LIMITED",
+  "DAILY_CREATE_LIMIT_REACHED",
+  "SECOND_FACTOR_LOCKED",
+  "CREATE_RETRYABLE",
+  "SERVICE_UNAVAILABLE",
+] as const);
+
+/** The codes of an operation by their status, `"404"`. */
+export function errorCodesOf(operation: Operation): ReadonlyMap<string, readonly ErrorCode[]> {
+  const byStatus = new Map<string, ErrorCode[]>();
+  const bodyErrors = operation.http?.method === "get" ? [] : BODY_ERRORS;
+  const codes = [...accessErrors(operation.access), ...COMMON_ERRORS, ...bodyErrors, ...operation.errors];
+  for (const code of new Set(codes)) {
+    const status = String(statusOf(operation, code));
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  return byStatus;
+}
+
+/** One code has two statuses: it is 401 where it keeps a person from signing in. */
+const statusOf = ({ access }: Operation, code: ErrorCode): number =>
+  code === "SECOND_FACTOR_INVALID" && access.kind === "public" ? 401 : ERRORS[code].status;
+
+function accessErrors(access: Access): ErrorCode[] {
+  if (access.kind === "public") return [];
+  if (access.kind === "agent")
+    return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
+  const mayNeedMore = access.needsOf !== undefined;
+  return [
+    "UNAUTHORIZED",
+    // Whatever a paused agent's key is used for.
+    "AGENT_PAUSED",
+    "WRONG_CREDENTIAL",
+    access.organizationKey === "never" ? "SESSION_REQUIRED" : "INSUFFICIENT_SCOPE",
+    ...(access.organizationKey !== "never" && lies(access) ? (["OUTSIDE_BINDING"] as const) : []),
+    ...(access.role === "member" && !mayNeedMore ? [] : (["ROLE_REQUIRED"] as const)),
+    ...(access.stepUp || mayNeedMore ? (["STEP_UP_REQUIRED"] as const) : []),
+  ];
+}
+
+/** Whether what it acts on lies in a container, so that a key's binding can leave it outside. */
+const lies = ({ subject }: ManagementAccess): boolean => subject !== "none" && subject !== "list";

@@ -1,0 +1,67 @@
+import { GLOSSARY, type Note } from "./glossary.ts";
+
+/** Puts into a schema what the glossary says of its fields, wherever it does not say it itself. */
+
+export type Schema = Readonly<Record<string, unknown>>;
+
+/**
+ * The schema with every field described and, where it holds one value, shown by an example. `owner`: whose fields these are,
+ * a record, an operation or the field that holds them, since some names mean different things in different places.
+ */
+export function annotated(schema: Schema, owner: string): Schema {
+  const { items, properties } = schema;
+  return {
+    ...schema,
+    ...(isSchema(properties) ? { properties: fieldsOf(properties, owner) } : {}),
+    ...(isSchema(items) ? { items: annotated(items, owner) } : {}),
+    ...formsOf(schema, "oneOf", owner),
+    ...formsOf(schema, "anyOf", owner),
+  };
+}
+
+/**
+ * A parameter's schema and description. Its owner is the segment before it in the path, for an id that of what the path is about
+ * (`agents.id`), and for a query's the first one.
+ */
+export function annotatedParameter(schema: Schema, name: string, path: string): object {
+  const [, , ...segments] = path.split("/");
+  const before = segments[segments.indexOf(`:${name}`) - 1] ?? segments[0] ?? "";
+  const { description, ...rest } = field(schema, before, name);
+  return { ...(description === undefined ? {} : { description }), schema: rest };
+}
+
+const fieldsOf = (properties: Schema, owner: string): Schema =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, each]) => [
+      name,
+      isSchema(each) ? field(each, owner, name) : each,
+    ]),
+  );
+
+function field(schema: Schema, owner: string, name: string): Schema {
+  const { description, example }: Partial<Note> = GLOSSARY[`${owner}.${name}`] ?? GLOSSARY[name] ?? {};
+  const inner = annotated(schema, name);
+  return {
+    ...inner,
+    ...("description" in inner || description === undefined ? {} : { description }),
+    ...(example === undefined || !holdsOneValue(inner) ? {} : { examples: [example] }),
+  };
+}
+
+/** Neither made of other fields, nor one of a few values that are its examples themselves. */
+const holdsOneValue = (schema: Schema): boolean =>
+  ["$ref", "const", "enum", "examples", "properties", "oneOf", "anyOf"].every((key) => !(key in schema)) &&
+  !(
+    isSchema(schema["items"]) &&
+    ("enum" in schema["items"] || "properties" in schema["items"] || "$ref" in schema["items"])
+  );
+
+function formsOf(schema: Schema, key: "oneOf" | "anyOf", owner: string): Schema {
+  const forms = schema[key];
+  return Array.isArray(forms)
+    ? { [key]: forms.map((form) => (isSchema(form) ? annotated(form, owner) : form)) }
+    : {};
+}
+
+export const isSchema = (value: unknown): value is Schema =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,107 @@
+import type { ErrorCode } from "../../domain/errors.ts";
+import { WAITS } from "./errors.ts";
+
+/** The headers of answers, each described once. */
+
+interface Header {
+  readonly description: string;
+  readonly required: boolean;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+const count = { type: "integer", minimum: 0 };
+
+/** Of every response. */
+const EVERYWHERE: Readonly<Record<string, Header>> = {
+  "x-ratelimit-limit": {
+    description:
+      "Requests that the caller may make in a minute: by its organization's plan for a key or a person, by address for " +
+      "callers without a valid credential.",
+    required: true,
+    schema: { ...count, examples: [1_000] },
+  },
+  "x-ratelimit-remaining": {
+    description: "How many of them are left in the minute at hand.",
+    required: true,
+    schema: { ...count, examples: [993] },
+  },
+  "x-ratelimit-reset": {
+    description: "When that minute ends, in Unix seconds.",
+    required: true,
+    schema: { ...count, examples: [1_790_000_040] },
+  },
+  "x-request-id": {
+    description: "The request's id, as the service's log has it, and an error's body.",
+    required: true,
+    schema: { type: "string", format: "uuid", examples: ["01a2068b-40a6-73a5-aa10-002b054e3cb7"] },
+  },
+};
+
+/** Of some. */
+const SOMEWHERE = {
+  "retry-after": {
+    description: "Seconds to wait before trying again: `retry_after_seconds` of the body.",
+    required: true,
+    schema: { ...count, examples: [30] },
+  },
+  "www-authenticate": {
+    description: "How to authenticate: by a bearer token.",
+    required: true,
+    schema: { const: "Bearer" },
+  },
+  allow: {
+    description: "The methods that the path has.",
+    required: true,
+    schema: { type: "string", examples: ["GET, HEAD, OPTIONS"] },
+  },
+  "content-disposition": {
+    description: "That it is a file, and what to call it.",
+    required: true,
+    schema: {
+      type: "string",
+      pattern: '^attachment; filename="[^"]+"$',
+      examples: ['attachment; filename="export"'],
+    },
+  },
+  "set-cookie": {
+    description: "The tokens, for a browser's page that asks for cookies; else there is none.",
+    required: false,
+    schema: { type: "string" },
+  },
+} as const satisfies Readonly<Record<string, Header>>;
+
+export type SomeHeader = keyof typeof SOMEWHERE;
+
+/** Of a status that has codes with a time to wait and others without. */
+const SOMETIMES = { ...SOMEWHERE["retry-after"], required: false } as const;
+const SOMETIMES_NAME = "retry-after-sometimes";
+
+/** For `components.headers`. */
+export const HEADERS: Readonly<Record<string, Header>> = {
+  ...EVERYWHERE,
+  ...SOMEWHERE,
+  [SOMETIMES_NAME]: SOMETIMES,
+};
+
+/** References to the headers of an answer: those of every one, and these. */
+export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<string, object>> =>
+  Object.fromEntries(
+    [...Object.keys(EVERYWHERE), ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+  );
+
+/** The headers of an error that is one of these. */
+export function headersOfErrors(
+  status: string,
+  codes: readonly ErrorCode[],
+): Readonly<Record<string, object>> {
+  const waiting = codes.filter((code) => WAITS.has(code)).length;
+  const isMixed = waiting > 0 && waiting < codes.length;
+  return {
+    ...headersWith(
+      ...(status === "405" ? (["allow"] as const) : []),
+      ...(status === "401" ? (["www-authenticate"] as const) : []),
+      ...(waiting > 0 ? (["retry-after"] as const) : []),
+    ),
+    ...(isMixed ? { "retry-after": { $ref: `#/components/headers/${SOMETIMES_NAME}` } } : {}),
+  };
+}

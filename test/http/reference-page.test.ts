@@ -1,0 +1,120 @@
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer-core";
+import { operationList } from "../../src/contract/registry.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { newWorld, type TestAgent, type World } from "../support/world.ts";
+
+const RENDERED_MS = 60_000;
+const OPERATIONS = operationList.flatMap(([id, { http, tag }]) => (http === null ? [] : [{ id, tag }]));
+
+describe("the API's reference in a browser", function () {
+  let service: TestService;
+  let browser: Browser | null = null;
+  let world: World;
+  let agent: TestAgent;
+  let page: Page;
+  /** What the browser says, and where it went, since the page was opened. */
+  const said: string[] = [];
+  const asked: string[] = [];
+
+  before(async function () {
+    this.timeout(300_000);
+    const opened = await chromiumOrPending(this);
+    browser = opened;
+    service = await startTestService({ evmRpcUrl: null });
+    world = await newWorld(service);
+    agent = await world.agent();
+    page = await opened.newPage();
+    page.on("console", (message) => said.push(message.text()));
+    page.on("pageerror", (error) => said.push(String(error)));
+    page.on("request", (request) => asked.push(request.url()));
+    await page.goto(`${service.baseUrl}/docs`);
+    await page.waitForSelector(".opblock", { timeout: RENDERED_MS });
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const texts = (selector: string) =>
+    page.$$eval(selector, (found) => found.map(({ textContent }) => textContent ?? ""));
+
+  const press = (selector: string) => page.locator(selector).click();
+
+  async function pressLast(selector: string): Promise<void> {
+    const [last] = (await page.$$(selector)).slice(-1);
+    await last?.click();
+  }
+
+  /** Opens an operation, which is shown with all that belongs to it. */
+  async function open(id: string): Promise<string> {
+    const operation = OPERATIONS.find((each) => each.id === id);
+    const block = `[id="operations-${operation?.tag.replaceAll(" ", "_") ?? ""}-${id}"]`;
+    await page.waitForSelector(block);
+    await press(`${block} .opblock-summary-control`);
+    await page.waitForSelector(`${block} .execute`);
+    return block;
+  }
+
+  it("renders every operation", async () => {
+    const ids = await page.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
+    const expected = OPERATIONS.map(({ id, tag }) => `operations-${tag.replaceAll(" ", "_")}-${id}`);
+    expect(ids.toSorted()).to.deep.equal(expected.toSorted());
+  });
+
+  it("shows code samples of a request, in three languages", async () => {
+    const block = await open("createPayment");
+    const samples = await texts(`${block} .sample`);
+    expect(samples.map((sample) => /^(curl|JavaScript|Python)/.exec(sample)?.[0])).to.deep.equal([
+      "curl",
+      "JavaScript",
+      "Python",
+    ]);
+    for (const sample of samples) {
+      expect(sample)
+        .to.include(`${service.baseUrl}/v1/payments`)
+        .and.to.include("API_KEY")
+        .and.to.include("amountCents");
+    }
+  });
+
+  it("tries an operation out with a key that was pasted, and shows the answer", async () => {
+    await press(".auth-wrapper .authorize");
+    const input = 'input[aria-label="auth-bearer-value"]';
+    await page.waitForSelector(input);
+    // Each kind of credential has a field; the agent's key is the last one's.
+    const [field] = (await page.$$(input)).slice(-1);
+    await field?.type(agent.key);
+    await pressLast(".auth-btn-wrapper .authorize");
+    await pressLast(".btn-done");
+    const block = await open("listPayments");
+    await press(`${block} .execute`);
+    await page.waitForSelector(`${block} .live-responses-table .response-col_status`);
+    const [answer = ""] = await texts(`${block} .live-responses-table`);
+    expect(answer).to.match(/200/).and.to.include('"payments": []');
+  });
+
+  it("is dark or light as the system is, and as the reader chooses", async () => {
+    const isDark = () => page.$eval("html", ({ className }) => className.includes("dark-mode"));
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+    expect(await isDark()).to.equal(true);
+    await page.click("#theme");
+    expect(await isDark()).to.equal(false);
+    await page.reload();
+    await page.waitForSelector(".opblock", { timeout: RENDERED_MS });
+    expect(await isDark(), "it is kept").to.equal(false);
+  });
+
+  it("asked nobody else for anything, and nothing was against the policy", () => {
+    const elsewhere = asked.filter((url) => !url.startsWith(service.baseUrl) && !url.startsWith("data:"));
+    expect(elsewhere).to.deep.equal([]);
+    expect(asked).to.include(`${service.baseUrl}/v1/openapi.json`);
+    expect(said).to.deep.equal([]);
+  });
+
+  it("keeps no key: what was pasted is gone with the page", async () => {
+    const kept = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])");
+    expect(kept).not.to.include(agent.key);
+  });
+});
