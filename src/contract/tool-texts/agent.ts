@@ -20,7 +20,8 @@ const CURRENCY = "USD, or left out.";
 const CATEGORY = "The merchant's category code (MCC), if you know it.";
 const RECIPIENT =
   "The address, 0x and 40 hex digits, copied exactly. If its checksum is refused a character is wrong: ask for it again.";
-const WAIT = "How long the answer may wait while the payment is `pending`, for a person's decision and its end.";
+const WAIT =
+  "How long the answer may wait while the payment is `pending`, for a person's decision and its end.";
 
 /** Arguments of both ways to pay. */
 const PAYING = {
