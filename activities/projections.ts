@@ -12,6 +12,7 @@ import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { ensureJournalIndexes, type EventJournal } from "./journal.ts";
+import { ensureListIndexes } from "./newest-first.ts";
 import type { Projections } from "./ports.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
@@ -191,15 +192,13 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
 /** By which an agent's payments to one recipient are found. */
 export const RECIPIENT_INDEX = "agent_compared_recipient";
 
-/** The indexes behind the lists, and the unique one behind every idempotency key. */
+/** The indexes behind the lists, those that rules and metrics look things up by, and the unique one behind every idempotency key. */
 export async function ensureProjectionIndexes(db: Db): Promise<void> {
-  const newestFirst = { createdAt: -1, _id: -1 } as const;
   await Promise.all([
     ensureJournalIndexes(db),
+    ensureListIndexes(db),
     db.collection(COLLECTIONS.transactions).createIndexes([
       { key: { agentId: 1, keyHash: 1 }, unique: true },
-      { key: { organizationId: 1, ...newestFirst } },
-      { key: { agentId: 1, ...newestFirst } },
       {
         // What rules look for: with the status, so that none that is passed over is read.
         key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, createdAt: -1 },
@@ -217,7 +216,6 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
       },
     ]),
     db.collection(COLLECTIONS.approvals).createIndexes([
-      { key: { organizationId: 1, state: 1, ...newestFirst } },
       // How many payments are on hold, and since when, over all organizations.
       {
         key: { state: 1, createdAt: 1, rail: 1 },
@@ -228,15 +226,11 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
     ]),
     db.collection(COLLECTIONS.agents).createIndexes([
       { key: { projectId: 1, teamId: 1 } },
-      { key: { organizationId: 1, ...newestFirst } },
       {
         key: { "key.hash": 1 },
         unique: true,
         partialFilterExpression: { "key.hash": { $type: "string" } },
       },
     ]),
-    db.collection(COLLECTIONS.projects).createIndex({ organizationId: 1, ...newestFirst }),
-    db.collection(COLLECTIONS.teams).createIndex({ organizationId: 1, ...newestFirst }),
-    db.collection(COLLECTIONS.sandboxCardLedger).createIndex({ organizationId: 1, ...newestFirst }),
   ]);
 }

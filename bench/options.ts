@@ -15,6 +15,8 @@ export interface BenchOptions {
   readonly cases: readonly CaseName[];
   /** Agents that have nothing to do, on one worker of their own; null: not measured. */
   readonly idleAgents: number | null;
+  /** Transactions whose lists and export are measured; null: none. */
+  readonly listedRows: number | null;
   /** Whether pure decisions are measured, too. */
   readonly decisions: boolean;
   readonly json: boolean;
@@ -35,6 +37,11 @@ const QUICK = { rounds: 1, seconds: 1.5, warmUpSeconds: 1, inAHurry: true };
 
 /** Where they are asked for by name; in a run of everything so many that a worker's cache does not hold them all; quick. */
 const IDLE_AGENTS = { named: 10_000, amongAll: 3_000, quick: 200 };
+
+const LISTED_ROWS_MAX = 10_000_000;
+
+/** The same of transactions. In a run of everything lists are not measured: a million take minutes to be put there. */
+const LISTED_ROWS = { named: 1_000_000, quick: 20_000 };
 
 const upTo =
   (max: number) =>
@@ -57,9 +64,12 @@ function wholeUpTo(max: number) {
 
 const IDLE = "idle";
 const DECISIONS = "decisions";
+const LISTS = "lists";
 type Measured = SystemName | CaseName;
-type Name = Measured | typeof IDLE | typeof DECISIONS;
-const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, IDLE, DECISIONS];
+/** What is measured by itself, not as a case of systems. */
+const APART = [IDLE, DECISIONS, LISTS] as const;
+type Name = Measured | (typeof APART)[number];
+const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, ...APART];
 
 function named(value: string, earlier: readonly Name[]): readonly Name[] {
   const name = NAMES.find((each) => each === value);
@@ -69,7 +79,7 @@ function named(value: string, earlier: readonly Name[]): readonly Name[] {
 
 /** All of them, unless some are named; none, where only what needs none of them is. */
 function chosen<T extends Measured>(all: readonly T[], only: readonly Name[]): readonly T[] {
-  if (only.length > 0 && only.every((name) => name === IDLE || name === DECISIONS)) return [];
+  if (only.length > 0 && only.every((name) => APART.some((apart) => apart === name))) return [];
   const some = all.filter((name) => only.includes(name));
   return some.length > 0 ? some : all;
 }
@@ -80,6 +90,7 @@ interface Flags {
   readonly turns: number;
   readonly only: readonly Name[];
   readonly idle?: number;
+  readonly rows?: number;
   readonly quick: boolean;
   readonly json: boolean;
   readonly check: boolean;
@@ -91,6 +102,11 @@ function idleAgentsOf({ idle, only, quick }: Flags): number | null {
   if (!isNamed && only.length > 0) return null;
   if (quick) return idle ?? IDLE_AGENTS.quick;
   return idle ?? (isNamed ? IDLE_AGENTS.named : IDLE_AGENTS.amongAll);
+}
+
+function listedRowsOf({ only, quick, rows }: Flags): number | null {
+  if (!only.includes(LISTS)) return null;
+  return rows ?? (quick ? LISTED_ROWS.quick : LISTED_ROWS.named);
 }
 
 /** Reads the command line; ends the process with a line of help when it makes no sense. */
@@ -112,6 +128,11 @@ export function readOptions(argv: readonly string[]): BenchOptions {
       `idle agents (${String(IDLE_AGENTS.amongAll)}; with --only idle ${String(IDLE_AGENTS.named)})`,
       wholeUpTo(IDLE_AGENTS_MAX),
     )
+    .option(
+      "--rows <n>",
+      `transactions of --only lists (${String(LISTED_ROWS.named)})`,
+      wholeUpTo(LISTED_ROWS_MAX),
+    )
     .option("--json", "the result as JSON on standard output, progress on standard error", false)
     .option("--check", "fail when a target is missed", false)
     .option("--profile <folder>", "write a V8 CPU profile of each system's process")
@@ -126,6 +147,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     systems: chosen(SYSTEMS, flags.only),
     cases: chosen(CASES, flags.only),
     idleAgents: idleAgentsOf(flags),
+    listedRows: listedRowsOf(flags),
     decisions: flags.only.length === 0 || flags.only.includes(DECISIONS),
     json: flags.json,
     check: flags.check,

@@ -4,6 +4,7 @@ import type { Measurement } from "./measurement.ts";
 import { shareOfOthers } from "./cpu.ts";
 import type { DecisionsResult } from "./decisions.ts";
 import type { IdleResult, Payments } from "./idle.ts";
+import type { ListFigures, ListsResult, PageFigures } from "./lists.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
@@ -19,6 +20,8 @@ export interface BenchResult {
   readonly targets: readonly Target[];
   /** Null: not asked for; a text: why there is none. */
   readonly idle: IdleResult | string | null;
+  /** Null: not asked for. */
+  readonly lists: ListsResult | null;
   /** Null: not asked for. */
   readonly decisions: DecisionsResult | null;
   /** Where books disagree; empty: nowhere. */
@@ -162,6 +165,41 @@ function idleLines(idle: IdleResult | string | null): string[] {
   ];
 }
 
+const MEBIBYTE = 2 ** 20;
+
+const PAGE_COLUMNS = ["p50 ms", "to one", "processor ms"] as const;
+
+const pageCells = ({ p50Ms, processorMs, toOne }: PageFigures): string[] => [
+  p50Ms.toFixed(1),
+  toOne.toFixed(2),
+  processorMs?.toFixed(1) ?? "-",
+];
+
+const listCells = ({ by, deep, filter, first }: ListFigures): string[] => [
+  by,
+  filter,
+  ...pageCells(first),
+  String(deep.page),
+  ...pageCells(deep),
+];
+
+function listLines(result: ListsResult | null): string[] {
+  if (result === null) return [];
+  const { agents, file, lists, oneMs, rows, seededSeconds, writing } = result;
+  const { before, most } = file.residentBytes;
+  const { indexes, insertMicroseconds: insert, settleMicroseconds: settle } = writing;
+  return [
+    `${String(rows)} transactions of ${String(agents)} agents, written in ${seededSeconds.toFixed(0)} s. One transaction by its id: p50 ${oneMs.toFixed(1)} ms.`,
+    "",
+    ...table(["key of", "filter", ...PAGE_COLUMNS, "page", ...PAGE_COLUMNS], lists.map(listCells), 2),
+    "",
+    `Export: ${String(file.rows)} rows, ${(file.bytes / MEBIBYTE).toFixed(0)} MiB, ${file.rowsPerSecond.toFixed(0)} rows a second; the bare cursor ${file.rawRowsPerSecond.toFixed(0)}.`,
+    `The service's memory: ${(before / MEBIBYTE).toFixed(0)} MiB before, ${(most / MEBIBYTE).toFixed(0)} MiB at the most.`,
+    `A record's insert, acknowledged: ${insert.all.toFixed(0)} µs with ${String(indexes.all)} indexes, ${insert.withoutLists.toFixed(0)} µs with the ${String(indexes.withoutLists)} that lists do not need; its settling ${settle.all.toFixed(0)} and ${settle.withoutLists.toFixed(0)} µs.`,
+    "",
+  ];
+}
+
 const MICROSECONDS = 1_000_000;
 
 function decisionLines(decisions: DecisionsResult | null): string[] {
@@ -195,7 +233,7 @@ const turnsOf = ({ turns }: Pick<BenchOptions, "turns">): string =>
 
 /** What a person reads. */
 export function report(result: BenchResult): string {
-  const { decisions, disagreements, errors, idle, options, series, targets } = result;
+  const { decisions, disagreements, errors, idle, lists, options, series, targets } = result;
   const sorted = CASES.flatMap((name) => series.filter((each) => each.case === name));
   return [
     result.machine,
@@ -206,6 +244,7 @@ export function report(result: BenchResult): string {
       : caseLines(sorted, targets)),
     ...decisionLines(decisions),
     ...idleLines(idle),
+    ...listLines(lists),
     ...(series.length === 0 ? [] : [noise(sorted)]),
     disagreements.length === 0
       ? "Books agree: answered = approved = ledger entries = spent by the actors."

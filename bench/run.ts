@@ -8,6 +8,7 @@ import { Child } from "./child.ts";
 import { type DecisionsResult, measureDecisions } from "./decisions.ts";
 import { type IdleResult, measureIdle } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
+import { type ListsResult, measureLists } from "./lists.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
 import { startBare, startBareRuns, startBareStarts } from "./systems/bare.ts";
@@ -26,7 +27,7 @@ import { startPlain } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
 import { startTransfers } from "./systems/transfers.ts";
 import type { Site, System } from "./systems/system.ts";
-import { judge, judgeDecisions } from "./targets.ts";
+import { judge, judgeDecisions, judgeLists } from "./targets.ts";
 
 type Say = (line: string) => void;
 
@@ -81,25 +82,29 @@ export async function runBench(options: BenchOptions, say: Say): Promise<BenchRe
 async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<BenchResult> {
   const startedAt = new Date();
   const decisions = options.decisions ? await decide(options, say) : null;
-  const onEngines = options.cases.length > 0 || options.idleAgents !== null;
+  const onEngines = options.cases.length > 0 || options.idleAgents !== null || options.listedRows !== null;
   const measured = onEngines ? await measureOnEngines(options, undo, say) : NOTHING;
-  const { disagreements, errors, idle, series } = measured;
+  const { disagreements, errors, idle, lists, series } = measured;
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
     machine: machine(),
     options: { rounds: options.rounds, seconds: options.seconds, turns: options.turns },
     series,
-    targets: [...judge(series), ...judgeDecisions(decisions)],
+    targets: [...judge(series), ...judgeDecisions(decisions), ...judgeLists(lists)],
     idle,
+    lists,
     decisions,
     disagreements: [...disagreements, ...differingVerdicts(decisions)],
     errors,
   };
 }
 
-type Measured = Pick<BenchResult, "series" | "disagreements" | "idle" | "errors">;
-const NOTHING: Measured = { series: [], disagreements: [], idle: null, errors: 0 };
+/** Lists are many, and each page is asked for a part of the time that a payment is. */
+const LIST_PARTS = 4;
+
+type Measured = Pick<BenchResult, "series" | "disagreements" | "idle" | "lists" | "errors">;
+const NOTHING: Measured = { series: [], disagreements: [], idle: null, lists: null, errors: 0 };
 
 /** Before any engine runs: decisions are counted in one thread that nothing disturbs. */
 async function decide({ profileDir, rounds, seconds }: BenchOptions, say: Say): Promise<DecisionsResult> {
@@ -121,7 +126,9 @@ async function measureOnEngines(options: BenchOptions, undo: Undo, say: Say): Pr
   await rounds.run();
   const { errors, series } = rounds;
   const disagreements = await audit(systems, rounds);
-  return { series, disagreements, idle: await idleAgents(options, site, undo, say), errors };
+  const idle = await idleAgents(options, site, undo, say);
+  const lists = await listed(options, site, generator, undo, say);
+  return { series, disagreements, idle, lists, errors };
 }
 
 async function idleAgents(
@@ -137,6 +144,18 @@ async function idleAgents(
     // What was measured before stands.
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+async function listed(
+  { listedRows: rows, seconds }: BenchOptions,
+  site: Site,
+  generator: Child,
+  undo: Undo,
+  say: Say,
+): Promise<ListsResult | null> {
+  if (rows === null) return null;
+  const options = { site, rows, seconds: seconds / LIST_PARTS, generator };
+  return measureLists({ ...options, onProgress: say, undo: (step) => undo.add(step) });
 }
 
 async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise<Site> {

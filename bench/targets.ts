@@ -1,6 +1,7 @@
 import { type CaseName, SYSTEM_TITLES, type SystemName } from "./cases.ts";
 import type { Measurement } from "./measurement.ts";
 import type { DecisionsResult } from "./decisions.ts";
+import type { KeyName, ListsResult } from "./lists.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 
@@ -250,5 +251,28 @@ export function judgeDecisions(decisions: DecisionsResult | null): Target[] {
   return [
     target("payments decided per second, pure, in one thread", decide, ">=", 500_000, ""),
     target("caps judged per second, pure, in one thread", budget, ">=", 500_000, ""),
+  ];
+}
+
+/** What pages of lists and the export are to reach; nothing where they were not measured. */
+export function judgeLists(result: ListsResult | null): Target[] {
+  if (result === null) return [];
+  const { file, lists } = result;
+  const slowest = (by: KeyName, page: "first" | "deep"): number =>
+    Math.max(...lists.filter((each) => each.by === by).map((each) => each[page].p50Ms));
+  const grown = file.residentBytes.most - file.residentBytes.before;
+  return [
+    ...(["organization", "small team"] as const).flatMap((by) => [
+      target(`slowest p50 of a first page, key of ${by}`, slowest(by, "first"), "<=", 10, " ms"),
+      target(`slowest p50 of page 1,000 or the last, key of ${by}`, slowest(by, "deep"), "<=", 10, " ms"),
+    ]),
+    target(
+      "rate of an export, to the bare cursor",
+      file.rowsPerSecond / file.rawRowsPerSecond,
+      ">=",
+      0.3,
+      "x",
+    ),
+    target("memory that an export takes", grown / 2 ** 20, "<=", 64, " MiB"),
   ];
 }

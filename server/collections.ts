@@ -69,12 +69,11 @@ export const collectionsOf = (db: Db): Collections => ({
 
 /** Indexes of what only the server writes. Again is free. */
 export async function ensureServerIndexes(db: Db): Promise<void> {
-  const { agents, dailyCreates, organizationKeys, teams } = collectionsOf(db);
+  const { dailyCreates, organizationKeys, teams } = collectionsOf(db);
   await Promise.all([
     organizationKeys.createIndex({ hash: 1 }, { name: "hash_unique", unique: true }),
     organizationKeys.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
     dailyCreates.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
     teams.createIndex({ projectId: 1, archivedAt: 1 }, { name: "project" }),
-    agents.createIndex({ teamId: 1, lifecycle: 1 }, { name: "team" }),
   ]);
 }

@@ -1,6 +1,7 @@
 import type { Collection, Db, Document } from "mongodb";
 import type { AuditEntry, AuditHead } from "../../src/domain/audit/entry.ts";
 import { NO_ENTRY } from "../../src/domain/audit/entry.ts";
+import { newestFirst } from "../newest-first.ts";
 import type { FoundEntry } from "../../src/domain/audit/verify.ts";
 
 /** An entry as it is stored. Its id is its place in its chain, so the id's own index keeps two from having one place. */
@@ -42,13 +43,14 @@ export const chainRange = (organizationId: string): { readonly $gt: string; read
   $lt: `${organizationId}0`,
 });
 
-/** The ids of a chain's entries up to one of them. */
-export const chainUpTo = (
+/** The ids of a chain's entries after one of them (0: from the first), up to another. */
+export const chainStretch = (
   organizationId: string,
-  sequence: number,
+  after: number,
+  upTo: number,
 ): { readonly $gt: string; readonly $lte: string } => ({
-  $gt: `${organizationId}/`,
-  $lte: placeOf(organizationId, sequence),
+  $gt: placeOf(organizationId, after),
+  $lte: placeOf(organizationId, upTo),
 });
 
 /** A document with its place taken apart; null where its id is no place in a chain. */
@@ -99,14 +101,25 @@ export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<
 export const chainNamedBy = ({ _id }: Readonly<Record<string, unknown>>): string =>
   String(_id).split("/")[0] ?? "";
 
-/** The indexes behind idempotent appends, and behind each filter of the list, newest first. Again is free. */
+/** What the list can be narrowed to; several of them together in this order. */
+const FILTERED_BY = [
+  [],
+  ["actor.id"],
+  ["resource.id"],
+  ["action"],
+  ["actor.id", "resource.id"],
+  ["actor.id", "action"],
+  ["resource.id", "action"],
+  ["actor.id", "resource.id", "action"],
+] as const;
+
+/** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. Again is free. */
 export async function ensureAuditIndexes(db: Db): Promise<void> {
-  const newestFirst = { at: -1, _id: -1 } as const;
   await db.collection(AUDIT_LOG).createIndexes([
     { key: { organizationId: 1, entryKey: 1 }, name: "entry_key_unique", unique: true },
-    { key: { organizationId: 1, ...newestFirst }, name: "newest" },
-    { key: { organizationId: 1, "actor.id": 1, ...newestFirst }, name: "actor" },
-    { key: { organizationId: 1, "resource.id": 1, ...newestFirst }, name: "resource" },
-    { key: { organizationId: 1, action: 1, ...newestFirst }, name: "action" },
+    ...FILTERED_BY.map((fields) => ({
+      key: newestFirst(["organizationId", ...fields], "at"),
+      name: fields.length === 0 ? "newest" : fields.map((field) => field.replace(".id", "")).join("_"),
+    })),
   ]);
 }

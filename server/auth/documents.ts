@@ -1,5 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import type { WalletRecord } from "../../activities/documents.ts";
+import { newestFirst } from "../../activities/newest-first.ts";
 
 /** What an organization pays for; it decides the limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
@@ -186,7 +187,7 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     users.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "members" }),
     sessions.createIndex({ userId: 1 }, { name: "user" }),
     sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
-    factors.createIndex({ userId: 1 }, { name: "user" }),
+    factors.createIndex(newestFirst(["userId"]), { name: "newest" }),
     passkeys.createIndex(
       { credentialId: 1 },
       {

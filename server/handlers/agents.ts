@@ -3,6 +3,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import { given, type Page } from "../lists.ts";
+import { narrowest } from "../narrowest.ts";
 import { ActorUnavailable } from "../actors/mailbox.ts";
 import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
@@ -67,12 +68,15 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     },
 
     async listAgents({ query }, { principal, target: reach }) {
-      const { cursor, limit, state, ...contained } = query;
+      const { cursor, limit, state, ...places } = query;
+      const { organizationId } = principal;
+      const { contained } = reach;
+      const place = await narrowest(collections, organizationId, places, contained);
       const request = {
         collection: collections.agents,
         list: "agents",
-        filter: { organizationId: principal.organizationId, ...given({ ...contained, lifecycle: state }) },
-        within: reach.contained,
+        asked: { organizationId, ...places, state, contained },
+        having: place && { ...place, ...given({ lifecycle: state }) },
         limit,
         cursor,
       };

@@ -9,7 +9,7 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { Payments } from "../payments.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
-import { given } from "../lists.ts";
+import { narrowest } from "../narrowest.ts";
 import { approvalView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { operations } from "../../src/contract/registry.ts";
@@ -37,11 +37,14 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const { cursor, limit, projectId, teamId } = query;
     const agentId = agentIn(query);
     const { organizationId } = principal;
+    const { contained } = reach;
+    const places = { agentId, projectId, teamId };
+    const place = await narrowest(collections, organizationId, places, contained);
     const page = await lists.page({
       collection: collections.approvals,
       list: "approvals",
-      filter: { organizationId, state, ...given({ agentId, projectId, teamId }) },
-      within: reach.contained,
+      asked: { organizationId, state, ...places, contained },
+      having: place && { ...place, state },
       limit,
       cursor,
     });

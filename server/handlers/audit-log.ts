@@ -1,9 +1,10 @@
-import type { Filter, FindCursor } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import type { z } from "zod";
-import { type AuditDocument, chainUpTo, headOf } from "../../activities/audit/documents.ts";
+import { type AuditDocument, chainStretch, headOf } from "../../activities/audit/documents.ts";
 import type { auditEntry } from "../../src/contract/records.ts";
 import { ok } from "../../src/domain/result.ts";
-import { given } from "../lists.ts";
+import { EXPORTED_AT_ONCE, exportPieces } from "../export-pieces.ts";
+import { given, type Having } from "../lists.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -15,9 +16,6 @@ interface Chosen {
   readonly to?: string | undefined;
 }
 
-/** Entries that are read, and sent, at a time. */
-const EXPORTED_AT_ONCE = 500;
-
 /** Reading the audit log (docs/audit-log.md). */
 export function auditLogHandlers({
   collections: { auditLog },
@@ -25,10 +23,14 @@ export function auditLogHandlers({
 }: HandlerDependencies): Pick<Handlers, "listAuditLog" | "exportAuditLog"> {
   return {
     async listAuditLog({ query: { cursor, limit, ...chosen } }, { principal: { organizationId } }) {
+      const { from, to } = chosen;
       const page = await lists.page({
         collection: auditLog,
         list: "audit-log",
-        filter: filterOf(organizationId, chosen),
+        asked: { organizationId, ...chosen },
+        having: havingOf(organizationId, chosen),
+        since: from === undefined ? null : new Date(from),
+        until: to === undefined ? null : new Date(to),
         newestBy: "at",
         limit,
         cursor,
@@ -39,46 +41,52 @@ export function auditLogHandlers({
     },
 
     async exportAuditLog({ query }, { principal: { organizationId } }) {
-      // Only so far: what is written meanwhile, this export's own entry aside, must not keep it from ending.
-      const { sequence } = await headOf(auditLog, organizationId);
-      const filter = { ...filterOf(organizationId, query), _id: chainUpTo(organizationId, sequence) };
-      const entries = auditLog.find(filter).sort({ _id: 1 }).allowDiskUse(true).batchSize(EXPORTED_AT_ONCE);
-      const fileName = "audit-log.jsonl";
-      return ok({
-        body: "",
-        stream: { contentType: "application/x-ndjson", fileName, pieces: lines(entries) },
-      });
+      const entries = wholeChain(auditLog, organizationId, filterOf(organizationId, query));
+      const pieces = await exportPieces(entries, (entry) => `${JSON.stringify(auditEntryView(entry))}\n`);
+      const stream = { contentType: "application/x-ndjson", fileName: "audit-log.jsonl", pieces };
+      return ok({ body: "", stream });
     },
   };
 }
 
-function filterOf(
-  organizationId: string,
-  { action, actor, from, resource, to }: Chosen,
-): Filter<AuditDocument> {
+/** What entries have in common, in the order of their index. */
+const havingOf = (organizationId: string, { action, actor, resource }: Chosen): Having => ({
+  organizationId,
+  ...given({ "actor.id": actor, "resource.id": resource, action }),
+});
+
+function filterOf(organizationId: string, chosen: Chosen): Filter<AuditDocument> {
+  const { from, to } = chosen;
   const between = given({
     $gte: from === undefined ? undefined : new Date(from),
     $lt: to === undefined ? undefined : new Date(to),
   });
   return {
-    organizationId,
-    ...given({ "actor.id": actor, "resource.id": resource, action }),
+    ...havingOf(organizationId, chosen),
     ...(Object.keys(between).length === 0 ? {} : { at: between }),
   };
 }
 
-async function* lines(entries: FindCursor<AuditDocument>): AsyncGenerator<string> {
-  try {
-    let piece: string[] = [];
-    for await (const entry of entries) {
-      piece.push(`${JSON.stringify(auditEntryView(entry))}\n`);
-      if (piece.length < EXPORTED_AT_ONCE) continue;
-      yield piece.join("");
-      piece = [];
-    }
-    if (piece.length > 0) yield piece.join("");
-  } finally {
-    await entries.close();
+/**
+ * What fits of a chain, from its first entry to the one that is its last now: what is written meanwhile must not keep an export
+ * from its end. Places in a chain have no gaps, so stretches of it are read one after another, and nothing stays open between.
+ */
+async function* wholeChain(
+  auditLog: Collection<AuditDocument>,
+  organizationId: string,
+  filter: Filter<AuditDocument>,
+): AsyncGenerator<readonly AuditDocument[], void> {
+  const { sequence: last } = await headOf(auditLog, organizationId);
+  for (let after = 0; after < last; after += EXPORTED_AT_ONCE) {
+    const upTo = Math.min(after + EXPORTED_AT_ONCE, last);
+    const stretch = { ...filter, _id: chainStretch(organizationId, after, upTo) };
+    const entries = await auditLog
+      .find(stretch, { hint: { _id: 1 } })
+      .sort({ _id: 1 })
+      .batchSize(EXPORTED_AT_ONCE + 1)
+      .toArray();
+    // Also where nothing in it fits: what is read at a time is bounded, however seldom something does.
+    yield entries;
   }
 }
 

@@ -20,11 +20,12 @@ type MemberHandlers = Pick<
 export function memberHandlers({ auth, clock, lists }: HandlerDependencies): MemberHandlers {
   const { invites, users } = auth.collections;
   return {
-    async listMembers({ query }, { principal }) {
+    async listMembers({ query }, { principal: { organizationId } }) {
       const page = await lists.page({
         collection: users,
         list: "members",
-        filter: { organizationId: principal.organizationId },
+        asked: { organizationId },
+        having: { organizationId },
         ...query,
         cursor: query.cursor,
       });
@@ -47,11 +48,12 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       audit.change(null, { email: invite.email, role: invite.role });
       return ok({ body: { invite: inviteView(invite), token } });
     },
-    async listInvites({ query }, { principal }) {
+    async listInvites({ query }, { principal: { organizationId } }) {
       const page = await lists.page({
         collection: invites,
         list: "invites",
-        filter: { organizationId: principal.organizationId },
+        asked: { organizationId },
+        having: { organizationId },
         since: openInvitesSince(clock()),
         ...query,
         cursor: query.cursor,

@@ -54,11 +54,12 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
       audit.change(keptOf(revoked.value), null);
       return ok({ body: { organizationKey: await view(revoked.value) } });
     },
-    async listOrganizationKeys({ query }, { principal }) {
+    async listOrganizationKeys({ query }, { principal: { organizationId } }) {
       const page = await lists.page({
         collection: collections.organizationKeys,
         list: "organization-keys",
-        filter: { organizationId: principal.organizationId },
+        asked: { organizationId },
+        having: { organizationId },
         ...query,
         cursor: query.cursor,
       });

@@ -32,11 +32,13 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
       audit.change(null, { name });
       return ok({ body: { passkey: passkeyView(enrolled.value) } });
     },
-    async listPasskeys({ query }, { principal }) {
+    async listPasskeys({ query }, { principal: { userId } }) {
       const page = await lists.page({
         collection: passkeys,
         list: "passkeys",
-        filter: { userId: principal.userId, kind: "passkey" },
+        asked: { userId },
+        having: { userId },
+        where: { kind: "passkey" },
         ...query,
         cursor: query.cursor,
       });

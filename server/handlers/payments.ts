@@ -1,4 +1,5 @@
 import type { AgentDocument } from "../../activities/documents.ts";
+import { rail } from "../../src/contract/records.ts";
 import type { Denial } from "../../src/domain/agent/policy.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
@@ -169,14 +170,15 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       return ok({ body: paymentView(await waitedFor(principal.agent, payment, { deadline, waitSeconds })) });
     },
 
-    async listPayments({ query }, { principal }) {
+    async listPayments({ query: { cursor, limit, status } }, { principal }) {
       const agentId = principal.agent._id;
       const page = await lists.page({
         collection: collections.transactions,
         list: "payments",
-        filter: { agentId, ...given({ status: query.status }) },
-        limit: query.limit,
-        cursor: query.cursor,
+        asked: { agentId, status },
+        having: { agentId, ...given({ status }), rail: rail.options },
+        limit,
+        cursor,
       });
       if (!page.ok) return page;
       const { items, nextCursor } = page.value;

@@ -46,13 +46,15 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
     createProject: create,
     createProjectByTool: create,
 
-    async listProjects({ query: { cursor, limit, state } }, { principal, target: reach }) {
+    async listProjects({ query: { cursor, limit, state } }, { principal: { organizationId }, target }) {
+      const within = target.projects;
       const page = await lists.page<ProjectDocument>({
         collection: collections.projects,
         list: "projects",
-        filter: { organizationId: principal.organizationId, ...stateFilter(state) },
+        asked: { organizationId, state, within },
+        having: within === "none" ? null : { organizationId },
+        where: { ...stateFilter(state), ...(within === "none" ? {} : within) },
         projection: WITHOUT_RULES,
-        within: reach.projects,
         limit,
         cursor,
       });

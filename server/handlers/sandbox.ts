@@ -68,7 +68,8 @@ export function sandboxHandlers(
       const page = await lists.page({
         collection,
         list: "entries",
-        filter: { organizationId },
+        asked: { organizationId },
+        having: { organizationId },
         limit,
         cursor,
       });

@@ -60,14 +60,16 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
     createTeam: create,
     createTeamByTool: create,
 
-    async listTeams({ query: { cursor, limit, projectId, state } }, { principal, target: reach }) {
+    async listTeams({ query: { cursor, limit, projectId, state } }, { principal, target }) {
       const { organizationId } = principal;
+      const within = target.teams;
       const page = await lists.page<TeamDocument>({
         collection: collections.teams,
         list: "teams",
-        filter: { organizationId, ...given({ projectId }), ...stateFilter(state) },
+        asked: { organizationId, projectId, state, within },
+        having: { organizationId },
+        where: { $and: [given({ projectId }), within, stateFilter(state)] },
         projection: WITHOUT_RULES,
-        within: reach.teams,
         limit,
         cursor,
       });

@@ -1,42 +1,93 @@
+import type { TransactionDocument } from "../../activities/documents.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
+import { rail as rails } from "../../src/contract/records.ts";
+import type { InputOf } from "../../src/contract/types.ts";
+import type { operations } from "../../src/contract/registry.ts";
 import { ok } from "../../src/domain/result.ts";
-import { given } from "../lists.ts";
+import { csvRow } from "../csv.ts";
+import { EXPORTED_AT_ONCE, exportPieces } from "../export-pieces.ts";
+import { given, inBatches, type Selection } from "../lists.ts";
+import { narrowest } from "../narrowest.ts";
 import { transactionView } from "../views.ts";
+import { zonedTime } from "../zoned-time.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import type { Handlers } from "./types.ts";
+import type { ContextOf, Handlers } from "./types.ts";
 
 const DAY_MS = 86_400_000;
 const RANGE_DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
+
+type ListQuery = InputOf<typeof operations.listTransactions>["query"];
+type Filters = Omit<ListQuery, "cursor" | "limit">;
+type Caller = ContextOf<typeof operations.listTransactions.access>;
+
+/** The columns of an export, in their order. */
+const COLUMNS = [
+  "id",
+  "createdAt",
+  "agentId",
+  "agentName",
+  "merchant",
+  "amountCents",
+  "currency",
+  "direction",
+  "rail",
+  "status",
+  "purpose",
+  "denialReason",
+  "denialCode",
+  "onChainTxHash",
+  "chainCaip2",
+] as const;
 
 /** Transactions of an organization. */
 export function transactionHandlers({
   clock,
   collections,
   lists,
-}: HandlerDependencies): Pick<Handlers, "getTransaction" | "listTransactions"> {
+}: HandlerDependencies): Pick<Handlers, "exportTransactions" | "getTransaction" | "listTransactions"> {
+  /** What a list and an export of the same filters are of, for the same caller. */
+  async function chosen(
+    filters: Filters,
+    { principal: { organizationId }, target: { contained } }: Caller,
+  ): Promise<Selection<TransactionDocument> & { readonly asked: object }> {
+    const { projectId, range = "all", status, teamId, type } = filters;
+    const places = { projectId, teamId, agentId: agentIn(filters) };
+    const place = await narrowest(collections, organizationId, places, contained);
+    return {
+      collection: collections.transactions,
+      // A payment's rail never changes; a list of both is merged from the two.
+      having: place && { ...place, ...given({ status }), rail: type ?? rails.options },
+      since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
+      asked: { organizationId, ...places, range, status, type, contained },
+    };
+  }
+
   return {
     getTransaction: (_input, { target }) =>
       Promise.resolve(ok({ body: { transaction: transactionView(target) } })),
 
-    async listTransactions({ query }, { principal, target: reach }) {
-      const { cursor, limit, projectId, range = "all", status, teamId, type: rail } = query;
-      const agentId = agentIn(query);
-      const since = range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS);
-      const page = await lists.page({
-        collection: collections.transactions,
-        list: `transactions/${range}`,
-        filter: {
-          organizationId: principal.organizationId,
-          ...given({ agentId, rail, status, projectId, teamId }),
-        },
-        within: reach.contained,
-        since,
-        limit,
-        cursor,
-      });
+    async listTransactions({ query: { cursor, limit, ...filters } }, caller) {
+      const selection = await chosen(filters, caller);
+      const page = await lists.page({ ...selection, list: "transactions", limit, cursor });
       if (!page.ok) return page;
       const { items, nextCursor } = page.value;
       return ok({ body: { transactions: items.map(transactionView), nextCursor } });
     },
+
+    async exportTransactions({ query: { tz, ...filters } }, caller) {
+      const { asked: _asked, ...selection } = await chosen(filters, caller);
+      const pieces = await exportPieces(inBatches(selection, EXPORTED_AT_ONCE), rowsIn(tz), csvRow(COLUMNS));
+      const stream = { contentType: "text/csv; charset=utf-8", fileName: "transactions.csv", pieces };
+      return ok({ body: "", stream });
+    },
+  };
+}
+
+/** Rows with instants as the clocks of a zone show them. */
+function rowsIn(timezone: string | undefined): (transaction: TransactionDocument) => string {
+  const shown = zonedTime(timezone);
+  return (transaction) => {
+    const view = { ...transactionView(transaction), createdAt: shown(transaction.createdAt) };
+    return csvRow(COLUMNS.map((column) => view[column]));
   };
 }

@@ -78,7 +78,8 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const page = await lists.page({
         collection: collections.endpoints,
         list: "webhooks",
-        filter: { organizationId },
+        asked: { organizationId },
+        having: { organizationId },
         ...query,
         cursor: query.cursor,
       });
@@ -136,10 +137,12 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const found = await endpoints.find(organizationId, params.id);
       if (!found.ok) return found;
       const { cursor, limit, status } = query;
+      const endpointId = params.id;
       const page = await lists.page({
         collection: collections.deliveries,
         list: "deliveries",
-        filter: { endpointId: params.id, ...given({ status }) },
+        asked: { endpointId, status },
+        having: { endpointId, ...given({ status }) },
         limit,
         cursor,
       });

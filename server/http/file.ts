@@ -4,13 +4,18 @@ import type { Response } from "express";
 import { errnoOf } from "../../activities/durable-files.ts";
 import type { FileStream } from "../handlers/types.ts";
 
+/** Whoever takes nothing of a file for so long is cut off: each reader holds a connection and some of its file. */
+const STALLED_MS = 120_000;
+
 /**
- * Sends a file piece by piece, as fast as its reader takes it. Where a piece can't be had the connection is cut: a part of
- * a file must not pass for the whole.
+ * Sends a file piece by piece, as fast as its reader takes it; to HEAD its headers alone. Where a piece can't be had, or the
+ * reader takes none for `stalledMs`, the connection is cut: a part of a file must not pass for the whole.
  */
-export async function sendFile(response: Response, file: FileStream): Promise<void> {
+export async function sendFile(response: Response, file: FileStream, stalledMs = STALLED_MS): Promise<void> {
   response.status(200).setHeader("Content-Type", file.contentType);
   response.setHeader("Content-Disposition", `attachment; filename="${file.fileName}"`);
+  if (response.req.method === "HEAD") return void response.end();
+  response.setTimeout(stalledMs, () => response.destroy());
   try {
     await pipeline(Readable.from(file.pieces, { objectMode: false }), response);
   } catch (error) {

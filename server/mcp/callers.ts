@@ -13,7 +13,7 @@ export class McpCallers {
 
   /** `urls`: where the service is reached. `allowedHosts`: further names, such as the one that a proxy puts into Host. */
   constructor(urls: readonly string[], allowedHosts: readonly string[]) {
-    this.#origins = new Set(urls.map((url) => new URL(url).origin));
+    this.#origins = new Set(urls.flatMap(originsOf));
     this.#hosts = new Set([
       "localhost",
       ...urls.map((url) => new URL(url).hostname),
@@ -29,6 +29,15 @@ export class McpCallers {
     // An address is nobody's pretence.
     return name !== null && (isAddress(name) || this.#hosts.has(name)) ? null : refusal("HOST_NOT_ALLOWED");
   }
+}
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+/** A page's origin at this address: on the machine itself by any of its names. */
+function originsOf(url: string): string[] {
+  const { hostname, origin, port, protocol } = new URL(url);
+  if (!LOOPBACK.includes(hostname)) return [origin];
+  return LOOPBACK.map((name) => `${protocol}//${name}${port === "" ? "" : `:${port}`}`);
 }
 
 /** Without its port, in lower case; null for what is none. */

@@ -5,6 +5,7 @@ import {
   ProtocolErrorCode,
   Server,
 } from "@modelcontextprotocol/server";
+import { z } from "zod";
 import type { Logger } from "../logger.ts";
 import type { Band } from "./band.ts";
 import type { Served } from "./earlier-protocols.ts";
@@ -36,6 +37,8 @@ export class CurrentProtocol {
   }
 
   async serve(band: Band, request: globalThis.Request, body: unknown): Promise<Served> {
+    const misnamed = misnamedTask(request, body);
+    if (misnamed !== null) return { answer: misnamed, end: () => undefined };
     this.#bands.set(request, band);
     const answer = await this.#handler.fetch(request, { parsedBody: body });
     return { answer, end: () => undefined };
@@ -45,6 +48,24 @@ export class CurrentProtocol {
   end(): Promise<void> {
     return this.#handler.close();
   }
+}
+
+const taskRequest = z.looseObject({
+  id: z.union([z.string(), z.number()]),
+  method: z.enum(["tasks/get", "tasks/cancel", "tasks/update"]),
+  params: taskParams,
+});
+
+const HEADER_MISMATCH = -32_020;
+
+/** Requests about a task name it in their header, too. The SDK looks at that for the protocol's own methods alone. */
+function misnamedTask({ headers }: globalThis.Request, body: unknown): globalThis.Response | null {
+  const asked = taskRequest.safeParse(body);
+  const named = headers.get("mcp-name");
+  if (!asked.success || named === null || named === asked.data.params.taskId) return null;
+  const message = "The Mcp-Name header is not the taskId of the body.";
+  const error = { code: HEADER_MISMATCH, message };
+  return globalThis.Response.json({ jsonrpc: "2.0", id: asked.data.id, error }, { status: 400 });
 }
 
 function serverOf(band: Band): Server {

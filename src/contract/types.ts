@@ -86,7 +86,7 @@ export interface HttpBinding {
   /** Answered unless the handler says otherwise (a replay is 200). */
   readonly successStatus: 200 | 201 | 204;
   /** Of a success that is sent as a file, piece by piece; by default JSON. */
-  readonly contentType?: "application/x-ndjson";
+  readonly contentType?: "application/x-ndjson" | "text/csv";
 }
 
 export interface ToolBinding {

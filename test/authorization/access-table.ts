@@ -169,6 +169,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
 
   getTransaction: manage("agents:read"),
   listTransactions: manage("agents:read"),
+  exportTransactions: manage("agents:read"),
   getApproval: manage("agents:read"),
   listPendingApprovals: manage("agents:read"),
   listCompletedApprovals: manage("agents:read"),

@@ -21,7 +21,7 @@ const manifest = z.object({
 
 /** What a program that runs from the package may need. */
 const ALLOWED =
-  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/\w+\.(js|css)|dist\/workflow-bundle\.js|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
+  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
 
 const pack = async (...options: readonly string[]) => {
   const args = ["pack", "--json", "--ignore-scripts", ...options];

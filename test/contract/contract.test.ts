@@ -39,6 +39,7 @@ const ROUTES = [
   "post /v1/approvals/:id/deny",
   "get /v1/transactions",
   "get /v1/transactions/:id",
+  "get /v1/transactions/export",
   "post /v1/sandbox/agents/:id/fund",
   "post /v1/sandbox/treasury/deposit",
   "post /v1/sandbox/billing/payment-failed",
@@ -217,6 +218,7 @@ describe("the contract", () => {
       revokeAgentKey: [{ perMinute: 30, per: "credential" }],
       archiveAgent: [{ perMinute: 30, per: "credential" }],
       exportAuditLog: [{ perMinute: 10, per: "credential" }],
+      exportTransactions: [{ perMinute: 10, per: "credential" }],
       testWebhook: [{ perMinute: 10, per: "credential" }],
     };
     for (const [id, { rate }] of operationList) {

@@ -8,8 +8,12 @@ import { send } from "../support/wire.ts";
 const reference = z.looseObject({ $ref: z.string() });
 const schemaHolder = z.looseObject({ schema: z.looseObject({}) });
 const content = z.strictObject({ "application/json": schemaHolder });
-/** JSON, or lines of it. */
-const answered = z.union([content, z.strictObject({ "application/x-ndjson": schemaHolder })]);
+/** JSON, lines of it, or a table. */
+const answered = z.union([
+  content,
+  z.strictObject({ "application/x-ndjson": schemaHolder }),
+  z.strictObject({ "text/csv": schemaHolder }),
+]);
 const headers = z.strictObject({
   "x-ratelimit-limit": reference,
   "x-ratelimit-remaining": reference,

@@ -2,10 +2,18 @@ import { expect } from "chai";
 import { sharedService } from "../support/service.ts";
 import { send } from "../support/wire.ts";
 
-const PAGES = ["/setup", "/invite", "/docs"];
+const PAGES = ["/setup", "/invite", "/approvals/any", "/docs"];
+const SCRIPT = "text/javascript; charset=utf-8";
+const STYLE = "text/css; charset=utf-8";
 const ASSETS = [
-  ["/assets/enter.js", "text/javascript; charset=utf-8"],
-  ["/assets/page.css", "text/css; charset=utf-8"],
+  ["/assets/enter.js", SCRIPT],
+  ["/assets/approval.js", SCRIPT],
+  ["/assets/approval-view.js", SCRIPT],
+  ["/assets/approval-words.js", SCRIPT],
+  ["/assets/forms.js", SCRIPT],
+  ["/assets/session.js", SCRIPT],
+  ["/assets/page.css", STYLE],
+  ["/assets/approval.css", STYLE],
 ] as const;
 
 const POLICY = [
@@ -30,7 +38,7 @@ describe("pages", () => {
     expect([status, headers.get("location")]).to.deep.equal([302, "/docs"]);
   });
 
-  it("set-up, invite and docs work under the strict policy: nothing inline or from elsewhere", async () => {
+  it("all work under the strict policy: nothing inline or from elsewhere", async () => {
     for (const path of PAGES) {
       const page = await send(baseUrl, path);
       expect([page.status, page.headers.get("content-type")], path).to.deep.equal([
@@ -48,11 +56,15 @@ describe("pages", () => {
     }
   });
 
-  it("their script and style are served from here, with their types", async () => {
+  it("their scripts and styles are served from here, with their types, and load only each other", async () => {
     for (const [path, type] of ASSETS) {
       const asset = await send(baseUrl, path);
       expect([asset.status, asset.headers.get("content-type")]).to.deep.equal([200, type]);
       expect(asset.headers.get("x-content-type-options")).to.equal("nosniff");
+      const imported = [...String(asset.body).matchAll(/from "\.\/([^"]+)"/g)].map(([, name]) => name);
+      expect(ASSETS.map(([name]) => name as string)).to.include.members(
+        imported.map((name) => `/assets/${name}`),
+      );
     }
     expect((await send(baseUrl, "/assets/../server/http/pages.ts")).status).to.equal(404);
   });
@@ -61,6 +73,7 @@ describe("pages", () => {
     for (const [path, fields] of [
       ["/setup", ["organizationName", "name", "email", "password"]],
       ["/invite", ["name", "password"]],
+      ["/approvals/any", ["email", "password", "code"]],
     ] as const) {
       const html = String((await send(baseUrl, path)).body);
       expect([...html.matchAll(/<input id="(\w+)"/g)].map(([, id]) => id)).to.deep.equal(fields);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer-core";
-import { ensureChromium, launchChromium } from "../support/chromium.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 
 const isShown = (page: Page, selector: string) =>
@@ -11,15 +11,8 @@ describe("the set-up page in a browser", function () {
   let browser: Browser | null = null;
 
   before(async function () {
-    this.timeout(300_000);
-    const chromium = await ensureChromium();
-    if (chromium === null) {
-      process.stdout.write(
-        "    pending: there is no Chromium and none could be installed (CHROMIUM_PATH names one)\n",
-      );
-      return this.skip();
-    }
-    [service, browser] = await Promise.all([startTestService({ evmRpcUrl: null }), launchChromium(chromium)]);
+    browser = await chromiumOrPending(this);
+    service = await startTestService({ evmRpcUrl: null });
   });
   after(async () => {
     await browser?.close();

@@ -3,7 +3,7 @@ import type { Browser, CDPSession, Page } from "puppeteer-core";
 import { z } from "zod";
 import { pageOrigin } from "../support/passkeys.ts";
 import { newWorld, type World } from "../support/world.ts";
-import { ensureChromium, launchChromium } from "../support/chromium.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 /** What a script of the page got for an answer, or the browser's own refusal. */
@@ -43,16 +43,9 @@ describe("Passkeys in a browser", function () {
   let authenticatorId: string;
 
   before(async function () {
-    this.timeout(300_000);
-    const chromium = await ensureChromium();
-    if (chromium === null) {
-      process.stdout.write(
-        "    pending: there is no Chromium and none could be installed (CHROMIUM_PATH names one); the authenticator in\n" +
-          "    software of the other passkey tests stands in for it\n",
-      );
-      return this.skip();
-    }
-    [service, browser] = await Promise.all([startTestService({ evmRpcUrl: null }), launchChromium(chromium)]);
+    const standIn = ";\n    the authenticator in software of the other passkey tests stands in for it";
+    browser = await chromiumOrPending(this, standIn);
+    service = await startTestService({ evmRpcUrl: null });
   });
   beforeEach(async () => {
     world = await newWorld(service);

@@ -37,6 +37,16 @@ describe("who may come to the MCP endpoint", () => {
     });
   }
 
+  it("on the machine itself a page may come by any of its names, at the service's port", () => {
+    const local = new McpCallers(["http://127.0.0.1:8080"], []);
+    const codeFor = (origin: string) =>
+      local.refusalOf({ headers: { host: "localhost:8080", origin } })?.code ?? null;
+    for (const name of ["localhost", "127.0.0.1", "[::1]"]) {
+      expect(codeFor(`http://${name}:8080`), name).to.equal(null);
+      expect(codeFor(`http://${name}:8081`), name).to.equal("ORIGIN_NOT_ALLOWED");
+    }
+  });
+
   it("a foreign page is 403 with a good key, and reads and pays nothing", async () => {
     const world = await newWorld();
     const { key } = await world.agent();

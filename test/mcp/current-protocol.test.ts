@@ -220,6 +220,21 @@ describe("MCP in its revision of 2026-07-28", () => {
       expect((await look(taskId)).task?.status).to.equal("working");
     });
 
+    it("a task that the header names otherwise than the body is refused", async () => {
+      const { taskId } = await heldTask();
+      for (const method of ["tasks/get", "tasks/cancel"]) {
+        const headers = { "mcp-name": "txn_other" };
+        const { error, status } = await ask(
+          agent.key,
+          method,
+          { taskId },
+          { capabilities: KNOWS_TASKS, headers },
+        );
+        expect([status, error?.code], method).to.deep.equal([400, -32_020]);
+      }
+      expect((await look(taskId)).task?.status).to.equal("working");
+    });
+
     it("who does not declare tasks is told which capability is missing", async () => {
       const { taskId } = await heldTask();
       for (const method of ["tasks/get", "tasks/cancel", "tasks/update"]) {

@@ -19,7 +19,7 @@ export interface CallOptions {
 
 /** JSON as what it says, a file as its text. */
 function parsedAs(contentType: string | null, text: string): unknown {
-  if (contentType?.startsWith("application/x-ndjson") === true) return text;
+  if (/^(application\/x-ndjson|text\/csv)\b/.test(contentType ?? "")) return text;
   return text === "" ? undefined : JSON.parse(text);
 }
 

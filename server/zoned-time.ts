@@ -1,0 +1,29 @@
+import { IANAZone } from "luxon";
+
+const MINUTE_MS = 60_000;
+
+const digits = (value: number): string => String(value).padStart(2, "0");
+
+/**
+ * Instants in ISO 8601 as the clocks of an IANA zone show them, to the millisecond, with the zone's offset at that instant;
+ * for UTC, the default, with Z. Zones change their offset at full minutes, so instants of one minute are looked up once.
+ */
+export function zonedTime(timezone = "UTC"): (at: Date) => string {
+  if (timezone.toUpperCase() === "UTC") return (at) => at.toISOString();
+  const zone = IANAZone.create(timezone);
+  let known = { minute: Number.NaN, shiftMs: 0, suffix: "" };
+  return (at) => {
+    const minute = Math.floor(at.getTime() / MINUTE_MS);
+    if (minute !== known.minute) {
+      const offset = zone.offset(minute * MINUTE_MS);
+      known = { minute, shiftMs: offset * MINUTE_MS, suffix: suffixOf(offset) };
+    }
+    return `${new Date(at.getTime() + known.shiftMs).toISOString().slice(0, -1)}${known.suffix}`;
+  };
+}
+
+/** Of an offset in minutes, such as +05:30. */
+function suffixOf(offset: number): string {
+  const minutes = Math.abs(offset);
+  return `${offset < 0 ? "-" : "+"}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;
+}

@@ -1,0 +1,213 @@
+import { expect } from "chai";
+import type { Browser, HTTPRequest } from "puppeteer-core";
+import { ApprovalPage, type Interception } from "../support/approval-page.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
+
+const isDecision = (request: HTTPRequest) => /\/(approve|deny)$/.test(new URL(request.url()).pathname);
+const isOfApi = (request: HTTPRequest) => new URL(request.url()).pathname.startsWith("/v1/");
+
+/** It does not get to see what happens elsewhere before it sends a decision itself. */
+function blindUntilItDecides(page: ApprovalPage): void {
+  page.intercept = async (request) => {
+    if (isDecision(request)) page.intercept = () => false;
+    else await request.abort();
+    return !isDecision(request);
+  };
+}
+
+/** What goes wrong on the way between the page and the service, and what time does. */
+describe("the page of a payment on hold, on bad lines and in time", function () {
+  let browser: Browser;
+  let world: World;
+  let agent: TestAgent;
+  const opened: ApprovalPage[] = [];
+
+  before(async function () {
+    browser = await chromiumOrPending(this);
+  });
+  // Each signs in, which one account may do ten times in a minute.
+  beforeEach(async () => {
+    world = await newWorld();
+    agent = await world.agent({ autoApprovalThresholdCents: 0 });
+  });
+  afterEach(async () => {
+    for (const page of opened.splice(0)) await page.close();
+  });
+  after(() => browser?.close());
+
+  async function held(fields: Fields = {}) {
+    const { approvalId, transactionId } = await agent.hold(fields);
+    const page = await ApprovalPage.open(browser, world.service.baseUrl, approvalId);
+    opened.push(page);
+    await page.signIn(world.organization);
+    await page.offers("#approve");
+    return { approvalId, page, transactionId };
+  }
+
+  const statusOf = async (id: string) =>
+    (await world.api.ok("getPayment", 200, { token: agent.key, id })).transaction.status;
+
+  it("a decision that came too late is not repeated: it says who decided what instead", async () => {
+    const { approvalId, page } = await held();
+    blindUntilItDecides(page);
+    const body = { feedback: "First." };
+    await world.api.ok("denyApproval", 200, { token: world.token, id: approvalId, body });
+    await page.page.click("#approve");
+    await page.reads("#outcome", "Denied by you");
+    expect(page.decisions).to.deep.equal(["approve"]);
+  });
+
+  it("a decision whose answer is lost is read again, and not sent again: it had arrived", async () => {
+    const { approvalId, page, transactionId } = await held();
+    page.intercept = async (request) => {
+      if (!isDecision(request)) return false;
+      await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+      await request.abort();
+      return true;
+    };
+    await page.page.click("#approve");
+    await page.reads("#outcome", "Approved and paid");
+    expect(page.decisions).to.deep.equal(["approve"]);
+    expect(await statusOf(transactionId)).to.equal("approved");
+  });
+
+  it("one that has not arrived is offered again only once that is known, and by a person's act", async () => {
+    const { page, transactionId } = await held();
+    page.intercept = async (request) => {
+      if (!isDecision(request)) return false;
+      await request.respond({ status: 503, contentType: "application/json", body: "{}" });
+      return true;
+    };
+    await page.page.click("#approve");
+    await page.reads("#outcome", "Looking what became of your decision");
+    expect(await page.isShown("#choice")).to.equal(false);
+    await page.reads("#problem", "Your decision has not arrived");
+    expect([page.decisions.length, await statusOf(transactionId)]).to.deep.equal([1, "pending"]);
+    page.intercept = () => false;
+    await page.offers("#approve");
+    await page.page.click("#approve");
+    await page.reads("#outcome", "Approved and paid");
+    expect(await page.text("#problem")).to.equal("");
+    expect(page.decisions).to.deep.equal(["approve", "approve"]);
+  });
+
+  it("a refusal is said, and no reason to look for its effect: the decision is offered again", async () => {
+    const { page } = await held();
+    page.intercept = async (request) => {
+      if (!isDecision(request)) return false;
+      const body = JSON.stringify({ error: "RATE_LIMITED", message: "Too many.", retry_after_seconds: 30 });
+      await request.respond({ status: 429, contentType: "application/json", body });
+      return true;
+    };
+    await page.page.click("#approve");
+    await page.reads("#problem", "Too many tries");
+    expect(await page.isShown("#approve")).to.equal(true);
+  });
+
+  it("what is approved and not final is followed to its end, also over a bad line", async () => {
+    // It settles after 3 s, and the answer waits for almost as long.
+    const { page, transactionId } = await held({ merchant: "sandbox-slow" });
+    page.intercept = async (request) => {
+      if (isDecision(request)) return false;
+      await request.abort();
+      return true;
+    };
+    await page.page.click("#approve");
+    const title = await page.reads("#outcome-title", "Approved");
+    expect(title).to.be.oneOf(["Approved, on its way", "Approved and paid"]);
+    page.intercept = () => false;
+    await page.reads("#outcome-title", "Approved and paid");
+    expect(page.decisions).to.deep.equal(["approve"]);
+    expect(await statusOf(transactionId)).to.equal("approved");
+  });
+
+  it("without a line, or with a 503, it says so, keeps trying, and tries at once when asked to", async () => {
+    const { approvalId, page } = await held();
+    page.intercept = async (request) => {
+      if (isOfApi(request)) await request.abort();
+      return isOfApi(request);
+    };
+    await page.reads("#trouble-text", "can’t be reached");
+    page.intercept = () => false;
+    await page.page.click("#again");
+    await page.page.waitForSelector("#trouble[hidden]");
+
+    const down = { status: 503, contentType: "application/json", body: '{"error":"SERVICE_UNAVAILABLE"}' };
+    const other = await ApprovalPage.open(
+      page.page.browserContext(),
+      world.service.baseUrl,
+      approvalId,
+      async (request) => {
+        if (isOfApi(request)) await request.respond(down);
+        return isOfApi(request);
+      },
+    );
+    await other.reads("#trouble-text", "can’t be reached");
+    expect([await other.isShown("#sign-in"), await other.isShown("#loading")]).to.deep.equal([false, false]);
+    other.intercept = () => false;
+    await other.offers("#approve");
+  });
+
+  it("an expired token is refreshed without a word, by one of two pages, and both stay signed in", async () => {
+    const { approvalId, page } = await held();
+    const context = page.page.browserContext();
+    const other = await ApprovalPage.open(context, world.service.baseUrl, approvalId);
+    await other.offers("#approve");
+    let refreshes = 0;
+    const count: Interception = (request) => {
+      if (new URL(request.url()).pathname === "/v1/auth/refresh") refreshes += 1;
+      return false;
+    };
+    for (const one of [page, other]) one.intercept = count;
+    await context.deleteCookie(...(await context.cookies()).filter(({ name }) => name === "svc_session"));
+    await Promise.all([page.page.reload(), other.page.reload()]);
+    for (const one of [page, other]) {
+      await one.page.bringToFront();
+      await one.offers("#approve");
+      expect(await one.isShown("#sign-in")).to.equal(false);
+    }
+    expect(refreshes).to.equal(1);
+    await other.page.click("#approve");
+    await other.reads("#outcome", "Approved and paid");
+  });
+
+  it("a session that was ended elsewhere decides nothing: sign in, and decide again", async () => {
+    const { page, transactionId } = await held();
+    const { organizationId } = world.organization;
+    blindUntilItDecides(page);
+    const $set = { revokedAt: new Date(), revokedBecause: "signed_out" };
+    await world.service.db.collection("sessions").updateMany({ organizationId }, { $set });
+    await page.page.click("#approve");
+    await page.reads("#problem", "Your session has ended");
+    expect(await statusOf(transactionId)).to.equal("pending");
+    await page.signIn(world.organization);
+    await page.offers("#approve");
+    await page.page.click("#approve");
+    await page.reads("#outcome", "Approved and paid");
+  });
+
+  describe("and its time", () => {
+    const WINDOW_SECONDS = 5;
+    let service: TestService;
+    before(async () => {
+      service = await startTestService({ approvalWindowSeconds: WINDOW_SECONDS, evmRpcUrl: null });
+    });
+    after(() => service.stop());
+
+    it("runs out before the reader's eyes: expired, and nothing is offered any more", async () => {
+      const own = await newWorld(service);
+      const asker = await own.agent({ autoApprovalThresholdCents: 0 });
+      const first = await ApprovalPage.open(browser, service.baseUrl, `apr_${"0".repeat(26)}`);
+      opened.push(first);
+      await first.signIn(own.organization);
+      await first.reads("#outcome", "no such payment");
+      const { approvalId } = await asker.hold();
+      await first.page.goto(`${service.baseUrl}/approvals/${approvalId}`);
+      await first.reads("#outcome-title", "Expired");
+      expect(await first.text("#outcome")).to.include("Nobody decided in time");
+      expect([await first.isShown("#choice"), await first.text("#left")]).to.deep.equal([false, ""]);
+    });
+  });
+});

@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import { createServer, get, type IncomingMessage, type Server } from "node:http";
+import { expect } from "chai";
+import express from "express";
+import { exportPieces } from "../../server/export-pieces.ts";
+import { sendFile } from "../../server/http/file.ts";
+
+const PIECE = "x".repeat(1_000_000);
+const STALLED_MS = 300;
+
+/** How files are sent, apart from what is in them. */
+describe("sending a file", () => {
+  let server: Server | null = null;
+  afterEach(() => {
+    server?.closeAllConnections();
+    server?.close();
+  });
+
+  /** A server that sends these pieces, and says how it ended. */
+  async function serving(pieces: () => AsyncIterable<string>) {
+    const ended: string[] = [];
+    const app = express();
+    app.get("/", async (_request, response) => {
+      const file = { contentType: "text/plain", fileName: "a.txt", pieces: pieces() };
+      await sendFile(response, file, STALLED_MS).then(
+        () => ended.push("sent"),
+        () => ended.push("failed"),
+      );
+    });
+    server = createServer(app).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("a server has a port");
+    const begin = (): Promise<IncomingMessage> =>
+      new Promise((resolve, reject) => {
+        get({ host: "127.0.0.1", port: address.port, agent: false }, resolve).on("error", reject);
+      });
+    return { begin, ended };
+  }
+
+  async function* endless(freed: () => void): AsyncGenerator<string> {
+    try {
+      for (;;) yield PIECE;
+    } finally {
+      freed();
+    }
+  }
+
+  it("a reader who takes nothing for too long is cut off, and its file is let go", async () => {
+    const freed = new Promise<void>((resolve) => {
+      void serving(() => endless(resolve)).then(async ({ begin }) => {
+        const response = await begin();
+        response.on("error", () => undefined);
+        response.pause();
+      });
+    });
+    await freed;
+  });
+
+  it("a reader who goes on reading is not, however long the file takes", async () => {
+    async function* slow(): AsyncGenerator<string> {
+      for (let piece = 0; piece < 6; piece += 1) {
+        await new Promise((resolve) => setTimeout(resolve, STALLED_MS / 2));
+        yield "piece\n";
+      }
+    }
+    const { begin, ended } = await serving(slow);
+    const response = await begin();
+    let text = "";
+    for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) text += piece;
+    expect([text, response.complete, ended]).to.deep.equal(["piece\n".repeat(6), true, ["sent"]]);
+  });
+
+  it("where a piece can't be had the connection is cut, without a last chunk", async () => {
+    async function* broken(): AsyncGenerator<string> {
+      yield "a beginning\n";
+      await new Promise((resolve) => setImmediate(resolve));
+      throw new Error("no more of it can be had");
+    }
+    const { begin, ended } = await serving(broken);
+    const response = await begin();
+    const reading = (async () => {
+      for await (const _piece of response) continue;
+    })();
+    const error: unknown = await reading.then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.an("error");
+    expect([response.complete, ended]).to.deep.equal([false, ["failed"]]);
+  });
+
+  it("the first batch is read before anything is answered; one further than was taken, no more", async () => {
+    let read = 0;
+    async function* batches(): AsyncGenerator<readonly number[], void> {
+      for (; read < 10;) yield [(read += 1)];
+    }
+    const pieces = (await exportPieces(batches(), (line) => `${String(line)}\n`, "head\n"))[
+      Symbol.asyncIterator
+    ]();
+    expect(read).to.equal(1);
+    expect((await pieces.next()).value).to.equal("head\n");
+    expect((await pieces.next()).value).to.equal("1\n");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(read).to.equal(2);
+    async function* unreadable(): AsyncGenerator<readonly number[], void> {
+      yield await Promise.reject(new Error("out of reach"));
+    }
+    const refused: unknown = await exportPieces(unreadable(), String).catch((error: unknown) => error);
+    expect(refused).to.be.an("error");
+  });
+});

@@ -1,0 +1,432 @@
+import { get, type IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect } from "chai";
+import { parse } from "csv-parse/sync";
+import { DateTime } from "luxon";
+import { z } from "zod";
+import type { TransactionDocument } from "../../activities/documents.ts";
+import { collectionsOf } from "../../server/collections.ts";
+import { codeOf } from "../support/contract-api.ts";
+import { ForgetfulCounts } from "../support/forgetful-counts.ts";
+import { boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { newWorld, organizationKey, times, until, type World } from "../support/world.ts";
+
+/** The columns, written out once more. */
+const COLUMNS = [
+  "id",
+  "createdAt",
+  "agentId",
+  "agentName",
+  "merchant",
+  "amountCents",
+  "currency",
+  "direction",
+  "rail",
+  "status",
+  "purpose",
+  "denialReason",
+  "denialCode",
+  "onChainTxHash",
+  "chainCaip2",
+];
+
+type Query = Readonly<Record<string, string>>;
+type Row = Readonly<Record<string, string>>;
+
+const cells = z.array(z.array(z.string()));
+
+/** The file as an independent reader takes it: its rows by the names of its columns. */
+function rowsOf(text: unknown): readonly Row[] {
+  const [header, ...rows] = cells.parse(parse(z.string().parse(text), { record_delimiter: "\r\n" }));
+  expect(header).to.deep.equal(COLUMNS);
+  return rows.map((row) => Object.fromEntries(COLUMNS.map((column, index) => [column, row[index] ?? ""])));
+}
+
+/** Exports are few a minute, and most tests are not about that. */
+const counts = new ForgetfulCounts();
+
+async function exported(world: World, query: Query = {}, token = world.token): Promise<readonly Row[]> {
+  counts.forget();
+  const answer = await world.api.call("exportTransactions", { token, query });
+  expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+  return rowsOf(answer.body);
+}
+
+const shownTimes = async (world: World, query: Query) =>
+  (await exported(world, query)).map(({ createdAt }) => createdAt);
+
+/** A query that is none. */
+async function refusedFor(world: World, query: Query): Promise<void> {
+  counts.forget();
+  await world.api.refused("exportTransactions", 400, "VALIDATION_FAILED", { token: world.token, query });
+}
+
+/** What a cell says of a field. */
+const cellOf = (value: unknown): string =>
+  z.union([z.string(), z.number()]).nullish().parse(value)?.toString() ?? "";
+
+const idsOf = (rows: readonly Row[]): readonly string[] => rows.map(({ id = "" }) => id);
+
+describe("the export of transactions", () => {
+  let service: TestService;
+  let world: World;
+  let placed: readonly Placed[];
+  after(() => service.stop());
+  before(async () => {
+    service = await startTestService({ counts });
+    world = await newWorld(service);
+    placed = await populate(world);
+  });
+
+  const put = async (
+    ...records: readonly Partial<TransactionDocument>[]
+  ): Promise<readonly TransactionDocument[]> => {
+    const { organizationId } = world.organization;
+    const [place] = placed;
+    if (place === undefined) throw new Error("somebody lies somewhere");
+    const made = records.map((fields) => transactionOf(organizationId, place, fields));
+    await collectionsOf(world.service.db).transactions.insertMany(made);
+    return made;
+  };
+  beforeEach(async () => {
+    counts.forget();
+    const { organizationId } = world.organization;
+    await collectionsOf(world.service.db).transactions.deleteMany({ organizationId });
+  });
+
+  it("is a CSV attachment whose every column says what the list says of the payment", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 500 });
+    await agent.pay({ amountCents: 123, merchant: 'Anna\'s, "the" shop', purpose: "first\r\nsecond line" });
+    await agent.pay({ merchant: "sandbox-decline" });
+    await agent.hold({ amountCents: 600 });
+    await put({ rail: "wallet", onChainTxHash: `0x${"ab".repeat(32)}`, chainCaip2: "eip155:31337" });
+    const answer = await world.api.call("exportTransactions", { token: world.token });
+    expect(answer.headers.get("content-type")).to.equal("text/csv; charset=utf-8");
+    expect(answer.headers.get("content-disposition")).to.equal('attachment; filename="transactions.csv"');
+    const { transactions } = await world.api.ok("listTransactions", 200, { token: world.token });
+    const rows = rowsOf(answer.body);
+    expect(rows).to.have.lengthOf(4);
+    const listed = transactions.map((each) =>
+      Object.fromEntries(
+        COLUMNS.map((column) => [
+          column,
+          cellOf(Object.entries(each).find(([name]) => name === column)?.[1]),
+        ]),
+      ),
+    );
+    expect(rows).to.deep.equal(listed);
+  });
+
+  it("ends every line with CRLF, and is a header alone where there is nothing", async () => {
+    const answer = await world.api.call("exportTransactions", { token: world.token });
+    expect(answer.body).to.equal(`${COLUMNS.join(",")}\r\n`);
+    await put({}, {});
+    const two = await world.api.call("exportTransactions", { token: world.token });
+    expect(String(two.body).split("\r\n")).to.have.lengthOf(4);
+    expect(String(two.body).replaceAll("\r\n", "")).not.to.match(/[\r\n]/);
+  });
+
+  it("no cell is run as a formula, from whichever column it comes", async () => {
+    const formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\u00a0@x", "\n=1", '=1,"2"', "  -2"];
+    const plain = ["a=1", "1-2", "'=1", "shop", "#x", " a", "0x12"];
+    const texts = [...formulas, ...plain];
+    await put(
+      ...texts.map((text, index) => ({
+        createdAt: new Date(Date.now() - index),
+        agentName: text,
+        merchant: text,
+        purpose: text,
+        denialReason: text,
+        onChainTxHash: text,
+        chainCaip2: text,
+      })),
+    );
+    const rows = await exported(world);
+    for (const [index, text] of texts.entries()) {
+      const expected = formulas.includes(text) ? `'${text}` : text;
+      const row = rows[index] ?? {};
+      for (const column of [
+        "agentName",
+        "merchant",
+        "purpose",
+        "denialReason",
+        "onChainTxHash",
+        "chainCaip2",
+      ])
+        expect(row[column], column).to.equal(expected);
+    }
+  });
+
+  it("shows instants as the clocks of the asked zone do, over its changes; by default in UTC", async () => {
+    const instants = [
+      "2026-03-29T00:59:59.999Z",
+      "2026-03-29T01:00:00.000Z",
+      "2026-10-25T00:59:59.999Z",
+      "2026-10-25T01:00:00.000Z",
+      "2026-07-01T12:34:56.789Z",
+      "2026-01-01T00:00:00.000Z",
+      "2025-12-31T23:30:00.001Z",
+    ];
+    await put(...instants.map((at) => ({ createdAt: new Date(at) })));
+    const newestFirst = instants.toSorted().toReversed();
+    expect(await shownTimes(world, {})).to.deep.equal(newestFirst);
+    expect(await shownTimes(world, { tz: "UTC" })).to.deep.equal(newestFirst);
+    const zones = [
+      "Europe/Berlin",
+      "America/St_Johns",
+      "Asia/Kathmandu",
+      "Pacific/Apia",
+      "Australia/Lord_Howe",
+    ];
+    for (const zone of [...zones, "Etc/GMT+5", "Africa/Abidjan"])
+      expect(await shownTimes(world, { tz: zone }), zone).to.deep.equal(
+        newestFirst.map((at) => DateTime.fromISO(at, { zone }).toISO()),
+      );
+    expect(await shownTimes(world, { tz: "Europe/Berlin" })).to.include.members([
+      "2026-03-29T01:59:59.999+01:00",
+      "2026-03-29T03:00:00.000+02:00",
+      "2026-10-25T02:59:59.999+02:00",
+      "2026-10-25T02:00:00.000+01:00",
+    ]);
+    for (const tz of ["Mars/Olympus", "+02:00", "", "Europe/Berlin "]) await refusedFor(world, { tz });
+  });
+
+  it("takes the list's filters and four statuses; paging and other statuses are refused", async () => {
+    const agent = await world.agent({ budgetCents: 1_000 });
+    await agent.pay();
+    await agent.pay({ amountCents: 5_000 });
+    await put(
+      { status: "reversed" },
+      { status: "failed", rail: "wallet" },
+      { createdAt: new Date(0), status: "denied" },
+    );
+    const all = await exported(world);
+    expect(all).to.have.lengthOf(5);
+    const filters: readonly Query[] = [
+      { agentId: agent.id },
+      { agent_id: agent.id },
+      { type: "wallet" },
+      { range: "7d" },
+      { projectId: world.organization.projectId },
+      { teamId: world.organization.teamId, status: "denied" },
+      ...["approved", "pending", "denied", "failed"].map((status) => ({ status })),
+    ];
+    for (const query of filters) {
+      const { transactions } = await world.api.ok("listTransactions", 200, { token: world.token, query });
+      expect(idsOf(await exported(world, query)), JSON.stringify(query)).to.deep.equal(
+        transactions.map(({ id }) => id),
+      );
+    }
+    for (const query of [
+      { limit: "5" },
+      { cursor: "x" },
+      { status: "reversed" },
+      { status: "expired" },
+      { type: "cash" },
+    ] as const)
+      await refusedFor(world, query);
+  });
+
+  it("holds what lies in a key's binding; ids of others give a header alone", async () => {
+    const { organizationId } = world.organization;
+    const records = placed.flatMap((place) => times(3, () => transactionOf(organizationId, place)));
+    await collectionsOf(world.service.db).transactions.insertMany(records);
+    const other = await newWorld(world.service);
+    const foreign = await other.agent();
+    await foreign.pay();
+    for (const { token, within } of Object.values(await boundKeys(world, placed))) {
+      const inside = records.filter((record) =>
+        Object.entries(within).every(([field, id]) => record[field] === id),
+      );
+      expect(new Set(idsOf(await exported(world, {}, token)))).to.deep.equal(
+        new Set(inside.map(({ _id }) => _id)),
+      );
+      const { projectId, teamId } = other.organization;
+      for (const query of [{ agentId: foreign.id }, { teamId }, { projectId }] as Query[])
+        expect(await exported(world, query, token)).to.deep.equal([]);
+    }
+    const outside = placed.at(-1);
+    const { team } = await boundKeys(world, placed);
+    const { projectId = "", teamId = "" } = outside ?? {};
+    for (const query of [{ teamId }, { projectId }] as Query[])
+      expect(await exported(world, query, team.token)).to.deep.equal([]);
+    const blind = await organizationKey(world, { scopes: ["agents:write"] });
+    await world.api.refused("exportTransactions", 403, "INSUFFICIENT_SCOPE", { token: blind.token });
+  });
+
+  it("ten times a minute by a credential", async () => {
+    // Where a minute ends in between there are two to share them: then once more.
+    await until("ten of eleven in one minute", async () => {
+      counts.forget();
+      const { token } = world;
+      const answers = await Promise.all(times(11, () => world.api.call("exportTransactions", { token })));
+      const refused = answers.map(codeOf).filter((code) => code !== null);
+      return refused.length === 0 ? null : expect(refused).to.deep.equal(["RATE_LIMITED"]);
+    });
+  });
+});
+
+const ROWS = 40_000;
+/** With it a row is some 2 KB, so that the file is far larger than all that sockets and streams hold. */
+const LONG = "x".repeat(2_000);
+
+/** Of the file, from one look at the memory to the next. */
+const HELD_EVERY_BYTES = 8_000_000;
+
+setFlagsFromString("--expose-gc");
+const collect: () => void = runInNewContext("gc");
+
+/** What is in use once everything else was collected. */
+function heldBytes(): number {
+  collect();
+  const { arrayBuffers, heapUsed } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
+
+const top = z.object({ totals: z.record(z.string(), z.unknown()) });
+const counted = z.object({ queries: z.object({ count: z.number() }) });
+
+/** A number once it does not change any more for a while. */
+async function settled(read: () => Promise<number>): Promise<number> {
+  let last = await read();
+  return until("nothing more is read", async () => {
+    await sleep(300);
+    const next = await read();
+    const isSettled = next === last;
+    last = next;
+    return isSettled ? next : null;
+  });
+}
+
+describe("the export of many transactions", () => {
+  let service: TestService;
+  let world: World;
+  before(async () => {
+    service = await startTestService();
+    world = await newWorld(service);
+    const place = { ...world.organization, agentId: (await world.agent()).id };
+    const { transactions } = collectionsOf(service.db);
+    for (let written = 0; written < ROWS; written += 1_000) {
+      await transactions.insertMany(
+        times(1_000, (index) =>
+          transactionOf(world.organization.organizationId, place, {
+            purpose: LONG,
+            // Forty of each instant.
+            createdAt: new Date(Date.UTC(2026, 0, 1) + Math.floor((written + index) / 40)),
+          }),
+        ),
+      );
+    }
+  });
+  after(() => service.stop());
+
+  /** An export of which nothing is taken but what the reader asks for. */
+  function begun(method = "GET"): Promise<IncomingMessage> {
+    const url = new URL("/v1/transactions/export", service.baseUrl);
+    const headers = { authorization: `Bearer ${world.token}`, "x-forwarded-for": "10.9.8.7" };
+    return new Promise((resolve, reject) => {
+      get(url, { method, headers, agent: false }, resolve).on("error", reject).end();
+    });
+  }
+
+  /** Reads of the collection so far, by MongoDB's own count, which asking for it does not add to. */
+  async function reads(): Promise<number> {
+    const { totals } = top.parse(await service.connections.mongo.db("admin").command({ top: 1 }));
+    return counted.parse(totals[`${service.db.databaseName}.transactions`]).queries.count;
+  }
+
+  /** Cursors that are open on this database, whoever uses them or nobody does. */
+  async function openCursors(): Promise<number> {
+    const admin = service.connections.mongo.db("admin");
+    const ns = `${service.db.databaseName}.transactions`;
+    const found = await admin
+      .aggregate([
+        { $currentOp: { allUsers: true, idleCursors: true } },
+        { $match: { ns, "cursor.cursorId": { $exists: true } } },
+      ])
+      .toArray();
+    return found.length;
+  }
+
+  it("whoever does not read makes the service read nothing more, and hold no more of it", async () => {
+    const before = await reads();
+    const response = await begun();
+    const taken = (await settled(reads)) - before;
+    // The whole file takes eighty reads of 500.
+    expect(taken).to.be.within(1, 20);
+    expect(await openCursors()).to.equal(0);
+    const held: number[] = [];
+    let bytes = 0;
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      if (bytes >= held.length * HELD_EVERY_BYTES) held.push(heldBytes());
+      bytes += piece.length;
+    }
+    expect(bytes).to.be.greaterThan(ROWS * LONG.length);
+    expect(response.complete).to.equal(true);
+    expect(held.length).to.be.at.least(8);
+    // Of a file of 80 MB, its reader's and the driver's part included.
+    const grown = Math.max(...held) - (held[0] ?? 0);
+    expect(grown, "bytes that are held beyond those at its beginning").to.be.lessThan(16 * 2 ** 20);
+  });
+
+  it("every payment is in it once, newest first, though forty share each instant", async () => {
+    const response = await begun();
+    const ids: string[] = [];
+    let left = "";
+    for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) {
+      const lines = (left + piece).split("\r\n");
+      left = lines.pop() ?? "";
+      for (const line of lines) ids.push(`${line.split(",")[1] ?? ""} ${line.split(",")[0] ?? ""}`);
+    }
+    const rows = ids.slice(1);
+    expect(new Set(rows).size).to.equal(ROWS);
+    expect(rows).to.deep.equal(rows.toSorted().toReversed());
+  });
+
+  it("whoever goes away frees everything: nothing more is read, no cursor is open", async () => {
+    const before = await reads();
+    const response = await begun();
+    await new Promise((resolve) => response.once("data", resolve));
+    response.destroy();
+    const taken = (await settled(reads)) - before;
+    expect(taken).to.be.lessThan(ROWS / 500);
+    expect(await openCursors()).to.equal(0);
+  });
+
+  it("an error midway cuts the connection: what has come does not pass for the whole", async () => {
+    const { transactions } = collectionsOf(service.db);
+    const response = await begun();
+    await settled(reads);
+    // The next read names an index that is gone.
+    const key = { organizationId: 1, rail: 1, createdAt: -1, _id: -1 } as const;
+    await transactions.dropIndex("organizationId_1_rail_1_createdAt_-1__id_-1");
+    try {
+      let bytes = 0;
+      const error = await (async () => {
+        for await (const piece of response as AsyncIterable<Buffer>) bytes += piece.length;
+      })().then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      expect(error).to.be.an("error");
+      expect(response.complete).to.equal(false);
+      expect(bytes).to.be.within(1, ROWS * LONG.length);
+    } finally {
+      await transactions.createIndex(key);
+    }
+  });
+
+  it("HEAD is answered with the file's headers and none of it", async () => {
+    const before = await reads();
+    const response = await begun("HEAD");
+    expect(response.statusCode).to.equal(200);
+    expect(response.headers["content-type"]).to.equal("text/csv; charset=utf-8");
+    expect(response.headers["content-disposition"]).to.match(/^attachment/);
+    response.resume();
+    await new Promise((resolve) => response.once("end", resolve));
+    expect((await settled(reads)) - before).to.be.lessThan(4);
+  });
+});

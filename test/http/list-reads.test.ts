@@ -1,0 +1,304 @@
+import { expect } from "chai";
+import type { Db, Document } from "mongodb";
+import { z } from "zod";
+import { AUDIT_LOG } from "../../activities/audit/documents.ts";
+import { COLLECTIONS } from "../../activities/documents.ts";
+import { WEBHOOK_COLLECTIONS } from "../../activities/webhooks/documents.ts";
+import { collectionsOf } from "../../server/collections.ts";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { approvalOf, boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { newEndpoint, newWorld, times, type World } from "../support/world.ts";
+
+const LIMIT = 7;
+/** More than all that one test asks for. */
+const PROFILE_BYTES = 64 * 1_024 * 1_024;
+
+const read = z.object({
+  docsExamined: z.int(),
+  keysExamined: z.int(),
+  nreturned: z.int(),
+  planSummary: z.string(),
+  hasSortStage: z.boolean().optional(),
+  cursorid: z.unknown().optional(),
+});
+
+type Query = Readonly<Record<string, string>>;
+
+/** Every choice of some of the values, one for each name, or none. */
+const choices = (of: Readonly<Record<string, readonly string[]>>): readonly Query[] =>
+  Object.entries(of).reduce<readonly Query[]>(
+    (made, [name, values]) =>
+      made.flatMap((each) => [each, ...values.map((value) => ({ ...each, [name]: value }))]),
+    [{}],
+  );
+
+async function emptied(db: Db): Promise<void> {
+  await db.dropCollection("system.profile");
+  await db.createCollection("system.profile", { capped: true, size: PROFILE_BYTES });
+}
+
+/** Instants that many records share. */
+const instant = (index: number): Date => new Date(Date.now() - (index % 60) * 86_400_000 - (index % 3));
+
+/**
+ * What MongoDB itself counts of the reads that requests come to: a page examines the records that it shows and the one
+ * behind them, from whatever place in the list, whatever the filters and the caller's binding.
+ */
+describe("what a page of a list reads", () => {
+  let service: TestService;
+  let world: World;
+  let placed: readonly Placed[];
+  let keys: Awaited<ReturnType<typeof boundKeys>>;
+
+  before(async () => {
+    service = await startTestService();
+    world = await newWorld(service);
+    placed = await populate(world);
+    keys = await boundKeys(world, placed);
+    await service.db.createCollection("system.profile", { capped: true, size: PROFILE_BYTES });
+  });
+  after(() => service.stop());
+
+  /** Two pages of each of the requests, and what MongoDB has counted for each of them. */
+  async function readsOf(
+    collection: string,
+    id: OperationId,
+    requests: readonly { readonly token: string; readonly query: Query; readonly id?: string }[],
+  ) {
+    const { db } = service;
+    const filter = { ns: `${db.databaseName}.${collection}`, op: "query", "command.sort": { $exists: true } };
+    await db.command({ profile: 2, filter });
+    let asked = 0;
+    let shown = 0;
+    try {
+      for (const { query, ...request } of requests) {
+        const first = await page(id, { ...request, query: { ...query, limit: String(LIMIT) } });
+        const second =
+          first.nextCursor === null
+            ? null
+            : await page(id, {
+                ...request,
+                query: { ...query, limit: String(LIMIT), cursor: first.nextCursor },
+              });
+        asked += second === null ? 1 : 2;
+        shown += first.count + (second?.count ?? 0);
+      }
+    } finally {
+      await db.command({ profile: 0, filter: "unset" });
+    }
+    const reads = await db.collection("system.profile").find({ ns: filter.ns }).toArray();
+    await emptied(db);
+    return { reads: reads.map((each) => read.parse(each)), asked, shown };
+  }
+
+  async function page(id: OperationId, request: object) {
+    const answer = await world.api.call(id, request);
+    expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+    const { nextCursor, ...rest } = z.looseObject({ nextCursor: z.string().nullable() }).parse(answer.body);
+    const [items] = Object.values(rest);
+    return { nextCursor, count: z.array(z.unknown()).parse(items).length };
+  }
+
+  /** Keys beside the records: one for each further stretch of the index that a page is merged from, and its end. */
+  function expectNoMore(
+    { asked, reads, shown }: Awaited<ReturnType<typeof readsOf>>,
+    furtherKeys: number,
+  ): void {
+    expect(shown, "there is something to read").to.be.greaterThan(asked);
+    expect(reads.length).to.be.at.least(1);
+    for (const each of reads) {
+      const said = JSON.stringify(each);
+      expect(each.nreturned, said).to.be.at.most(LIMIT + 1);
+      expect(each.docsExamined, said).to.be.at.most(each.nreturned);
+      expect(each.keysExamined, said).to.be.at.most(each.nreturned + furtherKeys);
+      expect(each.hasSortStage ?? false, said).to.equal(false);
+      expect(each.cursorid, said).to.equal(undefined);
+    }
+  }
+
+  /** One of each kind of place, and two that lie in one another. */
+  const places = (): Readonly<Record<string, readonly string[]>> => {
+    const [place] = placed;
+    if (place === undefined) throw new Error("somebody lies somewhere");
+    const { agentId, projectId, teamId } = place;
+    return { agentId: [agentId], teamId: [teamId], projectId: [projectId] };
+  };
+  const byEveryKey = (queries: readonly Query[]) =>
+    [{ token: world.token }, ...Object.values(keys)].flatMap(({ token }) =>
+      queries.map((query) => ({ token, query })),
+    );
+
+  it("of transactions: whatever the place, rail, status, range and binding", async () => {
+    const { organizationId } = world.organization;
+    const statuses = ["approved", "pending", "denied"] as const;
+    // Of each kind as many as of any other, so that whatever does not fit would be read on the way to what does.
+    const records = placed.flatMap((place) =>
+      statuses.flatMap((status) =>
+        (["card", "wallet"] as const).flatMap((rail) =>
+          times(30, (index) =>
+            transactionOf(organizationId, place, { status, rail, createdAt: instant(index) }),
+          ),
+        ),
+      ),
+    );
+    await collectionsOf(service.db).transactions.insertMany(records);
+    const requests = byEveryKey(
+      choices({ ...places(), type: ["wallet"], status: ["approved", "denied"], range: ["30d"] }),
+    );
+    expectNoMore(await readsOf(COLLECTIONS.transactions, "listTransactions", requests), 4);
+  });
+
+  it("of an agent's payments, by any status", async () => {
+    const agent = await world.agent();
+    const place = {
+      agentId: agent.id,
+      teamId: world.organization.teamId,
+      projectId: world.organization.projectId,
+    };
+    const statuses = ["approved", "denied", "failed"] as const;
+    const records = statuses.flatMap((status) =>
+      times(30, (index) =>
+        transactionOf(world.organization.organizationId, place, { status, createdAt: instant(index) }),
+      ),
+    );
+    await collectionsOf(service.db).transactions.insertMany(records);
+    const requests = choices({ status: statuses }).map((query) => ({ token: agent.key, query }));
+    expectNoMore(await readsOf(COLLECTIONS.transactions, "listPayments", requests), 4);
+  });
+
+  for (const [id, state] of [
+    ["listPendingApprovals", "pending"],
+    ["listCompletedApprovals", "completed"],
+  ] as const) {
+    it(`of ${state} approvals, whatever the place and binding`, async () => {
+      const { organizationId } = world.organization;
+      const resolved = { resolution: "denied", resolvedAt: new Date(), feedback: "no" } as const;
+      const records = placed.flatMap((place) =>
+        times(30, (index) => [
+          approvalOf(organizationId, place, { createdAt: instant(index) }),
+          approvalOf(organizationId, place, { createdAt: instant(index), state: "completed", ...resolved }),
+        ]).flat(),
+      );
+      await collectionsOf(service.db).approvals.insertMany(records);
+      expectNoMore(await readsOf(COLLECTIONS.approvals, id, byEveryKey(choices(places()))), 1);
+    });
+  }
+
+  it("of agents, whatever the place, state and binding", async () => {
+    const { agents } = collectionsOf(service.db);
+    const [template] = await agents.find({ organizationId: world.organization.organizationId }).toArray();
+    if (template === undefined) throw new Error("there are agents");
+    const records = placed.flatMap(({ projectId, teamId }) =>
+      (["active", "paused", "archived"] as const).flatMap((lifecycle) =>
+        times(10, (index) => ({
+          ...template,
+          _id: crypto.randomUUID(),
+          key: null,
+          projectId,
+          teamId,
+          lifecycle,
+          createdAt: instant(index),
+        })),
+      ),
+    );
+    await agents.insertMany(records);
+    const { projectId = [], teamId = [] } = places();
+    const queries = choices({ projectId, teamId, state: ["active", "paused", "archived"] });
+    expectNoMore(await readsOf(COLLECTIONS.agents, "listAgents", byEveryKey(queries)), 1);
+  });
+
+  it("of the audit log, by any actor, resource, action and time, and all of them together", async () => {
+    const { organizationId } = world.organization;
+    const names = {
+      actor: ["one", "two"],
+      resource: ["this", "that"],
+      action: ["pauseAgent", "resumeAgent"],
+    };
+    const kinds = choices(names).filter((kind) => Object.keys(kind).length === 3);
+    const entries: (Document & { _id: string })[] = kinds.flatMap(({ action, actor, resource }) =>
+      times(30, (index) => ({
+        _id: `${organizationId}/seeded-${String(actor)}-${String(resource)}-${String(action)}-${String(index)}`,
+        version: 1,
+        organizationId,
+        sequence: 1_000_000 + index,
+        at: instant(index),
+        action,
+        actor: { type: "system", id: actor },
+        resource: { type: "agent", id: resource },
+        from: null,
+        result: { status: 200, code: null },
+        before: null,
+        after: null,
+        decision: null,
+        entryKey: `seeded-${String(actor)}-${String(resource)}-${String(action)}-${String(index)}`,
+        previousHash: "",
+        hash: "",
+        mac: "",
+      })),
+    );
+    await service.db.collection<Document & { _id: string }>(AUDIT_LOG).insertMany(entries);
+    const [from, to] = [instant(50).toISOString(), instant(10).toISOString()];
+    const queries = choices({
+      actor: ["one"],
+      resource: ["this"],
+      action: ["pauseAgent"],
+      from: [from],
+      to: [to],
+    });
+    const requests = queries.map((query) => ({ token: world.token, query }));
+    expectNoMore(await readsOf(AUDIT_LOG, "listAuditLog", requests), 1);
+  });
+
+  it("of a webhook's deliveries, by any status", async () => {
+    const endpoint = await newEndpoint(world);
+    const { organizationId } = world.organization;
+    const statuses = ["pending", "succeeded", "failed", "dropped"] as const;
+    const records = statuses.flatMap((status) =>
+      times(30, (index) => ({
+        _id: `dlv_${status}_${String(index)}`,
+        organizationId,
+        endpointId: endpoint.id,
+        eventId: null,
+        eventType: "agent.created",
+        isTest: false,
+        body: "{}",
+        status,
+        attempts: [],
+        attemptCount: 0,
+        run: 1,
+        runAttempts: 0,
+        nextAttemptAt: null,
+        createdAt: instant(index),
+        expiresAt: new Date(Date.now() + 86_400_000),
+      })),
+    );
+    await service.db
+      .collection<Document & { _id: string }>(WEBHOOK_COLLECTIONS.deliveries)
+      .insertMany(records);
+    const requests = choices({ status: statuses }).map((query) => ({
+      token: world.token,
+      query,
+      id: endpoint.id,
+    }));
+    expectNoMore(await readsOf(WEBHOOK_COLLECTIONS.deliveries, "listWebhookDeliveries", requests), 1);
+  });
+
+  it("of the sandbox processor's ledger", async () => {
+    const { organizationId } = world.organization;
+    const entries = times(40, (index) => ({
+      _id: `ledger-${String(index)}`,
+      organizationId,
+      transactionId: `txn-${String(index)}`,
+      merchant: "shop",
+      amountCents: 100,
+      status: "captured",
+      createdAt: instant(index),
+    }));
+    await service.db
+      .collection<Document & { _id: string }>(COLLECTIONS.sandboxCardLedger)
+      .insertMany(entries);
+    const requests = [{ token: world.token, query: {} }];
+    expectNoMore(await readsOf(COLLECTIONS.sandboxCardLedger, "listCardLedger", requests), 1);
+  });
+});

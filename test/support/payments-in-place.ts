@@ -1,0 +1,115 @@
+import { randomUUID } from "node:crypto";
+import type { ApprovalDocument, TransactionDocument } from "../../activities/documents.ts";
+import { newId } from "../../server/ids.ts";
+import { organizationKey, type TestOrganizationKey, type World } from "./world.ts";
+
+/** Agents of an organization, and where they lie. */
+export interface Placed {
+  readonly agentId: string;
+  readonly teamId: string;
+  readonly projectId: string;
+}
+
+/** Two projects with two teams each and two agents in each team. */
+export async function populate(world: World): Promise<readonly Placed[]> {
+  const { api, token } = world;
+  const projects = [world.organization.projectId];
+  const { project } = await api.ok("createProject", 201, { token, body: { name: "Second" } });
+  projects.push(project.id);
+  const placed: Placed[] = [];
+  for (const projectId of projects) {
+    for (const name of ["One", "Two"]) {
+      const { team } = await api.ok("createTeam", 201, { token, body: { name, projectId } });
+      for (let agents = 0; agents < 2; agents += 1) {
+        const agent = await world.agent({ teamId: team.id });
+        placed.push({ agentId: agent.id, teamId: team.id, projectId });
+      }
+    }
+  }
+  return placed;
+}
+
+/** Keys bound to the organization, to the first project and to the first team. */
+export async function boundKeys(world: World, placed: readonly Placed[]) {
+  const [first] = placed;
+  if (first === undefined) throw new Error("somebody lies somewhere");
+  const mint = (
+    binding: NonNullable<Parameters<typeof organizationKey>[1]>["binding"],
+  ): Promise<TestOrganizationKey> =>
+    organizationKey(world, { scopes: ["agents:read"], ...(binding === undefined ? {} : { binding }) });
+  return {
+    organization: { ...(await mint({ type: "organization" })), within: {} },
+    project: {
+      ...(await mint({ type: "project", id: first.projectId })),
+      within: { projectId: first.projectId },
+    },
+    team: { ...(await mint({ type: "team", id: first.teamId })), within: { teamId: first.teamId } },
+  };
+}
+
+/** A payment's record as the service writes it, for lists of more payments than a test can make. */
+export const transactionOf = (
+  organizationId: string,
+  { agentId, projectId, teamId }: Placed,
+  fields: Partial<TransactionDocument> = {},
+): TransactionDocument => ({
+  _id: newId("txn"),
+  organizationId,
+  projectId,
+  teamId,
+  agentId,
+  agentName: "Agent",
+  keyHash: randomUUID(),
+  payloadHash: "payload",
+  sequence: 1,
+  createdAt: new Date(),
+  merchant: "shop",
+  comparedMerchant: "shop",
+  merchantCategory: null,
+  amountCents: 100,
+  currency: "USD",
+  rail: "card",
+  status: "approved",
+  purpose: "a test",
+  denialReason: null,
+  denialCode: null,
+  denialDetails: null,
+  deniedAt: null,
+  feedback: null,
+  onChainTxHash: null,
+  chainCaip2: null,
+  approvalId: null,
+  revision: 1,
+  ...fields,
+});
+
+/** The same for a request for approval. */
+export const approvalOf = (
+  organizationId: string,
+  { agentId, projectId, teamId }: Placed,
+  fields: Partial<ApprovalDocument> = {},
+): ApprovalDocument => ({
+  _id: newId("apr"),
+  transactionId: newId("txn"),
+  organizationId,
+  projectId,
+  teamId,
+  agentId,
+  agentName: "Agent",
+  amountCents: 100,
+  currency: "USD",
+  rail: "card",
+  recipient: "shop",
+  purpose: "a test",
+  budgetContext: { budgetCents: 100, spentCents: 0, reservedCents: 100, remainingCents: 0 },
+  flaggedByRuleTypes: ["agent_threshold"],
+  createdAt: new Date(),
+  expiresAt: new Date(Date.now() + 86_400_000),
+  state: "pending",
+  resolution: null,
+  resolvedAt: null,
+  resolvedBy: null,
+  feedback: null,
+  revision: 1,
+  ...fields,
+});
