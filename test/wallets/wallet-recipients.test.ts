@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { zeroAddress } from "viem";
+import { AGENT_TOOL_TEXTS } from "../../src/contract/tool-texts/agent.ts";
 import { McpCaller } from "../mcp/support.ts";
 import {
   ChainView,
@@ -61,11 +62,12 @@ describe("who a wallet payment may go to", () => {
     expect(await counts(world)).to.deep.equal(before);
   });
 
-  /** What is wrong with a recipient, in words. */
+  /** What is wrong with a recipient, in words; how it must be follows after it. */
   const said = async (recipient: string | undefined) => {
     const { rail: _rail, ...args } = walletPayment(recipient ?? "");
     const { issues } = await mcp.refused("create_wallet_payment", "VALIDATION_FAILED", args);
-    return (issues ?? []).map(({ message }) => message);
+    const { recipient: text = "" } = AGENT_TOOL_TEXTS.create_wallet_payment.arguments;
+    return (issues ?? []).map(({ message }) => message.replace(`. ${text}`, ""));
   };
 
   it("what is said of a wrong one tells an agent what to mend, once", async () => {

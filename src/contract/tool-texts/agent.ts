@@ -16,11 +16,12 @@ const REPEAT =
   "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice.";
 
 const AMOUNT = "Cents of a US dollar: 1250 is 12.50 USD.";
-const CURRENCY = "Always USD; may be left out.";
+const CURRENCY = "USD, or left out.";
 const CATEGORY = "The merchant's category code (MCC), if you know it.";
 const RECIPIENT =
   "The address, 0x and 40 hex digits, copied exactly. If its checksum is refused a character is wrong: ask for it again.";
-const WAIT = "So long the answer waits while the payment is `pending`, for a person's decision and its end.";
+const WAIT =
+  "How long the answer may wait while the payment is `pending`, for a person's decision and its end.";
 
 /** Arguments of both ways to pay. */
 const PAYING = {
@@ -36,9 +37,8 @@ const PAYING = {
 const PAYMENT = {
   "transaction.id": "",
   "transaction.status": "",
-  "transaction.denialCode": "",
   "transaction.denialReason": "",
-  "approval.expiresAt": "",
+  approval: "",
   approvalUrl: "",
 } as const;
 
@@ -82,9 +82,8 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       decision: "",
       denialCode: "",
       denialReason: "",
-      denialDetails: "limit, remaining, resetsAt",
+      denialDetails: "",
       flaggedByRuleTypes: "",
-      budget: "as of get_budget",
     },
   },
   create_card_payment: {
@@ -130,9 +129,9 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       `paid already. status ${STATUSES}`,
     arguments: { ...PAGING, status: "Only those with this status now." },
     results: {
-      "payments.id": "the transactionId of other tools",
+      "payments.id": "transactionId",
       "payments.createdAt": "",
-      "payments.merchant": "or address",
+      "payments.merchant": "",
       "payments.amountCents": "",
       "payments.status": "",
       ...PAGED,
