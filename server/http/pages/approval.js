@@ -184,8 +184,7 @@ async function signInWith({ code, ...credentials }) {
   const answer = await send("POST", "/v1/auth/sign-in", asked);
   if (answer.status === 200) {
     signIn.reset();
-    state.who = answer.body;
-    state.needsCode = false;
+    Object.assign(state, { phase: "loading", who: answer.body, needsCode: false });
     await look(true);
     return land();
   }
