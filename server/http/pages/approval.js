@@ -149,9 +149,11 @@ function plan() {
   const changes = phase === "known" && (transaction === null || approval.resolution === "executing");
   if (failures > 0) {
     const slower = Math.min(LOOK_MS * 2 ** (failures - 1), LOOK_LATE_MS);
-    timer = setTimeout(look, Math.max(slower, pauseMs));
-  } else if (changes) timer = setTimeout(look, isSoon() ? LOOK_SOON_MS : LOOK_MS);
+    timer = setTimeout(lookOn, Math.max(slower, pauseMs));
+  } else if (changes) timer = setTimeout(lookOn, isSoon() ? LOOK_SOON_MS : LOOK_MS);
 }
+
+const lookOn = () => void look();
 
 function isSoon() {
   if (state.decision !== null) return true;
