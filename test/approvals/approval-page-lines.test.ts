@@ -150,6 +150,24 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await other.offers("#approve");
   });
 
+  it("whoever has signed in and can read nothing yet is not asked to sign in again", async () => {
+    const { approvalId } = await agent.hold();
+    const page = await ApprovalPage.open(browser, world.service.baseUrl, approvalId);
+    opened.push(page);
+    await page.offers("#sign-in");
+    page.intercept = async (request) => {
+      if (request.method() !== "GET") return false;
+      await request.abort();
+      return true;
+    };
+    await page.signIn(world.organization);
+    await page.reads("#trouble-text", "can’t be reached");
+    expect(await page.isShown("#sign-in")).to.equal(false);
+    page.intercept = () => false;
+    await page.page.click("#again");
+    await page.offers("#approve");
+  });
+
   it("an expired token is refreshed without a word, by one of two pages, and both stay signed in", async () => {
     const { approvalId, page } = await held();
     const context = page.page.browserContext();

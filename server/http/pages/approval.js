@@ -149,9 +149,11 @@ function plan() {
   const changes = phase === "known" && (transaction === null || approval.resolution === "executing");
   if (failures > 0) {
     const slower = Math.min(LOOK_MS * 2 ** (failures - 1), LOOK_LATE_MS);
-    timer = setTimeout(look, Math.max(slower, pauseMs));
-  } else if (changes) timer = setTimeout(look, isSoon() ? LOOK_SOON_MS : LOOK_MS);
+    timer = setTimeout(lookOn, Math.max(slower, pauseMs));
+  } else if (changes) timer = setTimeout(lookOn, isSoon() ? LOOK_SOON_MS : LOOK_MS);
 }
+
+const lookOn = () => void look();
 
 function isSoon() {
   if (state.decision !== null) return true;
@@ -184,8 +186,7 @@ async function signInWith({ code, ...credentials }) {
   const answer = await send("POST", "/v1/auth/sign-in", asked);
   if (answer.status === 200) {
     signIn.reset();
-    state.who = answer.body;
-    state.needsCode = false;
+    Object.assign(state, { phase: "loading", who: answer.body, needsCode: false });
     await look(true);
     return land();
   }

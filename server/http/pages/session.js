@@ -18,6 +18,7 @@ export async function send(method, path, body) {
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      cache: "no-store",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const text = await response.text();
