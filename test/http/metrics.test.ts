@@ -116,6 +116,7 @@ describe("metrics", () => {
     }));
     const metrics = new Metrics();
     registerOpenWork({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
+    metrics.waitingCalls(() => 0);
     const declared = (await metrics.registry.getMetricsAsJSON())
       .filter(({ name }) => name.startsWith(OWN))
       .map(({ name, type }) => {

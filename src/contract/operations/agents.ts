@@ -178,15 +178,17 @@ export const connectAgent = define({
   output: z.strictObject({
     mcpUrl: z.string().meta({ description: "The MCP endpoint." }),
     keyPlaceholder: z.string().meta({ description: "To be replaced by the agent's key in every `text`." }),
-    clients: z.array(
-      z.strictObject({
-        client: z.string().meta({ description: "Such as `claude-code`." }),
-        name: z.string(),
-        place: z.string().meta({ description: "The file that it goes into, or `a shell`." }),
-        format: z.enum(["json", "toml", "shell"]),
-        text: z.string(),
-      }),
-    ),
+    clients: z
+      .array(
+        z.strictObject({
+          client: z.string().meta({ description: "Such as `claude-code`." }),
+          name: z.string(),
+          place: z.string().meta({ description: "The file that it goes into, or `a shell`." }),
+          format: z.enum(["json", "toml", "shell"]).meta({ description: "What `text` is written in." }),
+          text: z.string().meta({ description: "To copy, once the placeholder is replaced." }),
+        }),
+      )
+      .meta({ description: "The clients that people use." }),
   }),
   errors: ["NOT_FOUND"],
 });
