@@ -62,7 +62,7 @@ describe("the API's reference in a browser", function () {
   }
 
   it("renders every operation", async () => {
-    const ids = await page.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
+    const ids: string[] = await page.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
     const expected = OPERATIONS.map(({ id, tag }) => `operations-${tag.replaceAll(" ", "_")}-${id}`);
     expect(ids.toSorted()).to.deep.equal(expected.toSorted());
   });
