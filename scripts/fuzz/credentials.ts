@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { generateSync } from "otplib";
 import { z } from "zod";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
@@ -22,6 +23,8 @@ export interface Credentials {
 }
 
 const TOTP_STEP_SECONDS = 30;
+const TRIES_MAX = 20;
+const PAUSE_MS = 1_000;
 const GUEST_EMAIL = "guest@example.com";
 
 const session = z.object({ token: z.string(), user: z.object({ id: z.string() }) });
@@ -85,8 +88,21 @@ class Rest {
     this.#baseUrl = baseUrl;
   }
 
+  /** Once more where it is told to come again, as a busy machine says. */
   async post(path: string, token: string | null, body: object): Promise<unknown> {
-    const response = await fetch(`${this.#baseUrl}${path}`, {
+    for (let tries = 1; ; tries += 1) {
+      const response = await this.#once(path, token, body);
+      const answer: unknown = await response.json();
+      if (response.ok) return answer;
+      if (response.status !== 503 || tries === TRIES_MAX) {
+        throw new Error(`POST ${path}: ${String(response.status)} ${JSON.stringify(answer)}`);
+      }
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  #once(path: string, token: string | null, body: object): Promise<Response> {
+    return fetch(`${this.#baseUrl}${path}`, {
       method: "POST",
       headers: {
         "content-type": "application/json",
@@ -94,8 +110,5 @@ class Rest {
       },
       body: JSON.stringify(body),
     });
-    const answer: unknown = await response.json();
-    if (!response.ok) throw new Error(`POST ${path}: ${String(response.status)} ${JSON.stringify(answer)}`);
-    return answer;
   }
 }
