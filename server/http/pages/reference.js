@@ -115,7 +115,7 @@ const withSamples = (document_) => () => ({
   },
 });
 
-async function show() {
+async function renderReference() {
   const response = await fetch("/v1/openapi.json");
   if (!response.ok) throw new Error(`The document is answered ${response.status}; try again in a minute.`);
   const document_ = await response.json();
@@ -139,6 +139,6 @@ async function show() {
   });
 }
 
-show().catch((error) => {
+renderReference().catch((error) => {
   document.getElementById("reference").textContent = String(error.message);
 });

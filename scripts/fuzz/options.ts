@@ -1,0 +1,56 @@
+import { Command, InvalidArgumentError } from "commander";
+import { freshSeed } from "../chaos/random.ts";
+
+export interface FuzzOptions {
+  /** One pass of each caller for each. */
+  readonly seeds: readonly number[];
+  /** For one pass. */
+  readonly seconds: number;
+  /** For one operation in one phase. */
+  readonly maxExamples: number;
+  readonly keep: boolean;
+}
+
+const SEED_FIXED = 7;
+const SECONDS_DEFAULT = 180;
+/** A session is stepped up for 5 minutes. */
+const SECONDS_MAX = 280;
+const EXAMPLES_DEFAULT = 20;
+const EXAMPLES_MAX = 10_000;
+const SEED_MAX = 2 ** 32 - 1;
+
+const wholeUpTo =
+  (max: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (Number.isInteger(number) && number > 0 && number <= max) return number;
+    throw new InvalidArgumentError(`must be a whole number from 1 to ${String(max)}`);
+  };
+
+interface Flags {
+  readonly seed?: number;
+  readonly seconds: number;
+  readonly examples: number;
+  readonly keep: boolean;
+}
+
+/** Reads the command line; ends the process with a line of help when it makes no sense. */
+export function readOptions(argv: readonly string[]): FuzzOptions {
+  const program = new Command("fuzz")
+    .description(
+      "Sends requests by the OpenAPI document, valid and invalid ones, as nobody, as a person and with each kind of key, and holds " +
+        "every answer against the document.",
+    )
+    .option("--seed <n>", "this seed alone (a fixed one, and a fresh one)", wholeUpTo(SEED_MAX))
+    .option("--seconds <n>", "for each seed and caller, at most", wholeUpTo(SECONDS_MAX), SECONDS_DEFAULT)
+    .option("--examples <n>", "random requests for each operation", wholeUpTo(EXAMPLES_MAX), EXAMPLES_DEFAULT)
+    .option("--keep", "keep the folder with the service's log", false)
+    .parse([...argv]);
+  const { examples, keep, seconds, seed } = program.opts<Flags>();
+  return {
+    seeds: seed === undefined ? [SEED_FIXED, freshSeed()] : [seed],
+    seconds,
+    maxExamples: examples,
+    keep,
+  };
+}

@@ -1,0 +1,45 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+
+const STARTED_MS = 180_000;
+
+/** A whole service with engines of its own. */
+export interface FuzzedService {
+  readonly baseUrl: string;
+  /** What an admin command for it needs. */
+  readonly env: NodeJS.ProcessEnv;
+  stop(): Promise<void>;
+}
+
+/**
+ * As `npm start`, on free ports and a folder of its own. Callers without a credential are counted by address, so each request says
+ * where it comes from; and webhooks may go to this machine.
+ */
+export async function startService(dataDir: string): Promise<FuzzedService> {
+  const ports = { PORT: "0", MONGODB_PORT: "0", TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", CHAIN_PORT: "0" };
+  const settings = { TRUSTED_PROXIES: "loopback", WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8, ::1/128" };
+  const env = { ...process.env, ...ports, ...settings, DATA_DIR: dataDir };
+  const child = spawn(process.execPath, [builtFile("server/main.ts"), "start"], {
+    cwd: PACKAGE_ROOT,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  const timer = setTimeout(() => child.kill(), STARTED_MS);
+  const stop = async (): Promise<void> => {
+    child.kill("SIGTERM");
+    await ended;
+  };
+  process.once("exit", () => child.kill("SIGTERM"));
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, baseUrl] = /REST +(\S+)\/v1/.exec(line) ?? [];
+    if (baseUrl === undefined) continue;
+    clearTimeout(timer);
+    // What it says later is nobody's to read, and must not fill the pipe.
+    child.stdout.resume();
+    return { baseUrl, env, stop };
+  }
+  throw new Error("the service did not start");
+}
