@@ -17,8 +17,8 @@ async function* endless(freed: () => void): AsyncGenerator<string> {
 }
 
 async function* slow(): AsyncGenerator<string> {
-  for (let piece = 0; piece < 6; piece += 1) {
-    await new Promise((resolve) => setTimeout(resolve, STALLED_MS / 2));
+  for (let piece = 0; piece < 2; piece += 1) {
+    await new Promise((resolve) => setTimeout(resolve, STALLED_MS * 2.5));
     yield "piece\n";
   }
 }
@@ -73,12 +73,12 @@ describe("sending a file", () => {
     expect(response.complete).to.equal(false);
   });
 
-  it("a reader who goes on reading is not, however long the file takes", async () => {
+  it("a reader who takes what there is is not, however long the file takes", async () => {
     const { begin, ended } = await serving(slow);
     const response = await begin();
     let text = "";
     for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) text += piece;
-    expect([text, response.complete, ended]).to.deep.equal(["piece\n".repeat(6), true, ["sent"]]);
+    expect([text, response.complete, ended]).to.deep.equal(["piece\n".repeat(2), true, ["sent"]]);
   });
 
   it("where a piece can't be had the connection is cut, without a last chunk", async () => {
