@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer, get, type IncomingMessage, type Server } from "node:http";
 import { expect } from "chai";
 import express from "express";
@@ -64,9 +64,9 @@ describe("sending a file", () => {
   }
 
   it("a reader who takes nothing for too long is cut off, and its file is let go", async () => {
-    let free: () => void = () => undefined;
-    const freed = new Promise<void>((resolve) => (free = resolve));
-    const { begin } = await serving(() => endless(free));
+    const isFree = new EventEmitter();
+    const freed = once(isFree, "freed");
+    const { begin } = await serving(() => endless(() => isFree.emit("freed")));
     const response = await begin();
     response.on("error", () => undefined).pause();
     await freed;
