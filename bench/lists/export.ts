@@ -36,21 +36,12 @@ export async function measureExport({
   token,
 }: Exporting): Promise<ExportResult> {
   const first = await rawRowsPerSecond(db, organizationId);
-  const resident = async () => (await service.request<ServiceStatus>(null, ANSWER_MS)).residentBytes;
-  const before = await resident();
-  let most = before;
-  let isOver = false;
-  const watching = (async () => {
-    while (!isOver) {
-      most = Math.max(most, await resident());
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    }
-  })();
+  const watch = new ResidentWatch(service);
+  await watch.begin();
   const startedAt = performance.now();
   const { bytes, lines } = await download(port, token);
   const seconds = (performance.now() - startedAt) / 1_000;
-  isOver = true;
-  await watching;
+  const residentBytes = await watch.end();
   const rows = lines - 1;
   const raw = Math.max(first, await rawRowsPerSecond(db, organizationId));
   return {
@@ -58,8 +49,37 @@ export async function measureExport({
     bytes,
     rowsPerSecond: rows / seconds,
     rawRowsPerSecond: raw,
-    residentBytes: { before, most },
+    residentBytes,
   };
+}
+
+/** Asks a process for its resident memory again and again. */
+class ResidentWatch {
+  readonly #service: Child;
+  readonly #seen: number[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #looking: Promise<void> = Promise.resolve();
+
+  constructor(service: Child) {
+    this.#service = service;
+  }
+
+  async begin(): Promise<void> {
+    await this.#look();
+    this.#timer = setInterval(() => {
+      this.#looking = this.#looking.then(() => this.#look());
+    }, LOOK_MS);
+  }
+
+  async end(): Promise<ExportResult["residentBytes"]> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#looking;
+    return { before: this.#seen[0] ?? Number.NaN, most: Math.max(...this.#seen) };
+  }
+
+  async #look(): Promise<void> {
+    this.#seen.push((await this.#service.request<ServiceStatus>(null, ANSWER_MS)).residentBytes);
+  }
 }
 
 /** No text of the bench has a line end in it. */

@@ -33,9 +33,8 @@ export async function measureWriting(
       settle[name].push(settled);
     }
   }
-  const count = async (db: Db) => (await collectionsOf(db).transactions.indexes()).length;
   const result = {
-    indexes: { all: await count(sites.all), withoutLists: await count(sites.withoutLists) },
+    indexes: { all: await indexesOf(sites.all), withoutLists: await indexesOf(sites.withoutLists) },
     insertMicroseconds: { all: median(insert.all), withoutLists: median(insert.withoutLists) },
     settleMicroseconds: { all: median(settle.all), withoutLists: median(settle.withoutLists) },
   };
@@ -44,17 +43,26 @@ export async function measureWriting(
   return result;
 }
 
+const indexesOf = async (db: Db): Promise<number> => (await collectionsOf(db).transactions.indexes()).length;
+
+const isOfLists = (key: object): boolean => {
+  const fields = Object.keys(key);
+  return fields.at(-1) === "_id" && fields.at(-2) === "createdAt";
+};
+
 /** Those that hold the newest first of something. */
 async function dropListIndexes(db: Db): Promise<void> {
   const { transactions } = collectionsOf(db);
-  const isOfLists = (key: object) => {
-    const fields = Object.keys(key);
-    return fields.at(-1) === "_id" && fields.at(-2) === "createdAt";
-  };
   for (const { key, name } of await transactions.indexes()) {
     if (isOfLists(key) && name !== undefined) await transactions.dropIndex(name);
   }
 }
+
+const place = (agent: number) => ({
+  _id: `agent-${String(agent)}`,
+  projectId: `project-${String(agent % 4)}`,
+  teamId: `team-${String(agent % 20)}`,
+});
 
 async function writeOnce(
   db: Db,
@@ -62,11 +70,6 @@ async function writeOnce(
 ): Promise<{ readonly inserted: number; readonly settled: number }> {
   const { transactions } = collectionsOf(db);
   const now = new Date();
-  const place = (agent: number) => ({
-    _id: `agent-${String(agent)}`,
-    projectId: `project-${String(agent % 4)}`,
-    teamId: `team-${String(agent % 20)}`,
-  });
   const records = Array.from({ length: AT_ONCE }, (_each, index) => ({
     ...transactionRecord("organization", place(index), round * AT_ONCE + index, now, Math.random),
     status: "pending" as const,

@@ -15,11 +15,20 @@ export async function sendFile(response: Response, file: FileStream, stalledMs =
   response.status(200).setHeader("Content-Type", file.contentType);
   response.setHeader("Content-Disposition", `attachment; filename="${file.fileName}"`);
   if (response.req.method === "HEAD") return void response.end();
-  response.setTimeout(stalledMs, () => response.destroy());
+  cutWhenStalled(response, stalledMs);
   try {
     await pipeline(Readable.from(file.pieces, { objectMode: false }), response);
   } catch (error) {
     // Whoever reads it has gone away.
     if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
   }
+}
+
+/** Nothing has gone over the line for so long: the reader's doing where something waits to go, else only a slow beginning. */
+function cutWhenStalled(response: Response, stalledMs: number): void {
+  response.setTimeout(stalledMs);
+  response.on("timeout", () => {
+    if (response.writableLength > 0) response.destroy();
+    else response.setTimeout(stalledMs);
+  });
 }
