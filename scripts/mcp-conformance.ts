@@ -134,9 +134,7 @@ async function startService(dataDir: string, port: number, baseUrl: string) {
   const plan = ["--plan", "enterprise", "--rest-per-minute", "1000000", "--mcp-per-minute", "1000000"];
   const command = [main, "admin", "create-organization", ...owner, ...plan];
   const printed = await surely(process.execPath, command, { cwd: PACKAGE_ROOT, env, input: PASSWORD });
-  const { teamId } = made.parse(
-    JSON.parse(printed.slice(printed.indexOf("{"), printed.lastIndexOf("}") + 1)),
-  );
+  const { teamId } = made.parse(json(printed));
   const signIn = { email: "owner@example.com", password: PASSWORD };
   const { token } = session.parse(await post(`${own}/v1/auth/sign-in`, signIn));
   const fields = { name: "Conformance", teamId, budgetCents: 1_000_000, autoApprovalThresholdCents: 10_000 };
@@ -187,6 +185,9 @@ const CALLS: readonly (readonly [string, readonly string[]])[] = [
   ],
 ];
 
+/** The JSON in what a command has printed. */
+const json = (text: string): unknown => JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1));
+
 /** Uses every tool by the Inspector's command line; what went wrong. */
 async function inspect(node: string, url: string, era: (typeof ERAS)[number]): Promise<string[]> {
   const folder = await installed("@modelcontextprotocol/inspector", INSPECTOR);
@@ -195,8 +196,6 @@ async function inspect(node: string, url: string, era: (typeof ERAS)[number]): P
     const common = [inspector, "--cli", url, "--transport", "http", "--protocol-era", era];
     return surely(node, [...common, ...args], { cwd: folder });
   };
-  const json = (text: string): unknown =>
-    JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1));
   const wrong: string[] = [];
   const { tools } = listed.parse(json(await ask("--method", "tools/list")));
   const untried = tools.map(({ name }) => name).filter((name) => !CALLS.some(([called]) => called === name));
@@ -206,10 +205,8 @@ async function inspect(node: string, url: string, era: (typeof ERAS)[number]): P
   for (const [name, args] of CALLS) {
     const given = args.map((arg) => arg.replace("KEY", key).replace("TRANSACTION", transaction));
     try {
-      const text = await ask(
-        ...["--method", "tools/call", "--tool-name", name],
-        ...given.flatMap((arg) => ["--tool-arg", arg]),
-      );
+      const pairs = given.flatMap((arg) => ["--tool-arg", arg]);
+      const text = await ask("--method", "tools/call", "--tool-name", name, ...pairs);
       transaction ||= /txn_[0-9A-Z]{26}/.exec(text)?.[0] ?? "";
       // A new agent's wallet is empty: that is an answer, too.
       if (/"isError":\s*true/.test(text)) wrong.push(`${era} ${name}: ${text}`);
