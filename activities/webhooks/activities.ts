@@ -95,6 +95,13 @@ async function beating(watching: Watching, step: () => Promise<boolean>): Promis
   throw later("this process ends", HANDOVER_MS);
 }
 
+/** Temporal does not try again what is to be tried again after no time at all. */
+const LATER_MIN_MS = 10;
+
 /** To be tried again after so long. Nothing is wrong here, so the log need not say it. */
-const later = (message: string, nextRetryDelay: number): ApplicationFailure =>
-  ApplicationFailure.create({ message, nextRetryDelay, category: ApplicationFailureCategory.BENIGN });
+const later = (message: string, afterMs: number): ApplicationFailure =>
+  ApplicationFailure.create({
+    message,
+    nextRetryDelay: Math.max(LATER_MIN_MS, afterMs),
+    category: ApplicationFailureCategory.BENIGN,
+  });

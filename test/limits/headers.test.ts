@@ -14,6 +14,8 @@ const LARGE = "x".repeat(256 * 1_024 + 1);
 /** Whose limit an answer shows: the pro plan's over REST, over MCP, or that of an address. */
 const LIMITS = { rest: 1_000, mcp: 600, address: 100 } as const;
 
+const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
+
 describe("x-ratelimit-limit, -remaining and -reset", () => {
   let clock: StandingClock;
   let service: TestService;
@@ -65,7 +67,7 @@ describe("x-ratelimit-limit, -remaining and -reset", () => {
     [415, "POST", "/v1/agents", () => owner({ body: "x", headers: text }), "rest"],
     [415, "POST", "/mcp", () => ({ token: agent.key, body: "x", headers: text }), "mcp"],
     // No stream of events is accepted: the protocol's own answer, from its library.
-    [406, "POST", "/mcp", () => ({ token: agent.key, body: {}, headers: { accept: "*/x" } }), "mcp"],
+    [406, "POST", "/mcp", () => ({ token: agent.key, body: PING, headers: { accept: "*/x" } }), "mcp"],
   ];
   for (const [status, method, path, options, whose] of rows) {
     it(`are on ${status} ${method} ${path}: the limit per minute of ${whose === "address" ? "the address" : whose}`, async () => {

@@ -1,13 +1,12 @@
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect } from "chai";
 import { z } from "zod";
 import { payment } from "../../src/contract/records.ts";
 import { noteSecretsGiven } from "../support/secrets.ts";
 import { send } from "../support/wire.ts";
 import { cardPayment, newWorld, organizationKey, type TestAgent, type World } from "../support/world.ts";
+import { connectCurrent, CURRENT_REVISION } from "./current-client.ts";
 import { McpCaller } from "./support.ts";
 
-const REVISION = "2026-07-28";
 const TASKS = "io.modelcontextprotocol/tasks";
 const META = "io.modelcontextprotocol/";
 
@@ -52,7 +51,7 @@ describe("MCP in its revision of 2026-07-28", () => {
     const { capabilities = {}, headers = {} } = options;
     const name = params["name"] ?? params["taskId"];
     const _meta = {
-      [`${META}protocolVersion`]: REVISION,
+      [`${META}protocolVersion`]: CURRENT_REVISION,
       [`${META}clientInfo`]: { name: "test", version: "1.0.0" },
       [`${META}clientCapabilities`]: capabilities,
     };
@@ -62,7 +61,7 @@ describe("MCP in its revision of 2026-07-28", () => {
         authorization: `Bearer ${key}`,
         "content-type": "application/json",
         accept: "application/json, text/event-stream",
-        "mcp-protocol-version": REVISION,
+        "mcp-protocol-version": CURRENT_REVISION,
         "mcp-method": method,
         ...(typeof name === "string" ? { "mcp-name": name } : {}),
         ...headers,
@@ -72,12 +71,10 @@ describe("MCP in its revision of 2026-07-28", () => {
     return { ...answer, ...rpc.parse(answer.body) };
   }
 
-  for (const mode of ["auto", { pin: REVISION }] as const) {
+  for (const mode of ["auto", { pin: CURRENT_REVISION }] as const) {
     it(`the official client speaks it (${JSON.stringify(mode)}) and validates what tools answer`, async () => {
-      const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } });
-      const requestInit = { headers: { authorization: `Bearer ${agent.key}` } };
-      await client.connect(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp`), { requestInit }));
-      expect(client.getNegotiatedProtocolVersion()).to.equal(REVISION);
+      const client = await connectCurrent(baseUrl, agent.key, mode);
+      expect(client.getNegotiatedProtocolVersion()).to.equal(CURRENT_REVISION);
       expect(client.getInstructions()).to.be.a("string");
       const { tools } = await client.listTools();
       const old = await McpCaller.connect(baseUrl, agent.key);
@@ -111,7 +108,7 @@ describe("MCP in its revision of 2026-07-28", () => {
 
   it("discovery names the revision, the tools and, to agents alone, the tasks extension", async () => {
     const { result } = await ask(agent.key, "server/discover");
-    expect(result).to.deep.include({ supportedVersions: [REVISION] });
+    expect(result).to.deep.include({ supportedVersions: [CURRENT_REVISION] });
     expect(result?.["capabilities"]).to.deep.equal({ tools: {}, extensions: { [TASKS]: {} } });
     const manager = await organizationKey(world);
     const managed = await ask(manager.token, "server/discover");
@@ -144,7 +141,7 @@ describe("MCP in its revision of 2026-07-28", () => {
   it("a bad key is 401 whatever the revision", async () => {
     const { status } = await send(baseUrl, "/mcp", {
       method: "POST",
-      headers: { authorization: "Bearer nobody", "mcp-protocol-version": REVISION },
+      headers: { authorization: "Bearer nobody", "mcp-protocol-version": CURRENT_REVISION },
       body: "{}",
     });
     expect(status).to.equal(401);

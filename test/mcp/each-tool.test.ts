@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Client } from "@modelcontextprotocol/client";
 import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
 import {
@@ -12,6 +13,7 @@ import type { ErrorCode } from "../../src/domain/errors.ts";
 import { mintKey } from "../authorization/scene.ts";
 import { fund } from "../support/chain.ts";
 import { elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
+import { callCurrent, connectCurrent } from "./current-client.ts";
 import { McpCaller } from "./support.ts";
 
 const {
@@ -318,6 +320,9 @@ const MANAGEMENT_ROWS: Readonly<Record<ManagementTool, Row>> = {
 describe("each tool", () => {
   let scene: Scene;
   let erring: Scene;
+  let current: Readonly<Record<"spender" | "manager", Client>>;
+  /** What those two are given to call, made by the same keys. */
+  let preparing: Scene;
   before(async () => {
     const world = await newWorld();
     const agent = await world.agent({ budgetCents: 50_000, autoApprovalThresholdCents: 500 });
@@ -327,8 +332,21 @@ describe("each tool", () => {
     const manager = async () => McpCaller.connect(baseUrl, await mintKey(world, ORGANIZATION_SCOPES));
     scene = { world, agent, spender, manager: await manager() };
     erring = { ...scene, manager: await manager() };
+    const key = await mintKey(world, ORGANIZATION_SCOPES);
+    preparing = { ...scene, manager: await McpCaller.connect(baseUrl, key) };
+    current = {
+      spender: await connectCurrent(baseUrl, agent.key),
+      manager: await connectCurrent(baseUrl, key),
+    };
   });
-  after(() => Promise.all([scene.spender, scene.manager, erring.manager].map((caller) => caller.close())));
+  after(() =>
+    Promise.all(
+      [
+        ...[scene.spender, scene.manager, erring.manager, preparing.manager],
+        ...[current.spender, current.manager],
+      ].map((caller) => caller.close()),
+    ),
+  );
 
   const rows = [
     ...AGENT_TOOLS.map((tool) => ({ tool, row: AGENT_ROWS[tool], caller: "spender" as const })),
@@ -337,6 +355,11 @@ describe("each tool", () => {
   for (const { caller, row, tool } of rows) {
     it(`${tool}: called rightly it answers as its schema says`, async () => {
       const { body, isError } = await scene[caller].call(tool, await row.right(scene));
+      expect(isError, JSON.stringify(body)).to.equal(false);
+    });
+
+    it(`${tool}: it does so to the client of the current revision, too`, async () => {
+      const { body, isError } = await callCurrent(current[caller], tool, await row.right(preparing));
       expect(isError, JSON.stringify(body)).to.equal(false);
     });
 

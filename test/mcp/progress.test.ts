@@ -1,7 +1,7 @@
-import { Client as CurrentClient, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect } from "chai";
 import { payment } from "../../src/contract/records.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { connectCurrent } from "./current-client.ts";
 import { McpCaller } from "./support.ts";
 
 interface Told {
@@ -32,13 +32,7 @@ describe("progress of calls that wait", () => {
   }
 
   async function current(): Promise<Call> {
-    const client = new CurrentClient(
-      { name: "test", version: "1.0.0" },
-      { versionNegotiation: { mode: { pin: "2026-07-28" } } },
-    );
-    const requestInit = { headers: { authorization: `Bearer ${agent.key}` } };
-    const url = new URL(`${world.service.baseUrl}/mcp`);
-    await client.connect(new StreamableHTTPClientTransport(url, { requestInit }));
+    const client = await connectCurrent(world.service.baseUrl, agent.key);
     return async (args, onprogress) => {
       const { structuredContent } = await client.callTool(
         { name: "get_payment", arguments: args },

@@ -122,10 +122,30 @@ describe("Servers and workers as processes of their own", () => {
     await tenant.expectBooksToAgree(SWEPT_MS);
   });
 
-  it("SIGTERM: servers and workers end with 0", async () => {
+  /** A call at the second server that waits for a payment which is held, and has reached it. */
+  async function waitingAtSecond() {
+    const { apiKey } = await tenant.createAgent({ autoApprovalThresholdCents: 0 });
+    const { approval, transaction } = await tenant.api.pay(apiKey, { amountCents: 500 });
+    const [, second = ""] = baseUrls;
+    const request = { token: apiKey, id: transaction.id, query: { waitSeconds: "45" } };
+    const answered = new ContractApi(second).okAtOnce("getPayment", 200, request);
+    return { answered, approvalId: approval?.id ?? "" };
+  }
+
+  it("a call that waits at one server is answered when the other, or a worker, decides", async () => {
+    const { answered, approvalId } = await waitingAtSecond();
+    expect(await tenant.approve(approvalId)).to.equal("approved");
+    expect((await answered).transaction.status).to.equal("approved");
+  });
+
+  it("SIGTERM: calls that wait are answered as it is, servers and workers end with 0", async () => {
     const running = roles.children.filter((child) => child.running);
     expect(running).to.have.lengthOf(3);
+    const { answered } = await waitingAtSecond();
+    // The server has it once it has answered what came after it.
+    await onceReachable(() => new Api(baseUrls[1] ?? "").call("GET", "/v1/openapi.json"));
     const exits = await Promise.all(running.map((child) => child.end("SIGTERM")));
     expect(exits).to.deep.equal(running.map(() => ({ code: 0, signal: null })));
+    expect((await answered).transaction.status).to.equal("pending");
   });
 });

@@ -19,6 +19,7 @@ import {
 /** Pauses between attempts. */
 const BACKOFF = { WEBHOOK_BACKOFF_SECONDS: "1,1" };
 const ATTEMPTS = 3;
+const LONGER_THAN_PAUSE_MS = 1_200;
 /** Longer than any other answer may take, and less than a receiver may. */
 const SLOW_MS = 7_000;
 
@@ -92,6 +93,20 @@ describe("webhook deliveries", () => {
       const named = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
       expect(() => new Webhook(secret).verify(body.toString("utf8"), named)).not.to.throw();
     }
+  });
+
+  it("one whose receiver takes longer to refuse than the pause is tried again at once", async () => {
+    const at = path("slow-to-refuse");
+    let refusals = 0;
+    answers.set(at, (response) => {
+      refusals += 1;
+      if (refusals > 1) return status(200)(response);
+      setTimeout(() => status(503)(response), LONGER_THAN_PAUSE_MS);
+    });
+    const { id } = await endpointAt(world, scene.receiver, at, pauses);
+    await paused();
+    const [delivery] = await endedDeliveries(world, id, 1);
+    expect([delivery?.status, delivery?.attempts.length]).to.deep.equal(["succeeded", 2]);
   });
 
   it("one that is never taken fails after its last attempt, and counts once", async () => {
