@@ -317,36 +317,47 @@ const MANAGEMENT_ROWS: Readonly<Record<ManagementTool, Row>> = {
   },
 };
 
+/** In an organization of its own, which may make so many changes in a minute, as a key may. */
+async function openScene(): Promise<{
+  readonly keys: Readonly<Record<"spender" | "manager", string>>;
+  readonly scene: Scene;
+}> {
+  const world = await newWorld();
+  const agent = await world.agent({ budgetCents: 50_000, autoApprovalThresholdCents: 500 });
+  const keys = { spender: agent.key, manager: await mintKey(world, ORGANIZATION_SCOPES) };
+  const { baseUrl } = world.service;
+  const spender = await McpCaller.connect(baseUrl, keys.spender);
+  return {
+    keys,
+    scene: { world, agent, spender, manager: await McpCaller.connect(baseUrl, keys.manager) },
+  };
+}
+
 describe("each tool", () => {
   let scene: Scene;
   let erring: Scene;
   let current: Readonly<Record<"spender" | "manager", Client>>;
   /** What those two are given to call, made by the same keys. */
   let preparing: Scene;
+
   before(async () => {
-    const world = await newWorld();
-    const agent = await world.agent({ budgetCents: 50_000, autoApprovalThresholdCents: 500 });
-    const { baseUrl } = world.service;
-    const spender = await McpCaller.connect(baseUrl, agent.key);
-    // A key may make 20 changes in a minute: one key for what is right, and one that makes the mistakes.
-    const manager = async () => McpCaller.connect(baseUrl, await mintKey(world, ORGANIZATION_SCOPES));
-    scene = { world, agent, spender, manager: await manager() };
-    erring = { ...scene, manager: await manager() };
-    const key = await mintKey(world, ORGANIZATION_SCOPES);
-    preparing = { ...scene, manager: await McpCaller.connect(baseUrl, key) };
+    ({ scene } = await openScene());
+    const { baseUrl } = scene.world.service;
+    // One key for what is right, and one that makes the mistakes.
+    const key = await mintKey(scene.world, ORGANIZATION_SCOPES);
+    erring = { ...scene, manager: await McpCaller.connect(baseUrl, key) };
+    const opened = await openScene();
+    preparing = opened.scene;
     current = {
-      spender: await connectCurrent(baseUrl, agent.key),
-      manager: await connectCurrent(baseUrl, key),
+      spender: await connectCurrent(baseUrl, opened.keys.spender),
+      manager: await connectCurrent(baseUrl, opened.keys.manager),
     };
   });
-  after(() =>
-    Promise.all(
-      [
-        ...[scene.spender, scene.manager, erring.manager, preparing.manager],
-        ...[current.spender, current.manager],
-      ].map((caller) => caller.close()),
-    ),
-  );
+  after(async () => {
+    for (const { manager, spender } of [scene, erring, preparing, current]) {
+      await Promise.all([manager.close(), spender.close()]);
+    }
+  });
 
   const rows = [
     ...AGENT_TOOLS.map((tool) => ({ tool, row: AGENT_ROWS[tool], caller: "spender" as const })),
