@@ -166,25 +166,27 @@ export type AgentSnapshot = Pick<
   | "archivedAt"
 >;
 
-/** The same for a transaction. */
-export type TransactionSnapshot = Pick<
-  TransactionDocument,
-  | "_id"
-  | "createdAt"
-  | "agentId"
-  | "agentName"
-  | "merchant"
-  | "amountCents"
-  | "currency"
-  | "rail"
-  | "status"
-  | "purpose"
-  | "denialReason"
-  | "denialCode"
-  | "denialDetails"
-  | "onChainTxHash"
-  | "chainCaip2"
->;
+/** The fields of a transaction that are shown; the projection by which only they are read. */
+export const SHOWN_OF_A_TRANSACTION = {
+  _id: 1,
+  createdAt: 1,
+  agentId: 1,
+  agentName: 1,
+  merchant: 1,
+  amountCents: 1,
+  currency: 1,
+  rail: 1,
+  status: 1,
+  purpose: 1,
+  denialReason: 1,
+  denialCode: 1,
+  denialDetails: 1,
+  onChainTxHash: 1,
+  chainCaip2: 1,
+} as const;
+
+/** What an event says of a transaction, and lists show of it: what anybody may see who may read it. */
+export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_OF_A_TRANSACTION>;
 
 /** What has happened, once for each event. Deliveries are made from it. */
 export interface EventDocument extends Document {

@@ -257,9 +257,10 @@ export function judgeDecisions(decisions: DecisionsResult | null): Target[] {
 /** What pages of lists and the export are to reach; nothing where they were not measured. */
 export function judgeLists(result: ListsResult | null): Target[] {
   if (result === null) return [];
-  const { file, lists } = result;
+  const { file, lists, oneMs } = result;
+  // At the run's own median speed: what the machine was slower or faster in the moment of a page is in the record beside it, too.
   const slowest = (by: KeyName, page: "first" | "deep"): number =>
-    Math.max(...lists.filter((each) => each.by === by).map((each) => each[page].p50Ms));
+    oneMs * Math.max(...lists.filter((each) => each.by === by).map((each) => each[page].toOne));
   const grown = file.residentBytes.most - file.residentBytes.before;
   return [
     ...(["organization", "small team"] as const).flatMap((by) => [

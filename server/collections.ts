@@ -9,6 +9,7 @@ import type {
   ProjectDocument,
   TeamDocument,
   TransactionDocument,
+  TransactionSnapshot,
 } from "../activities/documents.ts";
 import { COLLECTIONS } from "../activities/documents.ts";
 import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
@@ -35,6 +36,8 @@ export interface Collections {
   readonly keyDeliveries: Collection<KeyDeliveryDocument>;
   readonly events: Collection<EventDocument>;
   readonly transactions: Collection<TransactionDocument>;
+  /** The same records, for readers of `SHOWN_OF_A_TRANSACTION` only. */
+  readonly shownTransactions: Collection<TransactionSnapshot>;
   readonly approvals: Collection<ApprovalDocument>;
   readonly teams: Collection<TeamDocument>;
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
@@ -54,6 +57,7 @@ export const collectionsOf = (db: Db): Collections => ({
   keyDeliveries: db.collection(COLLECTIONS.keyDeliveries, { readPreference: "primary" }),
   events: db.collection(COLLECTIONS.events),
   transactions: db.collection(COLLECTIONS.transactions),
+  shownTransactions: db.collection(COLLECTIONS.transactions),
   approvals: db.collection(COLLECTIONS.approvals),
   teams: db.collection(COLLECTIONS.teams),
   // From the primary whatever the connection says: a revoked key is dead on its next request.

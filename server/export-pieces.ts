@@ -1,5 +1,5 @@
-/** Records of an export that are read, and sent, at a time. */
-export const EXPORTED_AT_ONCE = 500;
+/** Records of an export that are read, and sent, at a time: few enough that most of them are garbage before they are old. */
+export const EXPORTED_AT_ONCE = 250;
 
 /**
  * The text of a file in pieces, one for each batch of records. The first batch is read before this answers, so that a database

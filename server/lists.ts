@@ -30,7 +30,7 @@ export interface Selection<T extends Listed> {
   /** Only what was made before. */
   readonly until?: Date | null;
   /** What of the records is read; everything, where it does not say. */
-  readonly projection?: Document;
+  readonly projection?: Readonly<Record<string, 0 | 1>>;
 }
 
 export interface PageRequest<T extends Listed> extends Selection<T> {

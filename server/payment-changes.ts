@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ChangeStream, Collection, Document } from "mongodb";
 import { Timestamp } from "mongodb";
 import type { TransactionDocument } from "../activities/documents.ts";
@@ -6,6 +7,8 @@ import type { TransactionDocument } from "../activities/documents.ts";
 const LINGER_MS = 10_000;
 /** A stream that broke is opened again after so long. */
 const REOPENED_AFTER_MS = 500;
+/** What is written within so long of a change comes with one answer of MongoDB: asked at once, each would cost a read. */
+const GATHERED_MS = 20;
 
 /** A record that is there already and was written again. New ones are nothing that anybody can be waiting for. */
 const WRITTEN_AGAIN = [
@@ -134,7 +137,10 @@ export class PaymentChanges {
   async #follow(stream: ChangeStream<TransactionDocument, Changed>): Promise<void> {
     let reason: unknown = new Error("the stream of changes ended by itself");
     try {
-      for await (const { documentKey } of stream) this.#wake(documentKey._id);
+      for await (const { documentKey } of stream) {
+        this.#wake(documentKey._id);
+        if (stream.bufferedCount() === 0) await sleep(GATHERED_MS, undefined, { ref: false });
+      }
     } catch (error) {
       reason = error;
     }

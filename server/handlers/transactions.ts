@@ -1,4 +1,4 @@
-import type { TransactionDocument } from "../../activities/documents.ts";
+import { SHOWN_OF_A_TRANSACTION, type TransactionSnapshot } from "../../activities/documents.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import { rail as rails } from "../../src/contract/records.ts";
 import type { InputOf } from "../../src/contract/types.ts";
@@ -49,12 +49,13 @@ export function transactionHandlers({
   async function chosen(
     filters: Filters,
     { principal: { organizationId }, target: { contained } }: Caller,
-  ): Promise<Selection<TransactionDocument> & { readonly asked: object }> {
+  ): Promise<Selection<TransactionSnapshot> & { readonly asked: object }> {
     const { projectId, range = "all", status, teamId, type } = filters;
     const places = { projectId, teamId, agentId: agentIn(filters) };
     const place = await narrowest(collections, organizationId, places, contained);
     return {
-      collection: collections.transactions,
+      collection: collections.shownTransactions,
+      projection: SHOWN_OF_A_TRANSACTION,
       // A payment's rail never changes; a list of both is merged from the two.
       having: place && { ...place, ...given({ status }), rail: type ?? rails.options },
       since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
@@ -84,7 +85,7 @@ export function transactionHandlers({
 }
 
 /** Rows with instants as the clocks of a zone show them. */
-function rowsIn(timezone: string | undefined): (transaction: TransactionDocument) => string {
+function rowsIn(timezone: string | undefined): (transaction: TransactionSnapshot) => string {
   const shown = zonedTime(timezone);
   return (transaction) => {
     const view = { ...transactionView(transaction), createdAt: shown(transaction.createdAt) };
