@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Mishap } from "./chain-proxy.ts";
 import { ENGINES, type EngineName } from "./engines.ts";
 import type { Place } from "./place.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import type { Role } from "./role-process.ts";
 
 export const DISASTERS = ["worker", "server", "temporal", "mongod", "anvil", "everything", "line"] as const;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { isPassing } from "./http.ts";
 import { newOrder } from "./orders.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import type { Tenant } from "./tenant.ts";
 import type { Ticket, Tickets } from "./tickets.ts";
 

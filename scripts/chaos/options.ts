@@ -1,5 +1,6 @@
-import { Command, InvalidArgumentError } from "commander";
-import { freshSeed } from "./random.ts";
+import { Command } from "commander";
+import { SEED_MAX, wholeUpTo } from "../option-values.ts";
+import { freshSeed } from "../random.ts";
 
 export interface ChaosOptions {
   readonly rounds: number;
@@ -11,15 +12,6 @@ export interface ChaosOptions {
 
 const ROUNDS_DEFAULT = 5;
 const ROUNDS_MAX = 10_000;
-const SEED_MAX = 2 ** 32 - 1;
-
-const wholeUpTo =
-  (max: number) =>
-  (value: string): number => {
-    const number = Number(value);
-    if (Number.isInteger(number) && number > 0 && number <= max) return number;
-    throw new InvalidArgumentError(`must be a whole number from 1 to ${String(max)}`);
-  };
 
 interface Flags {
   readonly rounds: number;

@@ -1,4 +1,4 @@
-import type { Random } from "./random.ts";
+import type { Random } from "../random.ts";
 import type { PayingAgent } from "./tenant.ts";
 
 /** Accounts that are paid on the chain. Nobody else uses them. */

@@ -8,7 +8,7 @@ import { type DisasterName, DISASTERS, strike } from "./disasters.ts";
 import { finish, Load } from "./load.ts";
 import type { ChaosOptions } from "./options.ts";
 import { Place } from "./place.ts";
-import { Random } from "./random.ts";
+import { Random } from "../random.ts";
 import { type ChaosResult, type RoundResult, roundText } from "./report.ts";
 import { Tenant } from "./tenant.ts";
 import { Tickets } from "./tickets.ts";

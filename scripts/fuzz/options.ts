@@ -1,5 +1,6 @@
-import { Command, InvalidArgumentError } from "commander";
-import { freshSeed } from "../chaos/random.ts";
+import { Command } from "commander";
+import { SEED_MAX, wholeUpTo } from "../option-values.ts";
+import { freshSeed } from "../random.ts";
 
 export interface FuzzOptions {
   /** One pass of each caller for each. */
@@ -17,15 +18,6 @@ const SECONDS_DEFAULT = 180;
 const SECONDS_MAX = 280;
 const EXAMPLES_DEFAULT = 20;
 const EXAMPLES_MAX = 10_000;
-const SEED_MAX = 2 ** 32 - 1;
-
-const wholeUpTo =
-  (max: number) =>
-  (value: string): number => {
-    const number = Number(value);
-    if (Number.isInteger(number) && number > 0 && number <= max) return number;
-    throw new InvalidArgumentError(`must be a whole number from 1 to ${String(max)}`);
-  };
 
 interface Flags {
   readonly seed?: number;

@@ -1,4 +1,4 @@
-import type { Random } from "../chaos/random.ts";
+import type { Random } from "../random.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** No answer came in time: what was asked may have been done, may still be done, or never. */

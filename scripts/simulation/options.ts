@@ -1,5 +1,6 @@
-import { Command, InvalidArgumentError } from "commander";
-import { freshSeed } from "../chaos/random.ts";
+import { Command } from "commander";
+import { wholeUpTo } from "../option-values.ts";
+import { freshSeed } from "../random.ts";
 
 export interface SimulationOptions {
   readonly seed: number;
@@ -11,11 +12,7 @@ export interface SimulationOptions {
 const STEPS_DEFAULT = 1_000_000;
 const NUMBER_MAX = 2 ** 52;
 
-function whole(value: string): number {
-  const number = Number(value);
-  if (Number.isInteger(number) && number > 0 && number <= NUMBER_MAX) return number;
-  throw new InvalidArgumentError("must be a whole number above 0");
-}
+const whole = wholeUpTo(NUMBER_MAX);
 
 interface Flags {
   readonly seed?: number;

@@ -3,7 +3,7 @@ import type { PaymentWorkflows } from "../../activities/ports.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { SETTLEMENT_PACE_SECONDS } from "../../src/messages/settlement.ts";
-import type { Random } from "../chaos/random.ts";
+import type { Random } from "../random.ts";
 import type { Timeline } from "./timeline.ts";
 
 type Activity = <T>(work: (activities: PaymentActivities) => Promise<T>) => Promise<T>;

@@ -3,7 +3,7 @@ import type { PaymentActivities } from "../../activities/payments.ts";
 import { summarize } from "../../src/domain/agent/state.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import { Random } from "../chaos/random.ts";
+import { Random } from "../random.ts";
 import { AgentActor, type ActorDependencies, BudgetActor } from "./actors.ts";
 import type { Books, Observer } from "./audit/observer.ts";
 import { LineBroken, Processor, Records } from "./counterparts.ts";

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import type { TransactionDocument } from "../../activities/documents.ts";
 import { untilNothingIsMissing } from "../../scripts/chaos/until.ts";
-import { freshSeed, Random } from "../../scripts/chaos/random.ts";
+import { freshSeed, Random } from "../../scripts/random.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { reconcile } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { COLLECTIONS } from "../../activities/documents.ts";
 import { type DeliveryDocument, webhookCollections } from "../../activities/webhooks/documents.ts";
 import { type Arrival, type Change, compareTold } from "../../scripts/chaos/audit/told.ts";
-import { Random } from "../../scripts/chaos/random.ts";
+import { Random } from "../../scripts/random.ts";
 import { choosePorts } from "../../src/engines/ports.ts";
 import { deliveryWorkflowId } from "../../src/messages/delivery.ts";
 import { ContractApi } from "../support/contract-api.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Arrival, arrivalOf } from "../../../scripts/chaos/audit/told.ts";
-import { Random } from "../../../scripts/chaos/random.ts";
+import { Random } from "../../../scripts/random.ts";
 import {
   type Handler,
   type Received,
