@@ -27,7 +27,10 @@ const DATABASE = "agent-spending-control";
 /** Bounds on one operation, so that a client is answered within 5 s whatever is down. */
 const MONGODB_TIMEOUT_MS = 3_000;
 
-/** Connects to MongoDB. What is acknowledged is in the journal of a majority. */
+/**
+ * Connects to MongoDB. What is acknowledged is in the journal of a majority. Everything is read from the primary, whatever the
+ * URI says: payments, revoked keys and members are decided by what is read, and a secondary may not know of them yet.
+ */
 export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db }> {
   const mongo = new MongoClient(uri, {
     serverSelectionTimeoutMS: MONGODB_TIMEOUT_MS,
@@ -35,6 +38,7 @@ export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; d
     socketTimeoutMS: MONGODB_TIMEOUT_MS,
     waitQueueTimeoutMS: MONGODB_TIMEOUT_MS,
     writeConcern: { w: "majority", journal: true },
+    readPreference: "primary",
     ignoreUndefined: false,
   });
   await mongo.connect();
