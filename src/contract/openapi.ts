@@ -167,7 +167,8 @@ function requestBodyOf(id: OperationId, operation: Operation, resolve: Resolve):
   const schema = schemaOf(operation.body, id);
   const takesNone = JSON.stringify(schema["properties"]) === "{}";
   if (takesNone) return {};
-  const required = !operation.body.isOptional();
+  // Nothing at all is read as an empty object.
+  const required = [undefined, {}].every((nothing) => !operation.body.safeParse(nothing).success);
   const content = { "application/json": { schema, examples: examplesOf(schema, resolve) } };
   return { requestBody: { required, content } };
 }

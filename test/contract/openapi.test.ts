@@ -19,7 +19,7 @@ const response = z.union([z.strictObject({ $ref: z.string() }), body, z.object({
 const entry = z.object({
   operationId: z.string(),
   parameters: z.array(z.looseObject({ name: z.string(), schema: z.looseObject({}) })).default([]),
-  requestBody: body.optional(),
+  requestBody: body.extend({ required: z.boolean() }).optional(),
   responses: z.record(z.string(), response),
 });
 const components = z.object({
@@ -169,6 +169,17 @@ describe("the OpenAPI document", () => {
     }
     for (const [code, { value }] of Object.entries(parts.examples)) expect(value.error).to.equal(code);
     expect(Object.keys(parts.examples).toSorted()).to.deep.equal(Object.keys(ERRORS).toSorted());
+  });
+
+  it("a body may be left out exactly where an empty object is taken", () => {
+    const bodied = entries.flatMap(({ operationId, requestBody }) =>
+      requestBody === undefined ? [] : [[operationId, requestBody.required] as const],
+    );
+    expect(bodied).to.deep.include(["updateProject", false]).and.deep.include(["createAgent", true]);
+    for (const [id, { body: taken }] of operationList) {
+      const required = bodied.find(([name]) => name === id)?.[1] ?? false;
+      expect(required, id).to.equal(!taken.safeParse({}).success);
+    }
   });
 
   it("the requests that its schemas take are those that the contract takes", () => {
