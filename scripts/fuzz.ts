@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { builtFile } from "../src/lib/package-root.ts";
-import { CALLERS, type Caller, type Owner } from "./fuzz/credentials.ts";
+import type { Caller, Owner } from "./fuzz/credentials.ts";
 import { readOptions } from "./fuzz/options.ts";
 import { fuzz } from "./fuzz/run.ts";
 import { ensureSchemathesis } from "./fuzz/schemathesis.ts";
@@ -27,7 +27,7 @@ const folder = await mkdtemp(join(tmpdir(), "spending-control-fuzz-"));
 const service = await startService(join(folder, "data"));
 let isClean = true;
 try {
-  for (const seed of options.seeds) for (const caller of CALLERS) await pass(caller, seed);
+  for (const seed of options.seeds) for (const caller of options.callers) await pass(caller, seed);
 } finally {
   await service.stop();
   if (!options.keep) await rm(folder, { recursive: true, force: true, maxRetries: 5 });

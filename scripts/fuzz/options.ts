@@ -1,8 +1,10 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
+import { type Caller, CALLERS } from "./credentials.ts";
 import { SEED_MAX, wholeUpTo } from "../option-values.ts";
 import { freshSeed } from "../random.ts";
 
 export interface FuzzOptions {
+  readonly callers: readonly Caller[];
   /** One pass of each caller for each. */
   readonly seeds: readonly number[];
   /** For one pass. */
@@ -20,6 +22,7 @@ const EXAMPLES_DEFAULT = 20;
 const EXAMPLES_MAX = 10_000;
 
 interface Flags {
+  readonly caller?: Caller;
   readonly seed?: number;
   readonly seconds: number;
   readonly examples: number;
@@ -36,10 +39,12 @@ export function readOptions(argv: readonly string[]): FuzzOptions {
     .option("--seed <n>", "this seed alone (a fixed one, and a fresh one)", wholeUpTo(SEED_MAX))
     .option("--seconds <n>", "for each seed and caller, at most", wholeUpTo(SECONDS_MAX), SECONDS_DEFAULT)
     .option("--examples <n>", "random requests for each operation", wholeUpTo(EXAMPLES_MAX), EXAMPLES_DEFAULT)
+    .addOption(new Option("--caller <name>", "this caller alone (all, one after another)").choices(CALLERS))
     .option("--keep", "keep the folder with the service's log", false)
     .parse([...argv]);
-  const { examples, keep, seconds, seed } = program.opts<Flags>();
+  const { caller, examples, keep, seconds, seed } = program.opts<Flags>();
   return {
+    callers: caller === undefined ? CALLERS : [caller],
     seeds: seed === undefined ? [SEED_FIXED, freshSeed()] : [seed],
     seconds,
     maxExamples: examples,
