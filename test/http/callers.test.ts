@@ -1,11 +1,12 @@
 import { expect } from "chai";
-import { McpCallers } from "../../server/mcp/callers.ts";
+import { Callers } from "../../server/http/callers.ts";
+import { cookieHeader, cookiesOf } from "../support/cookies.ts";
 import { codeOf, expectError } from "../support/contract-api.ts";
 import { wire } from "../support/wire.ts";
-import { newWorld } from "../support/world.ts";
+import { newWorld, type World } from "../support/world.ts";
 
-describe("who may come to the MCP endpoint", () => {
-  const callers = new McpCallers(
+describe("who may come to MCP, to the pages, and with cookies", () => {
+  const callers = new Callers(
     ["https://spend.example.com", "https://mcp.example.com:8443"],
     ["mcp.internal"],
   );
@@ -38,7 +39,7 @@ describe("who may come to the MCP endpoint", () => {
   }
 
   it("on the machine itself a page may come by any of its names, at the service's port", () => {
-    const local = new McpCallers(["http://127.0.0.1:8080"], []);
+    const local = new Callers(["http://127.0.0.1:8080"], []);
     const codeFor = (origin: string) =>
       local.refusalOf({ headers: { host: "localhost:8080", origin } })?.code ?? null;
     for (const name of ["localhost", "127.0.0.1", "[::1]"]) {
@@ -72,5 +73,83 @@ describe("who may come to the MCP endpoint", () => {
         expect([answer.status, codeOf(answer)]).to.deep.equal([403, code]);
       }
     }
+  });
+
+  describe("a name that was rebound", () => {
+    let world: World;
+    let cookie = "";
+    before(async () => {
+      world = await newWorld();
+      const { email, password } = world.organization;
+      const headers = { "svc-session": "cookie", "sec-fetch-site": "same-origin" };
+      const answer = await world.api.call("signIn", { body: { email, password }, headers });
+      expect(answer.status).to.equal(200);
+      cookie = cookieHeader(cookiesOf(answer).slice(0, 1));
+    });
+
+    /** As a browser sends it that takes the page for one of `host`'s: same-origin, to its own mind. */
+    const from = async (host: string, request: string, headers: readonly string[], body = "") => {
+      const origin = request.startsWith("GET") ? [] : [`Origin: http://${host}`];
+      const head = [
+        `${request} HTTP/1.1`,
+        `Host: ${host}`,
+        ...origin,
+        "Sec-Fetch-Site: same-origin",
+        ...headers,
+      ];
+      const length = [
+        `Content-Length: ${body.length}`,
+        "Content-Type: application/json",
+        "Connection: close",
+      ];
+      return wire(world.service.baseUrl, [...head, ...length, "", body].join("\r\n"));
+    };
+
+    const credentials = () => {
+      const { email, password } = world.organization;
+      return JSON.stringify({ email, password });
+    };
+    const reached: readonly (readonly [string, string, () => readonly string[], () => string])[] = [
+      ["the set-up page", "GET /setup", () => [], () => ""],
+      ["the page of invites", "GET /invite", () => [], () => ""],
+      ["an approval's page", "GET /approvals/018f0000-0000-7000-8000-000000000000", () => [], () => ""],
+      ["a read by cookie", "GET /v1/auth/me", () => [`Cookie: ${cookie}`], () => ""],
+      ["a write by cookie", "POST /v1/auth/sign-out", () => [`Cookie: ${cookie}`], () => ""],
+      ["an agent's route by cookie", "GET /v1/payments", () => [`Cookie: ${cookie}`], () => ""],
+      ["a sign-in into cookies", "POST /v1/auth/sign-in", () => ["svc-session: cookie"], credentials],
+      ["a link's token at set-up", "POST /v1/setup/check", () => [], () => '{"token":"x"}'],
+      ["an invite's token", "POST /v1/invites/accept", () => [], () => "{}"],
+    ];
+    for (const [what, request, headers, body] of reached) {
+      it(`gets nothing from ${what}: 403, and no cookie`, async () => {
+        for (const host of ["evil.example", "evil.example:8080"]) {
+          const answer = await from(host, request, headers(), body());
+          expectError(answer);
+          const isRead = request.startsWith("GET");
+          expect([answer.status, codeOf(answer)]).to.deep.equal([
+            403,
+            isRead ? "HOST_NOT_ALLOWED" : "ORIGIN_NOT_ALLOWED",
+          ]);
+          expect(answer.headers.has("set-cookie")).to.equal(false);
+        }
+      });
+    }
+
+    it("may be a proxy's for API clients: what comes with a bearer token is answered", async () => {
+      const { token } = world;
+      for (const cookies of [[], [`Cookie: ${cookie}`]]) {
+        const headers = [`Authorization: Bearer ${token}`, ...cookies];
+        expect((await from("proxy.internal", "GET /v1/auth/me", headers)).status).to.equal(200);
+      }
+      expect((await from("proxy.internal", "POST /v1/auth/sign-in", [], credentials())).status).to.equal(200);
+    });
+
+    it("under the service's own name the same requests are answered", async () => {
+      const { host } = new URL(world.service.baseUrl);
+      for (const [what, request, headers, body] of reached) {
+        const { status } = await from(host, request, headers(), body());
+        expect(status, what).not.to.equal(403);
+      }
+    });
   });
 });
