@@ -1,10 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { link, open, readFile, rm } from "node:fs/promises";
+import { link, open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Small files with secrets in them, readable by their owner alone, that survive a power cut. */
 
 const OWNER_ONLY = 0o600;
+
+/** A draft lives for moments; one that is older was left by a process that was killed. */
+const DRAFT_LEFT_MS = 60_000;
+const DRAFT = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
 
 /**
  * The file's content; made where it is not there. Written whole under another name and linked into place: a crash leaves no
@@ -26,6 +30,29 @@ export async function obtainFile(folder: string, name: string, make: () => Buffe
     return await readFile(path);
   } finally {
     await rm(draft, { force: true });
+  }
+}
+
+/**
+ * Destroys the drafts of secrets that processes left in a folder when they were killed: those of one name, or all. Drafts
+ * that are younger than a minute may be another process's, which is at it now, and stay.
+ */
+export async function clearDrafts(folder: string, ofName?: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const [, of] = DRAFT.exec(name) ?? [];
+    if (of === undefined || (ofName !== undefined && of !== ofName)) continue;
+    const found = await statIfThere(join(folder, name));
+    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < DRAFT_LEFT_MS) continue;
+    await destroyFile(folder, name, found.size);
+  }
+}
+
+async function statIfThere(path: string) {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return null;
+    throw error;
   }
 }
 

@@ -35,7 +35,7 @@ export interface Config {
   readonly auditAnchorFile: string;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
-  /** Names in the Host header that the MCP endpoint answers to, besides those in its URLs. */
+  /** Names in the Host header that MCP, the pages and requests with cookies may have, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;

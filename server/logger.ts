@@ -34,14 +34,24 @@ type Destination = ReturnType<typeof pino.destination>;
 
 const destinations = new WeakMap<Logger, Destination>();
 
-/** Done when every line is written, in order; nothing may be logged any more. What a process ends with is lost without. */
+/**
+ * Done when every line is written, in order, or after a second; nothing may be logged any more. What a process ends with is
+ * lost without. Never rejects, and does nothing more where the log has ended.
+ */
 export async function endLog(logger: Logger): Promise<void> {
   const destination = destinations.get(logger);
   if (destination === undefined) return;
+  // A log that has ended says so only by throwing.
+  destinations.delete(logger);
   const closed = once(destination, "close");
   destination.end();
-  // A disk that takes nothing more must not keep the process.
-  await within(LAST_LINES_MS, closed).catch(() => undefined);
+  try {
+    await within(LAST_LINES_MS, closed);
+  } catch {
+    // A disk that takes nothing more, or a file that never was: the process's exit would write what is left again, and fail or
+    // hang. By the event it is told that there is nothing left.
+    destination.emit("close");
+  }
 }
 
 const LAST_LINES_MS = 1_000;

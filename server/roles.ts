@@ -156,8 +156,8 @@ async function serveProbes(
   draining: () => boolean,
 ): Promise<void> {
   const { createProbesApp } = await import("./http/probes-app.ts");
-  const { missingParts } = await import("./readiness.ts");
-  const missing = () => missingParts(connections, wallets);
+  const { atMostOncePerSecond, missingParts } = await import("./readiness.ts");
+  const missing = atMostOncePerSecond(() => missingParts(connections, wallets));
   http.serve(createProbesApp({ baseUrl, logger, metrics, missing, draining }));
 }
 

@@ -16,6 +16,8 @@ const ROLES: Readonly<Record<string, Roles>> = {
   worker: { server: false, worker: true },
 };
 
+const OTHERS_NOTHING = 0o077;
+
 /** How long a drain may take before the process ends all the same. */
 const DRAIN_MS = 25_000;
 
@@ -35,6 +37,8 @@ export async function main(
   env: NodeJS.ProcessEnv,
   overrides: RunOverrides = {},
 ): Promise<void> {
+  // What this process and its engines make is its owner's alone from the first moment, whatever the shell's umask was.
+  process.umask(OTHERS_NOTHING);
   try {
     const roles = ROLES[role];
     if (roles === undefined)

@@ -2,6 +2,7 @@ import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { within } from "../activities/within.ts";
 import type { Budgets } from "./actors/budgets.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
+import { Refusals } from "./audit/refusals.ts";
 import { AuditTrail } from "./audit/trail.ts";
 import { Authenticator } from "./authenticator.ts";
 import { authCollections } from "./auth/documents.ts";
@@ -22,6 +23,7 @@ import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp } from "./http/app.ts";
+import { Callers } from "./http/callers.ts";
 import type { HttpServer } from "./http/server.ts";
 import { FirstUses } from "./first-uses.ts";
 import { KeyDeliveries } from "./key-deliveries/key-deliveries.ts";
@@ -32,11 +34,10 @@ import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
 import { registerOpenWork } from "./metrics/open-work.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
-import { McpCallers } from "./mcp/callers.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { PaymentChanges } from "./payment-changes.ts";
 import { Pipeline } from "./pipeline.ts";
-import { missingParts } from "./readiness.ts";
+import { atMostOncePerSecond, missingParts } from "./readiness.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
 import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
@@ -56,7 +57,7 @@ export interface ServiceOptions {
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
-  /** Names that requests to the MCP endpoint may be for, besides those in its URLs. */
+  /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   readonly counts: Counts;
   readonly clock: () => Date;
@@ -209,16 +210,22 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     organizations,
     onHit: (limit) => metrics.limitHit(limit),
   });
-  const audit = new AuditTrail(core.auditLog, clock);
+  const refusals = new Refusals({
+    log: core.auditLog,
+    clock,
+    onTrouble: (err) => logger.warn({ err }, "how many requests were refused could not be written yet"),
+  });
+  const audit = new AuditTrail(core.auditLog, refusals, clock);
   const { metrics } = core;
   metrics.waitingCalls(() => paymentChanges.waiting);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
-  const browsers = new BrowserSessions(baseUrl);
+  const callers = new Callers([baseUrl, mcpUrl], options.allowedHosts);
+  const browsers = new BrowserSessions(baseUrl, callers);
   const currentProtocol = new CurrentProtocol(logger);
   http.serve(
     createApp({
-      mcpCallers: new McpCallers([baseUrl, mcpUrl], options.allowedHosts),
+      callers,
       currentProtocol,
       admission: new Admission({ authenticator, browsers, limits }),
       browsers,
@@ -229,7 +236,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       logger,
       metrics,
       showsMetrics: options.showsMetrics,
-      missing: () => missingParts(connections, core.wallets),
+      missing: atMostOncePerSecond(() => missingParts(connections, core.wallets)),
       draining: () => draining,
     }),
   );
@@ -245,6 +252,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       await Promise.all([paymentChanges.end(), http.drain()]);
       clearTimeout(streams);
       await currentProtocol.end();
+      await refusals.end();
       await core.mailboxes.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
     },

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { destroyFile, errnoOf, obtainFile, readIfThere } from "../durable-files.ts";
+import { clearDrafts, destroyFile, errnoOf, obtainFile, readIfThere } from "../durable-files.ts";
 
 /**
  * Where the keys lie that seal agents' first keys while they may be delivered again: outside of
@@ -46,6 +46,7 @@ export class DeliveryKeyFiles implements DeliveryKeys {
 
   static async in(folder: string): Promise<DeliveryKeyFiles> {
     await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
+    await clearDrafts(folder);
     const folderId = await obtainFile(folder, FOLDER_ID_FILE, () => randomBytes(16).toString("hex"));
     return new DeliveryKeyFiles(folder, folderId.toString("utf8"));
   }

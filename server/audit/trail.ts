@@ -10,6 +10,7 @@ import type { Requester } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";
 import type { Principal } from "../principals.ts";
 import { actorOfAccount, type NotesTaken } from "./notes.ts";
+import type { Refusals } from "./refusals.ts";
 import { resourceOf } from "./resource.ts";
 
 /** A request for an operation, wherever it came in. */
@@ -39,10 +40,12 @@ interface Doer {
  */
 export class AuditTrail {
   readonly #log: AuditLog;
+  readonly #refusals: Refusals;
   readonly #clock: () => Date;
 
-  constructor(log: AuditLog, clock: () => Date) {
+  constructor(log: AuditLog, refusals: Refusals, clock: () => Date) {
     this.#log = log;
+    this.#refusals = refusals;
     this.#clock = clock;
   }
 
@@ -60,7 +63,9 @@ export class AuditTrail {
     if (!changesSomething(operation) || (!result.ok && NOT_KEPT.has(result.refusal.code))) return;
     const doer = doerOf(call, notes, result);
     if (doer === null) return;
-    await this.#log.append(this.#recordOf(call, operation, params, doer, notes, result));
+    const record = this.#recordOf(call, operation, params, doer, notes, result);
+    if (isPlainRefusal(record)) await this.#refusals.keep(record);
+    else await this.#log.append(record);
   }
 
   /** The same for what was refused before anything of it was read. */
@@ -98,6 +103,10 @@ export class AuditTrail {
     };
   }
 }
+
+/** Whether nothing was done, and nothing more is told of it: what was answered 5xx may have been done. */
+const isPlainRefusal = ({ after, before, result: { code, status } }: AuditRecord): boolean =>
+  code !== null && status !== null && status < 500 && before === null && after === null;
 
 const changesSomething = ({ access, http, tool }: Operation): boolean => {
   if (access.kind === "agent") return false;

@@ -32,7 +32,7 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
 
 /** The service over HTTP: REST, MCP, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, draining, logger, logos, metrics, trustedProxies } = dependencies;
+  const { admission, baseUrl, callers, draining, logger, logos, metrics, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
@@ -54,7 +54,7 @@ export function createApp(dependencies: AppDependencies): Express {
     if (admitted.ok) response.json(document());
     else sendRefusal(response, admitted.refusal);
   });
-  app.use(pages());
+  app.use(pages(callers));
   app.get("/", (_request, response) => response.redirect("/docs"));
   app.use(referencePage());
   app.use(probes(dependencies));

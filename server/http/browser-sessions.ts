@@ -12,10 +12,14 @@ import { answersSession, type OperationId } from "../../src/contract/registry.ts
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { Reply } from "../handlers/types.ts";
+import type { Callers } from "./callers.ts";
 import { authorizationOf } from "./credentials.ts";
 
 /** Session and refresh tokens alike: three parts in base64url. A key has no dot, so no cookie passes for one. */
 const TOKEN = /^[\w-]{1,3000}\.[\w-]{1,3000}\.[\w-]{1,1000}$/;
+
+/** What a page does with the token in its link. */
+const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>(["setUp", "checkSetUp", "acceptInvite"]);
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
@@ -38,10 +42,29 @@ export class BrowserSessions {
   readonly #secure: boolean;
   readonly #origin: string;
 
-  constructor(baseUrl: string) {
+  readonly #callers: Callers;
+
+  constructor(baseUrl: string, callers: Callers) {
+    this.#callers = callers;
     this.#names = cookieNames(baseUrl);
     this.#secure = isSecure(baseUrl);
     this.#origin = new URL(baseUrl).origin;
+  }
+
+  /**
+   * Whoever comes with cookies, asks for them, or hands in the secret of a link must come for this service, from none but
+   * its own pages. What comes with an Authorization header may come by any name, as API clients do through proxies.
+   */
+  strangerOf(id: OperationId, request: Request): Refusal | null {
+    const isOpen = !TAKES_LINK.has(id) && !asksForCookies(request) && !this.#hasCookie(request);
+    return isOpen ? null : this.#callers.refusalOf(request);
+  }
+
+  /** A cookie of ours that may count, whatever is in it. */
+  #hasCookie({ headers }: Request): boolean {
+    if (headers.authorization !== undefined) return false;
+    const { refresh, session } = this.#names;
+    return pairsOf(headers.cookie).some((pair) => [refresh, session].includes(nameOf(pair)));
   }
 
   /** What to authenticate: the Authorization header, even a bad one, before the cookie. */
@@ -114,10 +137,12 @@ const asksForCookies = (request: Request): boolean =>
 const isEmpty = (body: unknown): boolean =>
   body === undefined || (typeof body === "object" && body !== null && Object.keys(body).length === 0);
 
+const pairsOf = (header: string | undefined): readonly string[] => (header ?? "").split(";");
+const nameOf = (pair: string): string => pair.split("=", 1)[0]?.trim() ?? "";
+
 /** The cookie's token. Two cookies of one name are no credential: one of them may have been planted. */
 function soleToken(header: string | undefined, name: string): string | null {
-  const pairs = (header ?? "").split(";").filter((pair) => pair.split("=", 1)[0]?.trim() === name);
-  const [pair, second] = pairs;
+  const [pair, second] = pairsOf(header).filter((each) => nameOf(each) === name);
   if (pair === undefined || second !== undefined) return null;
   const value = parseCookie(pair, { decode: (text) => text })[name];
   return value !== undefined && TOKEN.test(value) ? value : null;

@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Response, type Router, Router as createRouter } from "express";
+import { type RequestHandler, type Response, type Router, Router as createRouter } from "express";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { APPROVAL_PAGE } from "./approval-page.ts";
+import type { Callers } from "./callers.ts";
+import { sendRefusal } from "./errors.ts";
 import { type Field, fieldOf, pageOf } from "./page-parts.ts";
 
 const asset = (name: string): string =>
@@ -60,13 +62,19 @@ const STYLES = ["page.css", "approval.css", "reference.css"];
 
 /**
  * The pages that people are led to by a link, until the dashboard has its own. Those of `/setup` and `/invite` have a token in the
- * link's fragment, which no browser sends; the script hands it to the API, which answers the session in cookies.
+ * link's fragment, which no browser sends; the script hands it to the API, which answers the session in cookies. None of them is
+ * shown under another service's name, which could read what it shows.
  */
-export function pages(): Router {
+export function pages(callers: Callers): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
-  router.get("/setup", send("html", SET_UP));
-  router.get("/invite", send("html", INVITE));
-  router.get("/approvals/:id", send("html", APPROVAL_PAGE));
+  const ours: RequestHandler = (request, response, next) => {
+    const stranger = callers.refusalOf(request);
+    if (stranger === null) next();
+    else sendRefusal(response, stranger);
+  };
+  router.get("/setup", ours, send("html", SET_UP));
+  router.get("/invite", ours, send("html", INVITE));
+  router.get("/approvals/:id", ours, send("html", APPROVAL_PAGE));
   for (const name of SCRIPTS) router.get(`/assets/${name}`, send("text/javascript", asset(name)));
   for (const name of STYLES) router.get(`/assets/${name}`, send("text/css", asset(name)));
   return router;

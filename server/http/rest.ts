@@ -45,6 +45,11 @@ async function serve(
   const arrival = new Arrival();
   const note = noteOf(response);
   note.operations.push(id);
+  const stranger = browsers.strangerOf(id, request);
+  if (stranger !== null) {
+    const counted = await admission.anyone(request, response);
+    return sendRefusal(response, counted.ok ? stranger : counted.refusal);
+  }
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)

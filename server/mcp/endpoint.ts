@@ -8,18 +8,18 @@ import { errnoOf } from "../../activities/durable-files.ts";
 import { Arrival } from "../deadline.ts";
 import type { Admission } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
+import type { Callers } from "../http/callers.ts";
 import { sendRefusal } from "../http/errors.ts";
 import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { Band } from "./band.ts";
-import type { McpCallers } from "./callers.ts";
 import type { CurrentProtocol } from "./current-protocol.ts";
 import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
 
 export interface McpDependencies {
   readonly admission: Admission;
   readonly pipeline: Pipeline;
-  readonly mcpCallers: McpCallers;
+  readonly callers: Callers;
   readonly currentProtocol: CurrentProtocol;
 }
 
@@ -30,12 +30,12 @@ export interface McpDependencies {
 export function mcpEndpoint({
   admission,
   currentProtocol,
-  mcpCallers,
+  callers,
   pipeline: operations,
 }: McpDependencies): RequestHandler {
   return async (request, response) => {
     const arrival = new Arrival();
-    const stranger = mcpCallers.refusalOf(request);
+    const stranger = callers.refusalOf(request);
     if (stranger !== null) {
       const counted = await admission.anyone(request, response);
       return sendRefusal(response, counted.ok ? stranger : counted.refusal);
@@ -64,11 +64,11 @@ export function mcpEndpoint({
 }
 
 /** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
-export function mcpOtherMethods({ admission, mcpCallers }: McpDependencies): RequestHandler {
+export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
   return async (request, response) => {
     const admitted = await admission.knownOrNobody(request, response, "mcp");
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-    const stranger = mcpCallers.refusalOf(request);
+    const stranger = callers.refusalOf(request);
     if (stranger !== null) return sendRefusal(response, stranger);
     response.setHeader("Allow", "POST");
     sendRefusal(response, refusal("METHOD_NOT_ALLOWED"));

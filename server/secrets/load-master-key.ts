@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { errnoOf, obtainFile } from "../../activities/durable-files.ts";
+import { clearDrafts, errnoOf, obtainFile } from "../../activities/durable-files.ts";
 import { MasterKey, MasterKeyError } from "./master-key.ts";
 
 export const MASTER_KEY_FILE = "master.key";
@@ -32,7 +32,8 @@ export async function loadMasterKey(source: MasterKeySource): Promise<MasterKey>
   }
   const path = join(source.embeddedDataDir, MASTER_KEY_FILE);
   try {
-    await mkdir(source.embeddedDataDir, { recursive: true });
+    await mkdir(source.embeddedDataDir, { recursive: true, mode: 0o700 });
+    await clearDrafts(source.embeddedDataDir, MASTER_KEY_FILE);
     const text = await obtainFile(source.embeddedDataDir, MASTER_KEY_FILE, generate);
     // A restored backup may have come back readable for everybody.
     await chmod(path, OWNER_ONLY);

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, mkdir, realpath } from "node:fs/promises";
+import { access, chmod, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { EngineError, reasonOf } from "./errors.ts";
 import { LOOPBACK } from "./ports.ts";
@@ -12,7 +12,10 @@ const LOCK_WAIT_MS = 1_000;
 /** A guardian ends its engine in less than 2 seconds after the service died. */
 const ORPHAN_GRACE_MS = 4_000;
 
-const lockFolder = (dataDir: string): string => path.join(dataDir, "lock");
+/** What shows that a folder has been a DATA_DIR before. */
+const LOCK = "lock";
+
+const lockFolder = (dataDir: string): string => path.join(dataDir, LOCK);
 
 /** The pid of the live service that holds the DATA_DIR, or null. */
 export const dataDirHolder = (dataDir: string): Promise<number | null> => lockHolder(lockFolder(dataDir));
@@ -35,9 +38,11 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
   try {
     await mkdir(path.join(dataDir, "logs"), { recursive: true, mode: 0o700 });
     folder = await realpath(dataDir);
+    await closeToOthers(folder);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     await access(path.join(folder, "logs"), constants.W_OK);
   } catch (error) {
+    if (error instanceof EngineError) throw error;
     const message = `DATA_DIR ${path.resolve(dataDir)} cannot be written: ${reasonOf(error)}`;
     throw new EngineError("DATA_DIR", message, { cause: error });
   }
@@ -56,6 +61,29 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
       ),
   });
   return { path: folder, release: () => lock.release() };
+}
+
+const OWNER_ONLY_FOLDER = 0o700;
+const OTHERS = 0o077;
+
+/** What may lie in a folder that is about to become one: the service's log is open by then, and a volume's own folder. */
+const OF_A_NEW_ONE: ReadonlySet<string> = new Set(["logs", "lost+found"]);
+
+/**
+ * Takes a folder that others could look into away from them. One that is also for something else, as `/tmp` is, is not ours
+ * to close. Throws EngineError DATA_DIR.
+ */
+async function closeToOthers(folder: string): Promise<void> {
+  const { mode } = await stat(folder);
+  if ((mode & OTHERS) === 0) return;
+  const names = await readdir(folder);
+  if (!names.includes(LOCK) && names.some((name) => !OF_A_NEW_ONE.has(name))) {
+    throw new EngineError(
+      "DATA_DIR",
+      `DATA_DIR ${folder} is open to other users and has other things in it: choose an empty folder, or close this one (chmod 700).`,
+    );
+  }
+  await chmod(folder, OWNER_ONLY_FOLDER);
 }
 
 /** What only our engines on this DATA_DIR have in their command lines. */

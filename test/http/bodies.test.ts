@@ -145,6 +145,19 @@ describe("request bodies", () => {
     expect(answer.status).to.equal(201);
   });
 
+  it("what says another charset than UTF-8 is 415 over MCP, too", async () => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+    const statusWith = async (type: string): Promise<number> => {
+      const accept = "application/json, text/event-stream";
+      const headers = { authorization: `Bearer ${agent.key}`, accept, "content-type": type };
+      return (await send(world.service.baseUrl, "/mcp", { method: "POST", body, headers })).status;
+    };
+    for (const charset of ["utf-16", "latin1", "UTF-32LE", '"utf-16be"']) {
+      expect(await statusWith(`application/json; charset=${charset}`), charset).to.equal(415);
+    }
+    expect(await statusWith("application/json; charset=utf-8")).to.equal(200);
+  });
+
   it("prototype keys are unknown fields like any other", async () => {
     for (const key of ["__proto__", "constructor", "prototype", "toString", "$where", "a.b", ""]) {
       for (const value of ['{"amountCents":1}', '"x"', "null"]) {

@@ -232,6 +232,21 @@ describe("what the service says of itself", () => {
     }
   });
 
+  it("/readyz is no lever: two hundred requests look at the engines once in a second", async () => {
+    const service = await sharedService();
+    const pings = async () => {
+      const { metrics } = await service.db.command({ serverStatus: 1 });
+      return z
+        .looseObject({ commands: z.looseObject({ ping: z.looseObject({ total: z.number() }) }) })
+        .parse(metrics).commands.ping.total;
+    };
+    const before = await pings();
+    const answers = await Promise.all(Array.from({ length: 200 }, () => send(baseUrl, "/readyz")));
+    expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]));
+    // Others ping the same MongoDB meanwhile, now and then.
+    expect((await pings()) - before).to.be.below(50);
+  });
+
   it("/healthz is 200, /readyz 200 with nothing missing, /metrics in the format of Prometheus", async () => {
     const health = await send(baseUrl, "/healthz");
     expect([health.status, health.body]).to.deep.equal([200, { status: "ok" }]);

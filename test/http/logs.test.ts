@@ -1,9 +1,14 @@
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { generate } from "otplib";
 import { expect } from "chai";
 import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
+import { builtFile } from "../../src/lib/package-root.ts";
+import { PlainError } from "../../src/lib/plain-error.ts";
 import { createLogger, endLog } from "../../server/logger.ts";
 import { sharedService } from "../support/service.ts";
 import { startServiceOn } from "../support/own-service.ts";
@@ -30,6 +35,32 @@ describe("the log", () => {
       await modeOf(dirname(file)),
       await modeOf(join(folder, "data")),
     ]).to.deep.equal(["600", "700", "700"]);
+  });
+
+  it("its end is bounded, and the process exits with 0: a full disk, no file, a second end", async () => {
+    const script = `
+      import { createLogger, endLog } from ${JSON.stringify(pathToFileURL(builtFile("server/logger.ts")).href)};
+      const logger = createLogger({ level: "info", file: process.argv[1] });
+      logger.info("a line that may be lost");
+      await endLog(logger);
+      await endLog(logger);
+      if (process.argv[2] === "at once") process.exit(0);
+    `;
+    for (const file of ["/dev/full", folder, join(folder, "ended.log")]) {
+      for (const exit of ["at once", "by itself"]) {
+        const args = ["--input-type=module", "-e", script, file, exit];
+        // Rejects for another status, and for one that has to be killed.
+        await promisify(execFile)(process.execPath, args, { timeout: 30_000, killSignal: "SIGKILL" });
+      }
+    }
+    expect(await readFile(join(folder, "ended.log"), "utf8")).to.include("a line that may be lost");
+  });
+
+  it("says in words that its folder can't be made", async () => {
+    const occupied = join(folder, "occupied");
+    await writeFile(occupied, "");
+    const file = join(occupied, "logs", "service.log");
+    expect(() => createLogger({ level: "info", file })).to.throw(PlainError, /^The log's folder .*DATA_DIR/);
   });
 
   it("a defect is one line with its cause, unknown to the caller, and no line has a secret", async () => {

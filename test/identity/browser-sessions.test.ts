@@ -134,34 +134,45 @@ describe("a browser's session", () => {
   });
 
   describe("and where a request comes from", () => {
-    /** Headers of a request, and whether it is one of our own pages'. */
-    const FROM: readonly (readonly [why: string, headers: (own: string) => Headers, isOurs: boolean])[] = [
-      ["Sec-Fetch-Site: same-origin", () => SAME, true],
-      ["same-origin, with another Origin", () => ({ ...SAME, origin: "https://evil.example" }), true],
-      ["same-site", () => ({ "sec-fetch-site": "same-site" }), false],
-      ["cross-site", () => ({ "sec-fetch-site": "cross-site" }), false],
-      ["none, typed into the address bar", () => ({ "sec-fetch-site": "none" }), false],
-      ["cross-site, with our Origin", (own) => ({ "sec-fetch-site": "cross-site", origin: own }), false],
-      ["twice, and of two minds", () => ({ "sec-fetch-site": "same-origin, cross-site" }), false],
-      ["in capitals", () => ({ "sec-fetch-site": "SAME-ORIGIN" }), false],
-      ["an empty one, with our Origin", (own) => ({ "sec-fetch-site": "", origin: own }), false],
-      ["our Origin alone", (own) => ({ origin: own }), true],
-      ["another Origin", () => ({ origin: "https://evil.example" }), false],
-      ["our Origin as a prefix", (own) => ({ origin: `${own}.evil.example` }), false],
-      ["our host on another port", () => ({ origin: "http://127.0.0.1:1" }), false],
-      ["our Origin with a slash", (own) => ({ origin: `${own}/` }), false],
-      ["Origin: null", () => ({ origin: "null" }), false],
-      ["neither, but our Referer", (own) => ({ referer: `${own}/` }), false],
-      ["neither", () => ({}), false],
+    /** Headers of a request, and what it is refused with; null: it is one of our own pages'. */
+    type Code = "UNAUTHORIZED" | "ORIGIN_NOT_ALLOWED" | null;
+    const FROM: readonly (readonly [why: string, headers: (own: string) => Headers, code: Code])[] = [
+      ["Sec-Fetch-Site: same-origin", () => SAME, null],
+      [
+        "same-origin, with another Origin",
+        () => ({ ...SAME, origin: "https://evil.example" }),
+        "ORIGIN_NOT_ALLOWED",
+      ],
+      ["same-site", () => ({ "sec-fetch-site": "same-site" }), "UNAUTHORIZED"],
+      ["cross-site", () => ({ "sec-fetch-site": "cross-site" }), "UNAUTHORIZED"],
+      ["none, typed into the address bar", () => ({ "sec-fetch-site": "none" }), "UNAUTHORIZED"],
+      [
+        "cross-site, with our Origin",
+        (own) => ({ "sec-fetch-site": "cross-site", origin: own }),
+        "UNAUTHORIZED",
+      ],
+      ["twice, and of two minds", () => ({ "sec-fetch-site": "same-origin, cross-site" }), "UNAUTHORIZED"],
+      ["in capitals", () => ({ "sec-fetch-site": "SAME-ORIGIN" }), "UNAUTHORIZED"],
+      ["an empty one, with our Origin", (own) => ({ "sec-fetch-site": "", origin: own }), "UNAUTHORIZED"],
+      ["our Origin alone", (own) => ({ origin: own }), null],
+      ["another Origin", () => ({ origin: "https://evil.example" }), "ORIGIN_NOT_ALLOWED"],
+      ["our Origin as a prefix", (own) => ({ origin: `${own}.evil.example` }), "ORIGIN_NOT_ALLOWED"],
+      ["our host on another port", () => ({ origin: "http://127.0.0.1:1" }), "ORIGIN_NOT_ALLOWED"],
+      ["our Origin with a slash", (own) => ({ origin: `${own}/` }), "ORIGIN_NOT_ALLOWED"],
+      ["Origin: null", () => ({ origin: "null" }), "ORIGIN_NOT_ALLOWED"],
+      ["neither, but our Referer", (own) => ({ referer: `${own}/` }), "UNAUTHORIZED"],
+      ["neither", () => ({}), "UNAUTHORIZED"],
     ];
-    for (const [why, from, isOurs] of FROM) {
+    for (const [why, from, code] of FROM) {
+      const isOurs = code === null;
       it(`${isOurs ? "it counts" : "nothing counts that changes anything"}: ${why}`, async () => {
         const { refresh: refreshing, session } = await signedIn();
         const sent = from(world.service.baseUrl);
         const headers = { ...sent, cookie: session };
-        const expected = (status: number) => (isOurs ? status : "UNAUTHORIZED");
-        // A method that changes nothing may come from anywhere: SameSite keeps other sites' out, and they can't read.
-        expect((await world.api.call("getMe", { headers })).status).to.equal(200);
+        const expected = (status: number) => code ?? status;
+        // A method that changes nothing may come from anywhere that does not say so: SameSite keeps other sites' out.
+        const mayRead = code !== "ORIGIN_NOT_ALLOWED";
+        expect((await world.api.call("getMe", { headers })).status).to.equal(mayRead ? 200 : 403);
         const missing = "01a1fe1f-266a-71a6-aba2-6fc9c6ac782f";
         const post = await world.api.call("pauseAgent", { headers, id: missing });
         const patch = await world.api.call("updateMember", {
@@ -171,7 +182,7 @@ describe("a browser's session", () => {
         });
         const del = await world.api.call("revokeInvite", { headers, id: missing });
         expect([post, patch, del].map(outcomeOf)).to.deep.equal(
-          isOurs ? ["NOT_FOUND", "STEP_UP_REQUIRED", "NOT_FOUND"] : Array(3).fill("UNAUTHORIZED"),
+          isOurs ? ["NOT_FOUND", "STEP_UP_REQUIRED", "NOT_FOUND"] : Array(3).fill(code),
         );
         expect(outcomeOf(await refresh(refreshing, sent))).to.equal(expected(200));
         // Nobody is signed in by another site, and a header of theirs is no way round.
@@ -290,7 +301,10 @@ describe("a browser's session behind https", () => {
     const plain = { headers: { cookie: `svc_session=${session?.value ?? ""}` } };
     await world.api.refused("getMe", 401, "UNAUTHORIZED", plain);
     const here = { "svc-session": "cookie", origin: service.baseUrl };
-    await world.api.refused("signIn", 401, "UNAUTHORIZED", { body: { email, password }, headers: here });
+    await world.api.refused("signIn", 401, "UNAUTHORIZED", {
+      body: { email, password },
+      headers: here,
+    });
   });
 
   it("is documented by the name that it has, and the answers ask for https from now on", async () => {

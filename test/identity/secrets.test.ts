@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { expect } from "chai";
+import { DeliveryKeyFiles } from "../../activities/key-delivery/delivery-keys.ts";
 import { loadMasterKey } from "../../server/secrets/load-master-key.ts";
 import { MasterKey, MasterKeyError } from "../../server/secrets/master-key.ts";
 import { Sealer, SealError } from "../../server/secrets/sealer.ts";
@@ -59,6 +60,20 @@ describe("The master key", () => {
     );
     expect(new Set(keys.map(derived)).size).to.equal(1);
     expect(await readdir(directory)).to.deep.equal(["master.key"]);
+  });
+
+  it("drafts of keys that a kill left are destroyed at the next start, others' fresh ones stay", async () => {
+    const left = [".master.key.0123456789ab.tmp", ".agent.ba9876543210.tmp"];
+    const fresh = ".master.key.00ff00ff00ff.tmp";
+    const kept = ["master.key.bak", ".master.key.tmp", fresh];
+    for (const name of [...left, ...kept]) await writeFile(join(directory, name), RAW);
+    const past = new Date(Date.now() - 61_000);
+    for (const name of [...left, "master.key.bak"]) await utimes(join(directory, name), past, past);
+    await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory });
+    const [, other = ""] = left;
+    expect(await readdir(directory)).to.have.members([...kept, other, "master.key"]);
+    await DeliveryKeyFiles.in(directory);
+    expect(await readdir(directory)).to.have.members([...kept, "master.key", "folder-id"]);
   });
 
   it("is closed to others again when a restored file is open to them", async () => {

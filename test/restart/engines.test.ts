@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { z } from "zod";
@@ -114,6 +114,18 @@ describe("A service whose engines end, or that is told to end, under load", () =
     expect(await service.child.end("SIGTERM")).to.deep.equal({ code: 0, signal: null });
     expect(service.child.stdout).to.match(/^Stopping: /m);
     expect(await service.processes()).to.deep.equal([]);
+  });
+
+  it("nothing in DATA_DIR can be looked into by others: what the engines wrote, too", async () => {
+    const { dataDir } = stage.service;
+    const names = await readdir(dataDir, { recursive: true });
+    expect(names).to.include.members(["logs/service.log", "logs/mongod.log", "master.key"]);
+    const open: string[] = [];
+    for (const name of [".", ...names]) {
+      const { mode } = await stat(join(dataDir, name));
+      if ((mode & 0o077) !== 0) open.push(`${name} ${(mode & 0o777).toString(8)}`);
+    }
+    expect(open).to.deep.equal([]);
   });
 
   it("its log says when it and each engine started, ended, came back and stopped", async () => {

@@ -11,6 +11,9 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   "INTERNAL",
 ];
 
+/** Codes of whatever takes cookies, or the secret of a link: for another host than the service's, or from another's page. */
+const BROWSER_ERRORS: readonly ErrorCode[] = ["ORIGIN_NOT_ALLOWED", "HOST_NOT_ALLOWED"];
+
 /** Codes of a body that cannot be read, whether the operation takes one or not. */
 const BODY_ERRORS: readonly ErrorCode[] = ["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
 
@@ -40,12 +43,13 @@ const statusOf = ({ access }: Operation, code: ErrorCode): number =>
   code === "SECOND_FACTOR_INVALID" && access.kind === "public" ? 401 : ERRORS[code].status;
 
 function accessErrors(access: Access): ErrorCode[] {
-  if (access.kind === "public") return [];
+  if (access.kind === "public") return [...BROWSER_ERRORS];
   if (access.kind === "agent")
-    return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED"];
+    return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED", ...BROWSER_ERRORS];
   const mayNeedMore = access.needsOf !== undefined;
   return [
     "UNAUTHORIZED",
+    ...BROWSER_ERRORS,
     // Whatever a paused agent's key is used for.
     "AGENT_PAUSED",
     "WRONG_CREDENTIAL",

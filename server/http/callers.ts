@@ -3,11 +3,11 @@ import type { Request } from "express";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 
 /**
- * Which requests may come to the MCP endpoint at all. A web page must not speak to it, however its visitor reaches it: a
- * browser names the page's origin, and the name that the page's own server pretends to have when it points at this machine
- * (DNS rebinding).
+ * Which requests may come to the MCP endpoint, to the pages, and wherever cookies count or a secret of a link is handed in. A
+ * foreign web page must not, however its visitor reaches them: a browser names the page's origin, and the name that the
+ * page's own server pretends to have when it points at this machine (DNS rebinding). Of what a proxy adds nothing is looked at.
  */
-export class McpCallers {
+export class Callers {
   readonly #origins: ReadonlySet<string>;
   readonly #hosts: ReadonlySet<string>;
 

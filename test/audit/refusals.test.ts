@@ -1,0 +1,179 @@
+import { expect } from "chai";
+import { AuditAppender } from "../../activities/audit/appender.ts";
+import { ensureAuditIndexes } from "../../activities/audit/documents.ts";
+import { Refusals } from "../../server/audit/refusals.ts";
+import type { AuditRecord } from "../../src/domain/audit/entry.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { secondService } from "../support/own-service.ts";
+import { sharedService } from "../support/service.ts";
+import { newWorld, worldOf } from "../support/world.ts";
+import { breakIn, entriesOf, ownSeal, testSeal } from "./support.ts";
+import { recordOf, times } from "./tampering.ts";
+
+const MINUTE_MS = 60_000;
+const NOBODY = "018f0000-0000-7000-8000-000000000000";
+const seal = ownSeal();
+
+/** How many refusals entries tell of, each first one included. */
+const toldOf = (entries: readonly { readonly after: unknown }[]): number =>
+  entries.reduce((sum, { after }) => sum + countIn(after), 0);
+const countIn = (after: unknown): number =>
+  typeof after === "object" && after !== null && "refusals" in after ? Number(after.refusals) : 1;
+
+describe("refusals in the audit log", () => {
+  let database: TestDatabase;
+  let organizationId: string;
+  let organizations = 0;
+  let now = 0;
+  before(async () => {
+    database = await testDatabase();
+    await ensureAuditIndexes(database.db);
+  });
+  after(() => database.close());
+  beforeEach(() => {
+    organizations += 1;
+    organizationId = `organization-${organizations}-refused`;
+    now = 1_000 * MINUTE_MS + 10_000;
+  });
+
+  const troubles: unknown[] = [];
+  const refusals = (more: { readonly windowsMax?: number } = {}) =>
+    new Refusals({
+      log: new AuditAppender(database.db, seal),
+      clock: () => new Date(now),
+      onTrouble: (error) => troubles.push(error),
+      ...more,
+    });
+  const entries = () => entriesOf(database.db, organizationId);
+  const refused = (fields: Partial<AuditRecord> = {}): AuditRecord => ({
+    ...recordOf(1),
+    organizationId,
+    at: now,
+    before: null,
+    after: null,
+    decision: null,
+    result: { status: 403, code: "STEP_UP_REQUIRED" },
+    ...fields,
+  });
+  const fromAddress = (index: number) =>
+    refused({
+      from: { address: `10.0.${index >> 8}.${index & 255}`, surface: "rest", via: "POST /v1/teams" },
+    });
+
+  it("of those alike the first is there at once, how many followed when the minute is over", async () => {
+    const kept = refusals();
+    await kept.keep(refused());
+    expect(await entries()).to.have.lengthOf(1);
+    await Promise.all(times(500, () => kept.keep(refused())));
+    await kept.tick();
+    expect(await entries()).to.have.lengthOf(1);
+    now += MINUTE_MS;
+    await kept.tick();
+    const [first, count, ...more] = await entries();
+    expect(more).to.deep.equal([]);
+    expect([first?.after, count?.after]).to.deep.equal([null, { refusals: 500 }]);
+    expect(count).to.deep.include({ actor: first?.actor, resource: first?.resource, result: first?.result });
+    expect(breakIn(await entries(), seal)).to.equal(null);
+    expect(kept.size).to.equal(0);
+  });
+
+  it("what differs in who, from where, what, on what or why is told apart", async () => {
+    const kept = refusals();
+    const { resource } = refused();
+    const each = [
+      refused(),
+      refused({ actor: { type: "user", id: "somebody-else" } }),
+      fromAddress(1),
+      refused({ action: "archiveAgent" }),
+      refused({ resource: { ...resource, id: "another" } }),
+      refused({ result: { status: 404, code: "NOT_FOUND" } }),
+    ];
+    for (const record of [...each, ...each]) await kept.keep(record);
+    expect(await entries()).to.have.lengthOf(each.length);
+    await kept.end();
+    expect(await entries()).to.have.lengthOf(2 * each.length);
+  });
+
+  it("from 5,000 addresses in a minute: 100 entries, one for all further ones, none forgotten", async () => {
+    const kept = refusals();
+    const firsts = times(5_000, fromAddress);
+    for (let from = 0; from < firsts.length; from += 100) {
+      await Promise.all(firsts.slice(from, from + 100).map((record) => kept.keep(record)));
+    }
+    expect(kept.size).to.be.at.most(101);
+    await kept.end();
+    const found = await entries();
+    expect(found).to.have.lengthOf(101);
+    expect(found.at(-1)).to.deep.include({ action: "furtherRefusals", after: { refusals: 4_900 } });
+    expect(breakIn(found, seal)).to.equal(null);
+  });
+
+  it("memory is bounded over all organizations; what gives way is written, not forgotten", async () => {
+    const kept = refusals({ windowsMax: 4 });
+    for (const record of times(12, fromAddress)) {
+      await kept.keep(record);
+      await kept.keep(record);
+    }
+    expect(kept.size).to.equal(4);
+    await kept.end();
+    expect(toldOf(await entries())).to.equal(24);
+  });
+
+  it("processes and restarts within a minute have one first entry, and counts of their own", async () => {
+    const [one, two] = [refusals(), refusals()];
+    for (const kept of [one, two, refusals()]) await kept.keep(refused());
+    for (const kept of [one, two, two]) await kept.keep(refused());
+    await one.end();
+    await two.end();
+    expect((await entries()).map(({ after }) => after)).to.deep.equal([
+      null,
+      { refusals: 1 },
+      { refusals: 2 },
+    ]);
+  });
+
+  it("what can't be written is refused itself; the next one is a first one again", async () => {
+    const log = new AuditAppender(database.db, seal);
+    let isBroken = true;
+    const kept = new Refusals({
+      log: { append: (record) => (isBroken ? Promise.reject(new Error("away")) : log.append(record)) },
+      clock: () => new Date(now),
+      onTrouble: (error) => troubles.push(error),
+    });
+    const [outcome] = await Promise.allSettled([kept.keep(refused())]);
+    expect(outcome?.status).to.equal("rejected");
+    isBroken = false;
+    await kept.keep(refused());
+    await kept.keep(refused());
+    isBroken = true;
+    now += MINUTE_MS;
+    await kept.tick();
+    isBroken = false;
+    await kept.tick();
+    expect(toldOf(await entries())).to.equal(2);
+  });
+
+  it("over the API: thirty alike are two entries a minute, and a server's end tells its counts", async () => {
+    const first = await sharedService();
+    const world = await newWorld(first);
+    const server = await secondService(first);
+    const began = Math.floor(Date.now() / MINUTE_MS);
+    try {
+      const { api } = worldOf(server, world.organization);
+      const { email, password } = world.organization;
+      const { token } = await api.ok("signIn", 200, { body: { email, password } });
+      const headers = { "x-forwarded-for": "198.51.100.9" };
+      for (const _turn of times(30, () => 0)) {
+        await api.refused("pauseAgent", 404, "NOT_FOUND", { token, id: NOBODY, headers });
+      }
+    } finally {
+      await server.stop();
+    }
+    const minutes = Math.floor(Date.now() / MINUTE_MS) - began + 1;
+    const all = await entriesOf(first.db, world.organization.organizationId);
+    const told = all.filter(({ result }) => result.code === "NOT_FOUND");
+    expect(toldOf(told)).to.equal(30);
+    expect(told.length).to.be.at.most(2 * minutes);
+    expect(breakIn(all, testSeal(first.env["MASTER_KEY"] ?? ""))).to.equal(null);
+  });
+});
