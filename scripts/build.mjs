@@ -16,6 +16,7 @@ const ROOMS = ["activities", "bench", "contracts", "scripts", "server", "src", "
 const SETTINGS = [
   "package-lock.json",
   "scripts/build.mjs",
+  "scripts/bundle.mjs",
   "tsconfig.build.json",
   "tsconfig.json",
   "tsconfig.webhooks.json",

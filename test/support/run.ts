@@ -1,7 +1,10 @@
+import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { resolveTestServer } from "../../src/engines/test-server.ts";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { runInLanes } from "./lanes.ts";
 import type { FileResult } from "./lane-messages.ts";
 import { needsEngines, needsTestServer, phasesOf, selected } from "./plan.ts";
@@ -91,7 +94,7 @@ async function bringUp(): Promise<RunningEngines> {
 async function settings(up: Promise<RunningEngines> | null): Promise<Readonly<Record<string, string>>> {
   const folders = { TEST_LOG_DIR: logDir, TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery") };
   if (up === null) return folders;
-  const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings()]);
+  const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings(), bundle()]);
   return {
     ...folders,
     ...testServer,
@@ -100,6 +103,14 @@ async function settings(up: Promise<RunningEngines> | null): Promise<Readonly<Re
     TEST_TEMPORAL_NAMESPACE: temporal.namespace,
     TEST_EVM_RPC_URL: chain.rpcUrl,
   };
+}
+
+/** What tests start as processes, they start from it. */
+async function bundle(): Promise<void> {
+  const { stderr } = await promisify(execFile)(process.execPath, [
+    join(PACKAGE_ROOT, "scripts", "bundle.mjs"),
+  ]);
+  if (stderr !== "") say(stderr.trimEnd());
 }
 
 async function testServerSettings(): Promise<Readonly<Record<string, string>>> {
