@@ -11,7 +11,7 @@ export const outranks = (role: Role, other: Role): boolean => RANK[role] > RANK[
 
 /**
  * Whether the caller may do this at all, before anything of the request is looked at: kind of credential, scope or
- * tool, role, step-up, in this order. With `authorizeBody` the one place that enforces an
+ * tool, a second factor where one is required, role, step-up, in this order. With `authorizeBody` the one place that enforces an
  * operation's `access`; what it acts on is found by `findSubject`.
  */
 export function authorize(access: Access, principal: Principal | null, now: Date): Refusal | null {
@@ -27,6 +27,8 @@ export function authorize(access: Access, principal: Principal | null, now: Date
     case "organization_key":
       return authorizeKey(access, principal);
     case "session":
+      if (principal.mustEnrol && access.beforeEnrolment !== true)
+        return refusal("SECOND_FACTOR_ENROLMENT_REQUIRED");
       return authorizePerson(access, principal, now);
   }
 }

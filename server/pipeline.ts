@@ -62,6 +62,7 @@ interface HandlerContext {
   readonly target: unknown;
   readonly audit: AuditNotes;
   readonly deadline: Deadline;
+  readonly userAgent: string | null;
 }
 
 /** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
@@ -164,7 +165,8 @@ export class Pipeline {
       if (over !== null) return refused(over);
       const input = parseInput(operation, raw, principal);
       if (!input.ok) return input;
-      return await this.#answer(id, operation, input.value, { principal, audit, deadline });
+      const { userAgent = null } = call;
+      return await this.#answer(id, operation, input.value, { principal, audit, deadline, userAgent });
     } catch (error) {
       return refused(this.#refusalOf(call, raw.body, error));
     }

@@ -105,6 +105,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const organizations = Organizations.in(authCollections(db).organizations, clock);
   const provision = provisioner(options);
   const { relyingParty } = options;
+  const useNotWritten = (err: unknown) =>
+    logger.warn({ err }, "the last use of keys and sessions was not written");
+  const { sessions, users } = authCollections(db);
+  const sessionUse = new KeyUse(sessions, clock, useNotWritten);
   const auth = await createAuthService({
     db,
     masterKey,
@@ -113,14 +117,18 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     clock,
     organizations,
     provision,
+    onSessionSeen: (_id) =>
+      sessionUse.used(_id, (lastSeenAt) => ({
+        updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },
+      })),
   });
   await ensureServerIndexes(db);
-  const useNotWritten = (err: unknown) => logger.warn({ err }, "the last use of keys was not written");
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
   const organizationKeys = new OrganizationKeys({
     collections,
+    users,
     organizations,
     hashApiKey: hash,
     clock,
@@ -254,7 +262,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       await currentProtocol.end();
       await refusals.end();
       await core.mailboxes.flushAll();
-      await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush()]);
+      await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]);
     },
   };
 }

@@ -13,7 +13,8 @@ const positive = (value: string): number => {
 
 const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
-const program = new Command("admin").description(
+/** Every command with its options. */
+export const program = new Command("admin").description(
   "Administers a service. Run it beside `npm start` (same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
 );
 
@@ -66,6 +67,19 @@ program
   .action(async ({ email }: { readonly email: string }) => {
     const { resetSecondFactors } = await import("./reset-second-factors.ts");
     process.stdout.write(`${JSON.stringify(await resetSecondFactors(process.env, email))}\n`);
+  });
+
+program
+  .command("reset-password")
+  .description(
+    "Gives a person who can't sign in any more another password and ends their sessions; prints whose it was as JSON. The password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
+  )
+  .requiredOption("--email <email>", "whose: make sure who asks for it")
+  .action(async ({ email }: { readonly email: string }) => {
+    const { resetPassword } = await import("./reset-password.ts");
+    const { readSecret } = await import("./secret-input.ts");
+    const password = await readSecret("The new password");
+    process.stdout.write(`${JSON.stringify(await resetPassword(process.env, email, password))}\n`);
   });
 
 program

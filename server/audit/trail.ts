@@ -20,6 +20,8 @@ export interface Call {
   readonly surface: Surface;
   /** Of the HTTP request: the log has it. */
   readonly requestId: string;
+  /** What the client calls itself, as it may be kept. */
+  readonly userAgent?: string | null;
 }
 
 /**

@@ -36,6 +36,8 @@ export interface AuthDeps {
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
   readonly provision?: Provision;
+  /** Told, at most about once a minute for each of them, which sessions are used. */
+  readonly onSessionSeen?: (sessionId: string) => void;
   /** Shared with whoever else needs callers' organizations. */
   readonly organizations?: Organizations;
 }
@@ -66,6 +68,7 @@ export interface AuthContext {
   readonly clock: () => Date;
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
+  readonly onSeen: (sessionId: string) => void;
   readonly transaction: Transaction;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
   readonly turns: Turns;
@@ -103,6 +106,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     clock,
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),
+    onSeen: deps.onSessionSeen ?? (() => undefined),
     transaction: transactionsOf(db.client),
     turns: new Turns(WAIT_FOR_TURN_MS),
   };

@@ -1,6 +1,7 @@
 import type { Collection, Db } from "mongodb";
 import type { WalletRecord } from "../../activities/documents.ts";
 import { newestFirst } from "../../activities/newest-first.ts";
+import type { OrganizationKeyDocument } from "../organization-keys/documents.ts";
 
 /** What an organization pays for; it decides the limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
@@ -32,6 +33,8 @@ export interface OrganizationDocument {
   readonly treasury?: WalletRecord | null;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
   readonly membersRevision?: number;
+  /** Its people can do nothing without a second factor; missing: they can. Each of its people's records says so, too. */
+  readonly requireSecondFactor?: true;
 }
 
 export interface UserDocument {
@@ -47,10 +50,26 @@ export interface UserDocument {
   readonly createdAt: Date;
   /** Counts changes of their second factors: each of them writes it, so that two at once can't both look away. */
   readonly factorsRevision?: number;
+  /** Counts organization keys that they minted or rotated, so that one that is being made is in conflict with their removal. */
+  readonly keysRevision?: number;
+  /** Counts what ended all their sessions but for one; a session that was begun under an earlier count is over. Missing: 0. */
+  readonly sessionsEpoch?: number;
+  /** As their organization has it, where every request finds it. */
+  readonly secondFactorRequired?: true;
 }
 
 /** How a person proved who they are, in the terms of RFC 8176: a passkey is proof of a key, and two factors in one. */
 export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa";
+
+/** Why a session ended before its time; `ended`: by the person, from the list of their sessions. */
+export type SessionEnd =
+  | "sign_out"
+  | "refresh_reuse"
+  | "member_removed"
+  | "factors_reset"
+  | "ended"
+  | "password_changed"
+  | "password_reset";
 
 export interface SessionDocument {
   readonly _id: string;
@@ -63,8 +82,14 @@ export interface SessionDocument {
   /** HMAC of the one refresh token that is good; each use puts another in its place. */
   readonly refreshHash: string;
   readonly refreshedAt: Date | null;
+  /** Exact to a minute. */
+  readonly lastSeenAt: Date;
+  /** What the client that signed in called itself; bounded, and of plain characters alone. */
+  readonly userAgent: string | null;
+  /** The person's `sessionsEpoch` when their password was read, or since. */
+  readonly epoch: number;
   readonly revokedAt: Date | null;
-  readonly revokedBecause: "sign_out" | "refresh_reuse" | "member_removed" | "factors_reset" | null;
+  readonly revokedBecause: SessionEnd | null;
   readonly stepUpExpiresAt: Date | null;
 }
 
@@ -155,6 +180,8 @@ export interface AuthCollections {
   readonly passkeys: Collection<PasskeyDocument>;
   readonly passkeyChallenges: Collection<PasskeyChallengeDocument>;
   readonly invites: Collection<InviteDocument>;
+  /** They end with whoever minted them. */
+  readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
 
 /** Read from the primary whatever the connection says: a sign-out or a changed role binds at once. */
@@ -169,6 +196,7 @@ export function authCollections(db: Db): AuthCollections {
     passkeys: db.collection<PasskeyDocument>("factors", options),
     passkeyChallenges: db.collection<PasskeyChallengeDocument>("passkey_challenges", options),
     invites: db.collection<InviteDocument>("invites", options),
+    organizationKeys: db.collection<OrganizationKeyDocument>("organization_keys", options),
   };
 }
 

@@ -1,9 +1,9 @@
 import type { ClientSession } from "mongodb";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import type { FactorDocument, UserDocument } from "./documents.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { isInForce } from "./views.ts";
 
 export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
@@ -22,6 +22,23 @@ export const hasFactor = async (
   userId: string,
   session?: ClientSession,
 ): Promise<boolean> => (await factorsOf(context, userId, session)).some(isInForce);
+
+const SIGN_IN_AGAIN =
+  "The first second factor needs a sign-in within the last 5 minutes: sign in again, then enrol it.";
+
+/**
+ * Why somebody must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
+ * needs a sign-in of just now: a stolen refresh token would enrol one of the thief's own, and step up by it.
+ */
+export function whyNotEnrol(
+  principal: SessionPrincipal,
+  factors: readonly FactorDocument[],
+  now: Date,
+): Refusal | null {
+  if (isSteppedUp(principal, now)) return null;
+  if (factors.some(isInForce)) return refusal("STEP_UP_REQUIRED");
+  return isFreshlySignedIn(principal, now) ? null : refusal("STEP_UP_REQUIRED", SIGN_IN_AGAIN);
+}
 
 /**
  * One change of one person's factors, alone: each writes the person's revision first, so that of two at once the second
@@ -51,7 +68,7 @@ export const changeOwnFactors = <T>(
   change: (session: ClientSession, user: UserDocument) => Promise<Result<T>>,
 ): Promise<Result<T>> =>
   changeFactors(context, userId, async (session, user) => {
-    const own = { _id: sessionId, userId, revokedAt: null };
+    const own = { _id: sessionId, userId, epoch: { $gte: epochOf(user) }, revokedAt: null };
     const isAlive = (await context.collections.sessions.findOne(own, { session })) !== null;
     return isAlive ? await change(session, user) : refused(refusal("UNAUTHORIZED"));
   });

@@ -21,6 +21,8 @@ export interface AcceptInviteInput {
   readonly token: string;
   readonly name: string;
   readonly password: string;
+  /** What the client calls itself. */
+  readonly userAgent?: string | null;
 }
 
 /** An invite with its token, which is shown this once. */
@@ -102,19 +104,20 @@ export async function acceptInvite(
   audit?.on({ type: "invite", id: invite._id });
   audit?.change({ email, role }, { userId: user._id, role });
   await repairProvisioning(context, organization);
-  return ok(await openSession(context, { user, organization }, ["pwd"], now));
+  return ok(await openSession(context, { user: joined.value, organization }, ["pwd"], now, input.userAgent));
 }
 
 /**
  * Invite and member in one write. The e-mail is unique over all organizations. An invite is worth what its maker could
- * still give: somebody who was removed or demoted must not come back by one that they kept.
+ * still give: somebody who was removed or demoted must not come back by one that they kept. It writes the organization's
+ * revision, so that nobody joins past a second factor that is being required.
  */
 async function join(
   { collections, transaction }: AuthContext,
   invite: InviteDocument,
   user: UserDocument,
   now: Date,
-): Promise<Result<null>> {
+): Promise<Result<UserDocument>> {
   try {
     return await transaction(async (session) => {
       const { _id, createdBy, organizationId, role, tokenHash } = invite;
@@ -123,8 +126,14 @@ async function join(
       const open = { _id, tokenHash, expiresAt: { $gt: now } };
       const { deletedCount } = await collections.invites.deleteOne(open, { session });
       if (deletedCount === 0) return refused(refusal("NOT_FOUND"));
-      await collections.users.insertOne(user, { session });
-      return ok(null);
+      const next = { $inc: { membersRevision: 1 } };
+      const joined = await collections.organizations.findOneAndUpdate({ _id: organizationId }, next, {
+        session,
+      });
+      const isRequired = joined?.requireSecondFactor === true;
+      const member: UserDocument = { ...user, ...(isRequired ? { secondFactorRequired: true } : {}) };
+      await collections.users.insertOne(member, { session });
+      return ok(member);
     });
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;

@@ -8,6 +8,25 @@ import type { Role, UserDocument } from "./documents.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { userView, type UserView } from "./views.ts";
 
+/** A key that was minted by somebody who can't mint any more. */
+export interface LostKey {
+  readonly id: string;
+  readonly name: string;
+  readonly last4: string;
+}
+
+export interface RoleChanged {
+  readonly member: UserView;
+  readonly revokedOrganizationKeys: readonly LostKey[];
+}
+
+/** What becomes of the organization keys that somebody minted when they can't mint any more. */
+export interface KeysOnLeaving {
+  readonly keepKeys: boolean;
+}
+
+const REVOKED: KeysOnLeaving = { keepKeys: false };
+
 /** Members as the API shows them, in the order given. */
 export async function memberViews(
   { collections }: AuthContext,
@@ -23,35 +42,45 @@ export async function memberViews(
   );
 }
 
-/** Gives a member another role, which binds their open sessions from the next request on. */
+/**
+ * Gives a member another role, which binds their open sessions from the next request on. Who becomes a `member` can't mint
+ * keys any more: the organization keys whose values they have seen are revoked with it, unless they are to be kept.
+ */
 export async function changeRole(
   context: AuthContext,
   principal: SessionPrincipal,
   memberId: string,
   role: Role,
   audit?: Pick<AuditNotes, "change">,
-): Promise<Result<UserView>> {
+  keys: KeysOnLeaving = REVOKED,
+): Promise<Result<RoleChanged>> {
   const changed = await changeMember(context, principal, memberId, async (member, session) => {
-    if (member.role === role) return ok({ member, before: role });
+    if (member.role === role) return ok({ member, before: role, lost: [] });
     const reason = await whyUntouchable(context, principal, member, session);
     if (reason !== null) return refused(reason);
     await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
-    return ok({ member: { ...member, role }, before: member.role });
+    const lost = role === "member" ? await loseKeys(context, member, keys, session) : [];
+    return ok({ member: { ...member, role }, before: member.role, lost });
   });
   if (!changed.ok) return changed;
   // Not sooner: what a transaction was about to do, it may be refused when it is run again.
-  const { before, member } = changed.value;
-  if (before !== role) audit?.change({ role: before }, { role });
+  const { before, lost, member } = changed.value;
+  if (before !== role) audit?.change({ role: before }, { role, ...keysNamed(lost, keys) });
   const [view] = await memberViews(context, [member]);
-  return view === undefined ? refused(refusal("NOT_FOUND")) : ok(view);
+  if (view === undefined) return refused(refusal("NOT_FOUND"));
+  return ok({ member: view, revokedOrganizationKeys: keys.keepKeys ? [] : lost });
 }
 
-/** Removes a member; their sessions and second factors end with them, and their e-mail is free again. */
+/**
+ * Removes a member; their sessions, second factors and organization keys (unless they are to be kept) end with them, and
+ * their e-mail is free again.
+ */
 export async function removeMember(
   context: AuthContext,
   principal: SessionPrincipal,
   memberId: string,
   audit?: Pick<AuditNotes, "change">,
+  keys: KeysOnLeaving = REVOKED,
 ): Promise<Result<null>> {
   const { factors, invites, sessions, users } = context.collections;
   const removed = await changeMember(context, principal, memberId, async (member, session) => {
@@ -63,11 +92,38 @@ export async function removeMember(
     await factors.deleteMany({ userId: member._id }, { session });
     const made = { organizationId: principal.organizationId, "createdBy.id": member._id };
     await invites.deleteMany(made, { session });
-    return ok({ role: member.role, email: member.email });
+    const lost = await loseKeys(context, member, keys, session);
+    return ok({ before: { role: member.role, email: member.email }, lost });
   });
   if (!removed.ok) return removed;
-  audit?.change(removed.value, null);
+  const { before, lost } = removed.value;
+  audit?.change(before, lost.length === 0 ? null : keysNamed(lost, keys));
   return ok(null);
+}
+
+/**
+ * The live organization keys of somebody who can't mint any more, revoked unless they are to be kept. Theirs is a key
+ * whose value they were shown, by minting or by rotating it: what somebody else has rotated since they don't know. A mint
+ * on its way is in conflict with the change that this is part of (`keysRevision`).
+ */
+async function loseKeys(
+  { clock, collections: { organizationKeys } }: AuthContext,
+  { _id, organizationId }: UserDocument,
+  { keepKeys }: KeysOnLeaving,
+  session: ClientSession,
+): Promise<readonly LostKey[]> {
+  const alive = { organizationId, "createdBy.id": _id, rotatedAt: null, revokedAt: null };
+  const keys = await organizationKeys.find(alive, { session }).toArray();
+  if (!keepKeys && keys.length > 0) {
+    await organizationKeys.updateMany(alive, { $set: { revokedAt: clock() } }, { session });
+  }
+  return keys.map(({ _id: id, last4, name }) => ({ id, name, last4 }));
+}
+
+/** For the audit log; nothing where there were none. */
+function keysNamed(lost: readonly LostKey[], { keepKeys }: KeysOnLeaving): object {
+  if (lost.length === 0) return {};
+  return { [keepKeys ? "keptOrganizationKeys" : "revokedOrganizationKeys"]: lost.map(({ id }) => id) };
 }
 
 /**

@@ -26,6 +26,7 @@ export async function signInWithPasskey(
   context: AuthContext,
   response: AuthenticationResponse,
   concerns: Concerns = () => undefined,
+  userAgent: string | null = null,
 ): Promise<Result<SignedIn>> {
   const { users } = context.collections;
   const used = await usePasskey(context, response, BY_ANYBODY, async ({ userId }) => {
@@ -37,5 +38,5 @@ export async function signInWithPasskey(
   const user = await users.findOne({ _id: used.value.userId });
   // Removed since.
   if (user === null) return refused({ ...notAccepted().refusal, status: 401 });
-  return ok(await beginSession(context, user, ["pop", "mfa"]));
+  return ok(await beginSession(context, user, ["pop", "mfa"], userAgent));
 }

@@ -5,7 +5,7 @@ import { newId } from "../ids.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { AuthContext } from "./context.ts";
 import type { PasskeyDocument } from "./documents.ts";
-import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
 import type { NewPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
 import { notAccepted } from "./passkey-use.ts";
@@ -27,15 +27,17 @@ const enrolmentBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => (
   sessionId,
 });
 
-/** Begins the enrolment of a passkey. While a second factor is in force, that needs step-up. */
+/** Begins the enrolment of a passkey. While a second factor is in force, that needs step-up; else a sign-in of just now. */
 export async function passkeyOptions(
   context: AuthContext,
   principal: SessionPrincipal,
 ): Promise<Result<CreationOptions>> {
   const { productName, relyingParty } = context;
   const factors = await factorsOf(context, principal.userId);
-  const steppedUp = isSteppedUp(principal, context.clock());
-  if (!steppedUp && factors.some(isInForce)) return stepUpRequired();
+  const now = context.clock();
+  const steppedUp = isSteppedUp(principal, now);
+  const reason = whyNotEnrol(principal, factors, now);
+  if (reason !== null) return refused(reason);
   const passkeys = factors.filter(isPasskey);
   if (passkeys.length >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
   const challenge = await issueChallenge(context, enrolmentBy(principal), steppedUp);
@@ -118,19 +120,20 @@ export async function renamePasskey(
 /**
  * Removes one of the person's own passkeys. Who may do what needs step-up, an owner or admin, keeps a last factor:
  * without one they would be back to a password alone, with which anybody enrols a first factor of their own and steps
- * up by it. Members have nothing to step up for.
+ * up by it. Members have nothing to step up for; they keep a last one where their organization requires one.
  */
 export const removePasskey = (
   context: AuthContext,
   principal: SessionPrincipal,
   id: string,
 ): Promise<Result<null>> =>
-  changeOwnFactors(context, principal, async (session, { _id: userId, role }) => {
+  changeOwnFactors(context, principal, async (session, { _id: userId, role, secondFactorRequired }) => {
     const factors = await factorsOf(context, userId, session);
     const isOne = factors.some((factor) => isPasskey(factor) && factor._id === id);
     if (!isOne) return refused(refusal("NOT_FOUND"));
     const others = factors.filter((factor) => factor._id !== id);
-    if (role !== "member" && !others.some(isInForce)) return refused(refusal("LAST_FACTOR"));
+    const keepsOne = role !== "member" || secondFactorRequired === true;
+    if (keepsOne && !others.some(isInForce)) return refused(refusal("LAST_FACTOR"));
     await context.collections.passkeys.deleteOne({ _id: id, userId }, { session });
     return ok(null);
   });

@@ -45,9 +45,11 @@ export const resetFactors = (
   userId: string,
 ): Promise<Result<FactorsReset>> =>
   changeFactors(context, userId, async (session, { email, organizationId }) => {
-    const { factors, sessions } = context.collections;
+    const { factors, sessions, users } = context.collections;
     const removed = namesOf(await factorsOf(context, userId, session));
     await factors.deleteMany({ userId }, { session });
+    // A sign-in that is on its way counts as one of theirs.
+    await users.updateOne({ _id: userId }, { $inc: { sessionsEpoch: 1 } }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "factors_reset" } as const;
     const open = await sessions.updateMany({ userId, revokedAt: null }, { $set: ended }, { session });
     return ok({ userId, organizationId, email, removed, sessionsEnded: open.modifiedCount });

@@ -3,7 +3,14 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuditNotes, Concerns } from "../audit/notes.ts";
 import { createAuthContext, type AuthContext, type AuthDeps } from "./context.ts";
-import type { AuthCollections, InviteDocument, PasskeyDocument, Role, UserDocument } from "./documents.ts";
+import type {
+  AuthCollections,
+  InviteDocument,
+  PasskeyDocument,
+  Role,
+  SessionDocument,
+  UserDocument,
+} from "./documents.ts";
 import {
   acceptInvite,
   type AcceptInviteInput,
@@ -11,7 +18,13 @@ import {
   type CreatedInvite,
   revokeInvite,
 } from "./invites.ts";
-import { changeRole, memberViews, removeMember } from "./members.ts";
+import { changeRole, type KeysOnLeaving, memberViews, removeMember, type RoleChanged } from "./members.ts";
+import {
+  changeOrganizationSettings,
+  type OrganizationSettings,
+  type SettingsChanged,
+} from "./organization-settings.ts";
+import { endOtherSessions, endOwnSession, ownSessions } from "./own-sessions.ts";
 import { passkeySignInOptions, signInWithPasskey } from "./passkey-sign-in.ts";
 import {
   enrollPasskey,
@@ -20,17 +33,26 @@ import {
   removePasskey,
   renamePasskey,
 } from "./passkeys.ts";
+import { changePassword, type PasswordChange, type SessionsEnded } from "./password-change.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { authenticateSession, refreshSession, revokeSession, type SignedIn } from "./sessions.ts";
 import { isSetUpToken, setUp, type SetUpInput, setUpToken } from "./set-up.ts";
 import { signIn, type SignInInput } from "./sign-in.ts";
 import { stepUp, type StepUpInput, stepUpOptions } from "./step-up.ts";
 import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
-import { organizationView, userView, type OrganizationView, type UserView } from "./views.ts";
+import {
+  factorEnrolment,
+  type FactorEnrolment,
+  organizationView,
+  type OrganizationView,
+  userView,
+  type UserView,
+} from "./views.ts";
 
 export interface Me {
   readonly user: UserView;
   readonly organization: OrganizationView;
+  readonly secondFactorEnrolment: FactorEnrolment;
 }
 
 /** Humans and their sessions, apart from HTTP. */
@@ -43,6 +65,14 @@ export interface AuthService {
   signOut(principal: SessionPrincipal): Promise<Result<null>>;
   refresh(input: { readonly refreshToken: string }, concerns?: Concerns): Promise<Result<SignedIn>>;
   me(principal: SessionPrincipal): Promise<Result<Me>>;
+  changePassword(principal: SessionPrincipal, input: PasswordChange): Promise<Result<SessionsEnded>>;
+  sessions(principal: SessionPrincipal): Promise<Result<readonly SessionDocument[]>>;
+  endSession(principal: SessionPrincipal, id: string): Promise<Result<null>>;
+  endOtherSessions(principal: SessionPrincipal): Promise<Result<SessionsEnded>>;
+  changeOrganizationSettings(
+    principal: SessionPrincipal,
+    settings: OrganizationSettings,
+  ): Promise<Result<SettingsChanged>>;
   enrollTotp(principal: SessionPrincipal): Promise<Result<TotpEnrolment>>;
   confirmTotp(
     principal: SessionPrincipal,
@@ -53,7 +83,11 @@ export interface AuthService {
   renamePasskey(principal: SessionPrincipal, id: string, name: string): Promise<Result<PasskeyDocument>>;
   removePasskey(principal: SessionPrincipal, id: string): Promise<Result<null>>;
   passkeySignInOptions(): Promise<RequestOptions>;
-  signInWithPasskey(response: AuthenticationResponse, concerns?: Concerns): Promise<Result<SignedIn>>;
+  signInWithPasskey(
+    response: AuthenticationResponse,
+    concerns?: Concerns,
+    userAgent?: string | null,
+  ): Promise<Result<SignedIn>>;
   stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
   stepUp(
     principal: SessionPrincipal,
@@ -70,11 +104,13 @@ export interface AuthService {
     memberId: string,
     role: Role,
     audit?: Pick<AuditNotes, "change">,
-  ): Promise<Result<UserView>>;
+    keys?: KeysOnLeaving,
+  ): Promise<Result<RoleChanged>>;
   removeMember(
     principal: SessionPrincipal,
     memberId: string,
     audit?: Pick<AuditNotes, "change">,
+    keys?: KeysOnLeaving,
   ): Promise<Result<null>>;
   createInvite(
     principal: SessionPrincipal,
@@ -100,6 +136,12 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     },
     refresh: ({ refreshToken }, concerns) => refreshSession(context, refreshToken, context.clock(), concerns),
     me: (principal) => me(context, principal),
+    changePassword: (principal, input) => changePassword(context, principal, input),
+    sessions: (principal) => ownSessions(context, principal),
+    endSession: (principal, id) => endOwnSession(context, principal, id),
+    endOtherSessions: (principal) => endOtherSessions(context, principal),
+    changeOrganizationSettings: (principal, settings) =>
+      changeOrganizationSettings(context, principal, settings),
     enrollTotp: (principal) => enrollTotp(context, principal),
     confirmTotp: (principal, { code }) => confirmTotp(context, principal, code),
     passkeyOptions: (principal) => passkeyOptions(context, principal),
@@ -107,15 +149,18 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     renamePasskey: (principal, id, name) => renamePasskey(context, principal, id, name),
     removePasskey: (principal, id) => removePasskey(context, principal, id),
     passkeySignInOptions: () => passkeySignInOptions(context),
-    signInWithPasskey: (response, concerns) => signInWithPasskey(context, response, concerns),
+    signInWithPasskey: (response, concerns, userAgent) =>
+      signInWithPasskey(context, response, concerns, userAgent),
     stepUpOptions: (principal) => stepUpOptions(context, principal),
     stepUp: (principal, input) => stepUp(context, principal, input),
     setUpToken: () => setUpToken(context),
     isSetUpToken: (token) => isSetUpToken(context, token),
     setUp: (input) => setUp(context, input),
     memberViews: (members) => memberViews(context, members),
-    changeRole: (principal, memberId, role, audit) => changeRole(context, principal, memberId, role, audit),
-    removeMember: (principal, memberId, audit) => removeMember(context, principal, memberId, audit),
+    changeRole: (principal, memberId, role, audit, keys) =>
+      changeRole(context, principal, memberId, role, audit, keys),
+    removeMember: (principal, memberId, audit, keys) =>
+      removeMember(context, principal, memberId, audit, keys),
     createInvite: (principal, input) => createInvite(context, principal, input),
     revokeInvite: (principal, id) => revokeInvite(context, principal, id),
     acceptInvite: (input, audit) => acceptInvite(context, input, audit),
@@ -128,5 +173,9 @@ async function me(context: AuthContext, principal: SessionPrincipal): Promise<Re
     context.collections.factors.find({ userId: principal.userId }).toArray(),
   ]);
   if (user === null) return refused(refusal("UNAUTHORIZED"));
-  return ok({ user: userView(user, factors), organization: organizationView(principal.organization) });
+  return ok({
+    user: userView(user, factors),
+    organization: organizationView(principal.organization),
+    secondFactorEnrolment: factorEnrolment(user, factors),
+  });
 }

@@ -6,15 +6,27 @@ import type {
   AuthenticationMethod,
   OrganizationDocument,
   SessionDocument,
+  SessionEnd,
   UserDocument,
 } from "./documents.ts";
+import { hasFactor } from "./factors.ts";
 import { newUuid } from "./ids.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import { epochOf, type SessionPrincipal } from "./principal.ts";
 import { SESSION_TOKEN_LIFETIME_SECONDS, type SessionTokenSubject } from "./session-token.ts";
-import { organizationView, userView, type OrganizationView, type UserView } from "./views.ts";
+import {
+  factorEnrolment,
+  type FactorEnrolment,
+  organizationView,
+  type OrganizationView,
+  userView,
+  type UserView,
+} from "./views.ts";
 
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
+
+/** How exactly it is known when a session was seen last. */
+const SEEN_EVERY_MILLISECONDS = 60 * 1000;
 
 /** What a client comes back with. */
 export interface SessionTokensIssued {
@@ -39,6 +51,7 @@ export interface SessionOwner {
 export interface SignedIn extends SessionTokensIssued {
   readonly user: UserView;
   readonly organization: OrganizationView;
+  readonly secondFactorEnrolment: FactorEnrolment;
 }
 
 interface Person {
@@ -53,12 +66,16 @@ interface LiveSession extends Person {
 const nobodyAsks: Concerns = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
-/** Starts a session for a person who has proved who they are. It is not elevated. */
+/**
+ * Starts a session for a person who has proved who they are. It is not elevated. The person must be as they were read
+ * for that proof: whose password was changed since gets a session that is over.
+ */
 export async function openSession(
   context: AuthContext,
   person: Person,
   amr: readonly AuthenticationMethod[],
   now: Date,
+  userAgent: string | null = null,
 ): Promise<SignedIn> {
   const sessionId = newUuid(now, context.randomBytes);
   const refresh = context.refreshTokens.issue(sessionId);
@@ -71,6 +88,9 @@ export async function openSession(
     expiresAt: new Date(now.getTime() + SESSION_LIFETIME_MILLISECONDS),
     refreshHash: refresh.hash,
     refreshedAt: null,
+    lastSeenAt: now,
+    userAgent,
+    epoch: epochOf(person.user),
     revokedAt: null,
     revokedBecause: null,
     stepUpExpiresAt: null,
@@ -105,7 +125,11 @@ export async function authenticateSession(
   if (subject === null) return unauthorized();
   if (subject === "expired") return refused(refusal("UNAUTHORIZED", EXPIRED));
   const live = await readLiveSession(context, subject, now);
-  return live === null ? unauthorized() : ok(principalOf(live));
+  if (live === null) return unauthorized();
+  const { session, user } = live;
+  if (now.getTime() - session.lastSeenAt.getTime() >= SEEN_EVERY_MILLISECONDS) context.onSeen(session._id);
+  const mustEnrol = user.secondFactorRequired === true && !(await hasFactor(context, user._id));
+  return ok(principalOf(live, mustEnrol));
 }
 
 /**
@@ -127,7 +151,7 @@ export async function refreshSession(
   const next = context.refreshTokens.issue(presented.sessionId);
   const rotated = await context.collections.sessions.updateOne(
     { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null },
-    { $set: { refreshHash: next.hash, refreshedAt: now } },
+    { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } },
   );
   if (rotated.matchedCount === 1) {
     await repairProvisioning(context, live.organization);
@@ -141,7 +165,7 @@ export async function refreshSession(
 export async function revokeSession(
   context: AuthContext,
   sessionId: string,
-  because: NonNullable<SessionDocument["revokedBecause"]>,
+  because: SessionEnd,
   now: Date,
 ): Promise<void> {
   await context.collections.sessions.updateOne(
@@ -155,10 +179,11 @@ export async function revokeSession(
  * said to be of is taken from its token, so that all are read at once, and held against what was read.
  */
 async function readLiveSession(
-  { lookUps, organizations }: AuthContext,
+  context: AuthContext,
   said: Pick<SessionTokenSubject, "sessionId"> & Partial<SessionTokenSubject>,
   now: Date,
 ): Promise<LiveSession | null> {
+  const { lookUps, organizations } = context;
   const reading = lookUps.sessions.load(said.sessionId);
   const { organizationId, userId } = said.userId === undefined ? ((await reading) ?? said) : said;
   if (userId === undefined || organizationId === undefined) return null;
@@ -170,10 +195,23 @@ async function readLiveSession(
   if (session === null || user === null || organization === null) return null;
   if (session.revokedAt !== null || session.expiresAt.getTime() <= now.getTime()) return null;
   if (session.userId !== userId || session.organizationId !== organizationId) return null;
-  return user.organizationId === organizationId ? { session, user, organization } : null;
+  if (user.organizationId !== organizationId || !(await isOfEpoch(context, session, user))) return null;
+  return { session, user, organization };
 }
 
-function principalOf({ session, user, organization }: LiveSession): SessionPrincipal {
+/** Session and person were read at once, so that the session may have gone on with a new password in between. */
+async function isOfEpoch(
+  { collections }: AuthContext,
+  session: SessionDocument,
+  user: UserDocument,
+): Promise<boolean> {
+  const epoch = epochOf(user);
+  if (session.epoch >= epoch) return true;
+  const still = { _id: session._id, epoch: { $gte: epoch }, revokedAt: null };
+  return (await collections.sessions.findOne(still)) !== null;
+}
+
+function principalOf({ session, user, organization }: LiveSession, mustEnrol: boolean): SessionPrincipal {
   return {
     type: "session",
     sessionId: session._id,
@@ -186,6 +224,7 @@ function principalOf({ session, user, organization }: LiveSession): SessionPrinc
     signedInAt: session.createdAt,
     amr: session.amr,
     stepUpExpiresAt: session.stepUpExpiresAt,
+    mustEnrol,
   };
 }
 
@@ -220,5 +259,6 @@ async function signedIn(
     },
     user: userView(user, factors),
     organization: organizationView(organization),
+    secondFactorEnrolment: factorEnrolment(user, factors),
   };
 }

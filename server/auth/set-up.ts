@@ -21,6 +21,8 @@ export interface SetUpInput {
   readonly name: string;
   readonly email: string;
   readonly password: string;
+  /** What the client calls itself. */
+  readonly userAgent?: string | null;
 }
 
 /**
@@ -66,7 +68,7 @@ export async function setUp(context: AuthContext, input: SetUpInput): Promise<Re
     collections.users.findOne({ _id: userId }),
   ]);
   if (organization === null || user === null) throw new Error("what was made has disappeared");
-  return ok(await openSession(context, { user, organization }, ["pwd"], clock()));
+  return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
 }
 
 async function derivedToken(db: Db, masterKey: MasterKey, clock: () => Date): Promise<string> {

@@ -12,6 +12,8 @@ export interface SignInInput {
   readonly email: string;
   readonly password: string;
   readonly code?: string | undefined;
+  /** What the client calls itself. */
+  readonly userAgent?: string | null;
 }
 
 /**
@@ -32,7 +34,7 @@ export async function signIn(
   }
   const amr = await secondFactor(context, user._id, input.code, now);
   if (!amr.ok) return amr;
-  return ok(await beginSession(context, user, amr.value));
+  return ok(await beginSession(context, user, amr.value, input.userAgent));
 }
 
 /** Starts the session of a person who has proved who they are, in these ways. */
@@ -40,11 +42,12 @@ export async function beginSession(
   context: AuthContext,
   user: UserDocument,
   amr: readonly AuthenticationMethod[],
+  userAgent: string | null = null,
 ): Promise<SignedIn> {
   const organization = await context.collections.organizations.findOne({ _id: user.organizationId });
   if (organization === null) throw new Error(`User ${user._id} belongs to no organization.`);
   await repairProvisioning(context, organization);
-  return await openSession(context, { user, organization }, amr, context.clock());
+  return await openSession(context, { user, organization }, amr, context.clock(), userAgent);
 }
 
 /** Asks for a code where there is TOTP. Passkeys are another way in, not a second step of this one. */

@@ -1,8 +1,8 @@
-import { ok, type Result } from "../../src/domain/result.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { TotpFactorDocument } from "./documents.ts";
-import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired } from "./factors.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
@@ -18,7 +18,7 @@ export interface TotpEnrolment {
 
 /**
  * Begins the enrolment of TOTP. Nothing changes until it is confirmed; then it takes the place
- * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up.
+ * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up; else a sign-in of just now.
  */
 export async function enrollTotp(
   context: AuthContext,
@@ -27,7 +27,8 @@ export async function enrollTotp(
   const now = context.clock();
   const { userId } = principal;
   const steppedUp = isSteppedUp(principal, now);
-  if (!steppedUp && (await hasFactor(context, userId))) return stepUpRequired();
+  const reason = whyNotEnrol(principal, await factorsOf(context, userId), now);
+  if (reason !== null) return refused(reason);
   await ensureRecord(context, userId);
   const secret = newTotpSecret(context.randomBytes);
   const id = newUuid(now, context.randomBytes);

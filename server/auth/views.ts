@@ -52,4 +52,16 @@ export const confirmedFactorKinds = (factors: readonly FactorDocument[]): Second
 export const isInForce = (factor: FactorDocument): boolean =>
   factor.kind === "passkey" || factor.confirmed !== null;
 
+/** What somebody without a second factor should do: those who can step up have much to lose. Null: nothing. */
+export type FactorEnrolment = "required" | "recommended" | null;
+
+export function factorEnrolment(
+  { role, secondFactorRequired }: UserDocument,
+  factors: readonly FactorDocument[],
+): FactorEnrolment {
+  if (factors.some(isInForce)) return null;
+  if (secondFactorRequired === true) return "required";
+  return role === "member" ? null : "recommended";
+}
+
 export const isPasskey = (factor: FactorDocument): factor is PasskeyDocument => factor.kind === "passkey";

@@ -33,12 +33,12 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       const { items, nextCursor } = page.value;
       return ok({ body: { members: await auth.memberViews(items), nextCursor } });
     },
-    async updateMember({ params, body }, { audit, principal }) {
-      const changed = await auth.changeRole(principal, params.id, body.role, audit);
-      return changed.ok ? ok({ body: { member: changed.value } }) : changed;
+    async updateMember({ params, query, body }, { audit, principal }) {
+      const changed = await auth.changeRole(principal, params.id, body.role, audit, keysBy(query));
+      return changed.ok ? ok({ body: changed.value }) : changed;
     },
-    async removeMember({ params }, { audit, principal }) {
-      const removed = await auth.removeMember(principal, params.id, audit);
+    async removeMember({ params, query }, { audit, principal }) {
+      const removed = await auth.removeMember(principal, params.id, audit, keysBy(query));
       return removed.ok ? ok({ body: undefined }) : removed;
     },
     async createInvite({ body }, { audit, principal }) {
@@ -68,11 +68,15 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       audit.change({ email: revoked.value.email, role: revoked.value.role }, null);
       return ok({ body: { invite: inviteView(revoked.value) } });
     },
-    async acceptInvite({ body }, { audit }) {
-      return sessionReply(await auth.acceptInvite(body, audit));
+    async acceptInvite({ body }, { audit, userAgent }) {
+      return sessionReply(await auth.acceptInvite({ ...body, userAgent }, audit));
     },
   };
 }
+
+const keysBy = ({ keepKeys }: { readonly keepKeys?: "true" | "false" | undefined }) => ({
+  keepKeys: keepKeys === "true",
+});
 
 const inviteView = ({ _id, createdAt, createdBy, email, expiresAt, role }: InviteDocument) => ({
   id: _id,

@@ -7,6 +7,7 @@ import type { Handlers } from "./types.ts";
 
 /** The organization's own settings. */
 export function organizationHandlers({
+  auth,
   collections: { organizations },
 }: HandlerDependencies): Pick<Handlers, "getOrganization" | "updateOrganization"> {
   return {
@@ -15,21 +16,31 @@ export function organizationHandlers({
       return reply(await organizations.findOne({ _id: organizationId }));
     },
 
-    async updateOrganization({ body: { walletOwner } }, { audit, principal: { organizationId } }) {
-      const change =
-        walletOwner === null
-          ? { $unset: { walletOwner: "" as const } }
-          : { $set: { walletOwner: withChecksum(walletOwner) } };
-      const before = await organizations.findOneAndUpdate({ _id: organizationId }, change);
-      const after = walletOwner === null ? null : withChecksum(walletOwner);
-      audit.change({ walletOwner: before?.walletOwner ?? null }, { walletOwner: after });
-      return reply(await organizations.findOne({ _id: organizationId }));
+    async updateOrganization({ body: { requireSecondFactor, walletOwner } }, { audit, principal }) {
+      const changed = await auth.changeOrganizationSettings(principal, {
+        ...(walletOwner === undefined
+          ? {}
+          : { walletOwner: walletOwner === null ? null : withChecksum(walletOwner) }),
+        ...(requireSecondFactor === undefined ? {} : { requireSecondFactor }),
+      });
+      if (!changed.ok) return changed;
+      const { after, before } = changed.value;
+      const named = (settings: ReturnType<typeof settingsOf>) => ({
+        ...(walletOwner === undefined ? {} : { walletOwner: settings.walletOwner }),
+        ...(requireSecondFactor === undefined ? {} : { requireSecondFactor: settings.requireSecondFactor }),
+      });
+      audit.change(named(settingsOf(before)), named(settingsOf(after)));
+      return reply(after);
     },
   };
 }
 
 function reply(organization: OrganizationDocument | null) {
   if (organization === null) throw new Error("a caller's organization has lost its record");
-  const { walletOwner = null } = organization;
-  return ok({ body: { organization: { ...organizationView(organization), walletOwner } } });
+  return ok({ body: { organization: { ...organizationView(organization), ...settingsOf(organization) } } });
 }
+
+const settingsOf = ({ requireSecondFactor, walletOwner }: OrganizationDocument) => ({
+  walletOwner: walletOwner ?? null,
+  requireSecondFactor: requireSecondFactor === true,
+});

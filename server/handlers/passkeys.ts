@@ -57,8 +57,8 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
     async passkeySignInOptions() {
       return ok({ body: await auth.passkeySignInOptions() });
     },
-    async signInWithPasskey({ body }, { audit }) {
-      return sessionReply(await auth.signInWithPasskey(body.response, audit.concerns));
+    async signInWithPasskey({ body }, { audit, userAgent }) {
+      return sessionReply(await auth.signInWithPasskey(body.response, audit.concerns, userAgent));
     },
     async stepUpOptions(_input, { principal }) {
       const options = await auth.stepUpOptions(principal);

@@ -7,9 +7,15 @@ import type { Reply } from "./types.ts";
 /** The reply of everything that signs somebody in: the tokens stay apart, since a browser gets them in cookies. */
 export function sessionReply(signedIn: Result<SignedIn>): Result<Reply<OutputOf<Operations["signIn"]>>> {
   if (!signedIn.ok) return signedIn;
-  const { expiresAt, organization, refreshToken, sessionEndsAt, token, user, of } = signedIn.value;
+  const { expiresAt, organization, refreshToken, secondFactorEnrolment, sessionEndsAt, token, user, of } =
+    signedIn.value;
   return ok({
-    body: { expiresAt, user: { ...user, secondFactors: [...user.secondFactors] }, organization },
+    body: {
+      expiresAt,
+      user: { ...user, secondFactors: [...user.secondFactors] },
+      organization,
+      secondFactorEnrolment,
+    },
     session: { token, refreshToken, expiresAt, sessionEndsAt, of },
   });
 }

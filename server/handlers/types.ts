@@ -14,6 +14,8 @@ interface Common {
   readonly audit: AuditNotes;
   /** When the call is answered, whatever the handler still waits for. */
   readonly deadline: Deadline;
+  /** What the client calls itself, as it may be kept; null: nothing, or it came over MCP. */
+  readonly userAgent: string | null;
 }
 
 /** The same with who calls, and what on, as its operation's access promises. */

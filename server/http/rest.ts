@@ -12,6 +12,7 @@ import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 import { sendFile } from "./file.ts";
 import { coerceQuery } from "./query.ts";
+import { shownUserAgent } from "./user-agent.ts";
 
 export interface RestDependencies {
   readonly admission: Admission;
@@ -55,7 +56,9 @@ async function serve(
     ? admission.anyone(request, response)
     : admission.known(request, response, "rest"));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-  const call = { id, requester: admitted.value, surface: "rest", requestId: note.id, arrival } as const;
+  const userAgent = shownUserAgent(request.headers["user-agent"]);
+  const requester = admitted.value;
+  const call = { id, requester, surface: "rest", requestId: note.id, arrival, userAgent } as const;
   const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(call, request.params));
   if (denied !== null) return sendRefusal(response, denied);
   const body = await arrival.aside(readBody(request, response));

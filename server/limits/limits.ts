@@ -89,7 +89,11 @@ export class Limits {
     principal: Principal | null,
     body: unknown,
   ): Promise<Refusal | null> {
-    return this.#takeCaps(id, rate, ({ per }) => (per === "account" ? accountOf(principal, body) : null));
+    return this.#takeCaps(id, rate, ({ countedAs, per }) => {
+      if (per !== "account") return null;
+      const isByEmail = countedAs === "signIn" && principal?.type === "session";
+      return isByEmail ? emailAccount(principal.email) : accountOf(principal, body);
+    });
   }
 
   /**
@@ -116,7 +120,7 @@ export class Limits {
     return taken;
   }
 
-  /** Takes every cap that `whose` has a name for; each operation counts on its own. */
+  /** Takes every cap that `whose` has a name for; each operation counts on its own, unless the cap says otherwise. */
   async #takeCaps(
     id: OperationId,
     rate: RateClass,
@@ -125,7 +129,9 @@ export class Limits {
     const caps: readonly RouteCap[] = RATE_CLASSES[rate];
     const taken = caps.flatMap((cap) => {
       const name = whose(cap);
-      return name === null ? [] : [this.#take("operation", `cap/${id}/${name}`, cap.perMinute)];
+      return name === null
+        ? []
+        : [this.#take("operation", `cap/${cap.countedAs ?? id}/${name}`, cap.perMinute)];
     });
     return taken.length === 0 ? null : firstExceeded(await Promise.all(taken));
   }
@@ -144,9 +150,11 @@ function accountOf(principal: Principal | null, body: unknown): string | null {
   if (principal?.type === "session") return `user/${principal.userId}`;
   const named = accounts.safeParse(body).data;
   if (named === undefined) return null;
-  if ("email" in named) return `email/${hashOf(normalizeEmail(named.email))}`;
+  if ("email" in named) return emailAccount(named.email);
   return `passkey/${hashOf(named.response.id)}`;
 }
+
+const emailAccount = (email: string): string => `email/${hashOf(normalizeEmail(email))}`;
 
 const accounts = z.union([
   z.object({ email: z.string().max(EMAIL_UNITS_MAX) }),

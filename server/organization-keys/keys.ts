@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { AuthCollections } from "../auth/documents.ts";
 import type { Organizations } from "../auth/organizations.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
 import type { Collections } from "../collections.ts";
@@ -10,12 +11,15 @@ import { newId } from "../ids.ts";
 import type { KeyUse } from "../key-use.ts";
 import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
 import { isSameHash } from "../secrets/api-key-hash.ts";
+import type { ClientSession } from "mongodb";
 import { together } from "../together.ts";
 import type { Transaction } from "../transactions.ts";
 import type { OrganizationKeyDocument } from "./documents.ts";
 
 export interface OrganizationKeysDependencies {
   readonly collections: Pick<Collections, "organizationKeys" | "projects" | "teams">;
+  /** Whoever mints must still be there, and may still mint, when it counts. */
+  readonly users: AuthCollections["users"];
   readonly organizations: Organizations;
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
@@ -80,24 +84,41 @@ export class OrganizationKeys {
     const bound = await this.#checkBinding(principal.organizationId, choice.binding);
     if (!bound.ok) return bound;
     const minted = this.#newKey(principal, choice, null);
-    await this.#dependencies.collections.organizationKeys.insertOne(minted.document);
-    return ok(minted);
+    const { collections, transaction } = this.#dependencies;
+    return await transaction(async (session) => {
+      if (!(await this.#isStillMinter(principal, session))) return refused(refusal("ROLE_REQUIRED"));
+      await collections.organizationKeys.insertOne(minted.document, { session });
+      return ok(minted);
+    });
   }
 
   /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
   async rotate(principal: SessionPrincipal, id: string): Promise<Result<MintedKey>> {
     const { clock, collections, transaction } = this.#dependencies;
-    const rotated = await transaction(async (session) => {
+    return await transaction<Result<MintedKey>>(async (session) => {
+      if (!(await this.#isStillMinter(principal, session))) return refused(refusal("ROLE_REQUIRED"));
       const alive = { _id: id, organizationId: principal.organizationId, rotatedAt: null, revokedAt: null };
       const change = { $set: { rotatedAt: clock() } };
       const old = await collections.organizationKeys.findOneAndUpdate(alive, change, { session });
-      if (old === null) return null;
+      if (old === null) return refused(refusal("NOT_FOUND"));
       const { name, scopes, binding, dailyCreateLimit, lineageId } = old;
       const minted = this.#newKey(principal, { name, scopes, binding, dailyCreateLimit }, lineageId);
       await collections.organizationKeys.insertOne(minted.document, { session });
-      return minted;
+      return ok(minted);
     });
-    return rotated === null ? refused(refusal("NOT_FOUND")) : ok(rotated);
+  }
+
+  /**
+   * Writes the minter's record, as their removal and each change of their role do: of a mint and a removal at once the
+   * second sees what the first did, so that no key is left behind by somebody who was removed.
+   */
+  async #isStillMinter(
+    { organizationId, userId }: SessionPrincipal,
+    session: ClientSession,
+  ): Promise<boolean> {
+    const minter = { _id: userId, organizationId, role: { $in: ["owner", "admin"] as const } };
+    const next = { $inc: { keysRevision: 1 } };
+    return (await this.#dependencies.users.updateOne(minter, next, { session })).matchedCount === 1;
   }
 
   /**

@@ -34,3 +34,6 @@ export const manages = <K extends OrganizationScope | "never", S extends Subject
 /** A person about themselves and their organization; never a key. */
 export const person = (needs: Partial<PersonNeeds> = {}): ManagementAccess<"never", "none"> =>
   manages("never", "none", needs);
+
+/** A person about their own account, also before they have enrolled the second factor that their organization requires. */
+export const ownAccount: ManagementAccess<"never", "none"> = { ...person(), beforeEnrolment: true };

@@ -222,6 +222,9 @@ export const organization = z
   })
   .meta({ id: "Organization" });
 
+/** Whether a person without a second factor has to enrol one, or should; null: neither. */
+export const secondFactorEnrolment = z.enum(["required", "recommended"]).nullable();
+
 /** What whoever signs in gets. A browser that asks for cookies gets the two tokens in them, and not here. */
 export const session = z.strictObject({
   token: z.string().optional(),
@@ -229,6 +232,7 @@ export const session = z.strictObject({
   expiresAt: timestamp,
   user,
   organization,
+  secondFactorEnrolment,
 });
 
 /** What an entry of the audit log may hold of a policy or a decision: any JSON. */

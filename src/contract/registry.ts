@@ -10,6 +10,7 @@ import * as organizationKeys from "./operations/organization-keys.ts";
 import * as passkeys from "./operations/passkeys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
+import * as sessions from "./operations/sessions.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
@@ -23,6 +24,7 @@ const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...a
 /** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
 export const operations = {
   ...auth,
+  ...sessions,
   ...passkeys,
   ...auditLog,
   ...members,

@@ -73,6 +73,8 @@ export interface ManagementAccess<
   /** The scope an organization key needs; `never`: only people may do this. */
   readonly organizationKey: K;
   readonly subject: S;
+  /** Also for people who have no second factor although their organization requires one: to enrol it, and about their account. */
+  readonly beforeEnrolment?: true;
   /** Where what the body asks for needs more of a person (inviting an owner); before its shape is looked at. */
   readonly needsOf?: (body: unknown) => PersonNeeds | null;
 }

@@ -45,6 +45,13 @@ export const ERRORS = {
     message: "An organization's key may not archive this agent; a person must: DELETE /v1/agents/{id}.",
   },
   SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was used already." },
+  SECOND_FACTOR_ENROLMENT_REQUIRED: {
+    status: 403,
+    message:
+      "The organization requires a second factor. Enrol one first: POST /v1/auth/totp or /v1/auth/passkeys/options, within 5 " +
+      "minutes of a sign-in.",
+  },
+  PASSWORD_INVALID: { status: 403, message: "The current password is wrong." },
   SECOND_FACTOR_LOCKED: { status: 403, message: "Too many wrong codes; the factor is locked for a while." },
   NOT_FOUND: { status: 404, message: "There is no such resource." },
   METHOD_NOT_ALLOWED: {

@@ -33,6 +33,7 @@ async function owner({ organization: { organizationId }, service }: World): Prom
     signedInAt: new Date(),
     amr: ["pwd"],
     stepUpExpiresAt: null,
+    mustEnrol: false,
   };
 }
 

@@ -29,6 +29,8 @@ interface ManagementRow extends Needs {
   readonly who: "management";
   /** Null: people only. */
   readonly scope: OrganizationScope | null;
+  /** Of whoever has no second factor although their organization requires one: else they only get to enrol it. */
+  readonly beforeEnrolment?: true;
   readonly variants?: readonly ({ readonly body: object } & Needs)[];
 }
 
@@ -42,6 +44,8 @@ const manage = (scope: OrganizationScope | null, needs: Partial<Needs> = {}): Ma
   stepUp: false,
   ...needs,
 });
+/** About one's own account. */
+const own: ManagementRow = { ...manage(null), beforeEnrolment: true };
 const admin = { role: "admin" } as const;
 const adminSteppedUp = { role: "admin", stepUp: true } as const;
 
@@ -63,19 +67,23 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   setUp: anyone,
   checkSetUp: anyone,
   acceptInvite: anyone,
-  signOut: manage(null),
-  getMe: manage(null),
-  enrollTotp: manage(null),
-  confirmTotp: manage(null),
+  signOut: own,
+  getMe: own,
+  enrollTotp: own,
+  confirmTotp: own,
+  changePassword: own,
+  listSessions: own,
+  endSession: own,
+  endOtherSessions: own,
   stepUp: manage(null),
   stepUpOptions: manage(null),
 
   passkeySignInOptions: anyone,
   signInWithPasskey: anyone,
   // A further one needs step-up by whether there is a factor, which no declaration knows.
-  passkeyOptions: manage(null),
-  enrollPasskey: manage(null),
-  listPasskeys: manage(null),
+  passkeyOptions: own,
+  enrollPasskey: own,
+  listPasskeys: own,
   updatePasskey: manage(null, { stepUp: true }),
   removePasskey: manage(null, { stepUp: true }),
 

@@ -50,6 +50,7 @@ describe("what belongs to another organization is not found", () => {
       teams: team.id,
       members: theirs.organization.userId,
       invites: invite.id,
+      sessions: (await theirs.api.ok("listSessions", 200, { token })).sessions[0]?.id ?? "",
       auth: (await enrolPasskey(theirs, authenticatorFor(theirs))).id,
       "organization-keys": minted.organizationKeys[0]?.id ?? "",
       webhooks: endpoint.id,
@@ -83,7 +84,7 @@ describe("what belongs to another organization is not found", () => {
   for (const { id, http } of naming) {
     it(`${id}: a foreign one is NOT_FOUND to a stepped-up owner, and unchanged`, async () => {
       const before = await counts(mine);
-      const noun = http.path.split("/")[2] ?? "";
+      const noun = http.path.includes("/sessions/") ? "sessions" : (http.path.split("/")[2] ?? "");
       const body = BODIES[id];
       const isAgents = operations[id].access.kind === "agent";
       const answer = await mine.api.call(id, {

@@ -39,7 +39,10 @@ const ANY_ID: Readonly<Record<string, string>> = {
   webhooks: "whe_01HZZZZZZZZZZZZZZZZZZZZZZZ",
 };
 const ANY_DELIVERY = "dlv_01HZZZZZZZZZZZZZZZZZZZZZZZ";
-const anyIdFor = (path: string): string => ANY_ID[path.split("/")[2] ?? ""] ?? ANY_ID["agents"] ?? "";
+const anyIdFor = (path: string): string =>
+  path.includes("/sessions/")
+    ? (ANY_ID["agents"] ?? "")
+    : (ANY_ID[path.split("/")[2] ?? ""] ?? ANY_ID["agents"] ?? "");
 
 const rowOf = (id: OperationId): Row => ACCESS[id];
 

@@ -10,13 +10,13 @@ export type Credential =
   | { readonly kind: "paused agent" }
   | { readonly kind: "agent"; readonly tools: readonly AgentTool[] | null }
   | { readonly kind: "organization key"; readonly scopes: readonly OrganizationScope[] }
-  | { readonly kind: "session"; readonly role: Role; readonly steppedUp: boolean };
+  | { readonly kind: "session"; readonly role: Role; readonly steppedUp: boolean; readonly mustEnrol?: true };
 
 const ROLES: readonly Role[] = ["member", "admin", "owner"];
 
 /**
  * What keeps a credential from an operation, in the order that callers are promised: credential → kind, scope or tool
- * → role → step-up; null: nothing does. Written by hand, and of nothing of the service's.
+ * → a second factor where one is required → role → step-up; null: nothing does. Written by hand, and of nothing of the service's.
  */
 export function refusalOf(row: Row, credential: Credential, body: object): ErrorCode | null {
   if (row.who === "anyone") return null;
@@ -38,6 +38,8 @@ export function refusalOf(row: Row, credential: Credential, body: object): Error
       return credential.scopes.includes(row.scope) ? null : "INSUFFICIENT_SCOPE";
     case "session":
       if (row.who !== "management") return "WRONG_CREDENTIAL";
+      if (credential.mustEnrol === true && row.beforeEnrolment !== true)
+        return "SECOND_FACTOR_ENROLMENT_REQUIRED";
       return refusalOfPerson(
         [row, variantOf(row.variants, body) ?? row],
         credential.role,

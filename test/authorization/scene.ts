@@ -27,13 +27,18 @@ export const mintKey = async (
 ): Promise<string> => (await organizationKey(world, { scopes: [...scopes], binding })).token;
 
 /** A session of a new person with that role. Of two sessions of one role only one has stepped up. */
-async function sessionOf(world: World, role: Role, steppedUp: boolean): Promise<string> {
+async function sessionOf(
+  world: World,
+  role: Role,
+  steppedUp: boolean,
+  lacks: { readonly secondFactorRequired?: true } = {},
+): Promise<string> {
   const { organizationId } = world.organization;
   const { sessions, users } = authCollections(world.service.db);
   const owner = await users.findOne({ organizationId });
   if (owner === null) throw new Error("an organization has its owner");
   const email = `${role}-${randomUUID()}@example.com`;
-  const user = { ...owner, _id: randomUUID(), email, emailNormalized: email, role };
+  const user = { ...owner, _id: randomUUID(), email, emailNormalized: email, role, ...lacks };
   await users.insertOne(user);
   const body = { email, password: PASSWORD };
   const answer = await world.service.api.call("POST", "/v1/auth/sign-in", { body });
@@ -49,16 +54,23 @@ export async function serviceWithClock(): Promise<{ service: TestService; passAM
   return { service, passAMinute: () => void (aheadMs += 60_000) };
 }
 
+/** Everybody who can be let in, and an owner who has to enrol a second factor first. */
 export async function peopleOf(world: World): Promise<Bearer[]> {
+  const mustEnrol = {
+    name: "owner without the second factor that is required",
+    token: await sessionOf(world, "owner", true, { secondFactorRequired: true }),
+    credential: { kind: "session", role: "owner", steppedUp: true, mustEnrol: true },
+  } as const;
   const roles: readonly Role[] = ["owner", "admin", "member"];
   const kinds = roles.flatMap((role) => [true, false].map((steppedUp) => ({ role, steppedUp })));
-  return Promise.all(
+  const others = await Promise.all(
     kinds.map(async ({ role, steppedUp }) => ({
       name: `${role}, ${steppedUp ? "stepped up" : "not stepped up"}`,
       token: await sessionOf(world, role, steppedUp),
       credential: { kind: "session", role, steppedUp } as const,
     })),
   );
+  return [...others, mustEnrol];
 }
 
 /** A key for each single scope, and one with all of them. */

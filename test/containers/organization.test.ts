@@ -34,7 +34,7 @@ describe("an organization's settings", () => {
   it("an owner that is no address, mistyped or zero is refused and changes nothing", async () => {
     const request = (walletOwner: unknown) => ({ token: world.token, body: { walletOwner } });
     const mistyped = OWNER.replace("C8", "c8");
-    for (const wrong of ["me", mistyped, `0x${"0".repeat(40)}`, undefined, 1]) {
+    for (const wrong of ["me", mistyped, `0x${"0".repeat(40)}`, 1]) {
       await world.api.refused("updateOrganization", 400, "VALIDATION_FAILED", request(wrong));
     }
     const { organization } = await world.api.ok("getOrganization", 200, { token: world.token });

@@ -50,6 +50,10 @@ const ROUTES = [
   "get /v1/auth/me",
   "post /v1/auth/totp",
   "post /v1/auth/totp/confirm",
+  "post /v1/auth/password",
+  "get /v1/auth/sessions",
+  "delete /v1/auth/sessions/:id",
+  "post /v1/auth/sessions/end-others",
   "post /v1/auth/step-up",
   "post /v1/auth/step-up/options",
   "post /v1/auth/passkeys/options",
@@ -119,6 +123,9 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "MACHINE_ARCHIVE_DENIED",
     "SECOND_FACTOR_INVALID",
     "SECOND_FACTOR_LOCKED",
+    // Ours: an organization may require a factor, and a wrong current password is neither a lost session nor a wrong shape.
+    "SECOND_FACTOR_ENROLMENT_REQUIRED",
+    "PASSWORD_INVALID",
   ],
   404: ["NOT_FOUND"],
   405: ["METHOD_NOT_ALLOWED"],
@@ -199,7 +206,7 @@ describe("the contract", () => {
     }
   });
 
-  it("sign-in, step-up and key operations have caps per minute, all others none of their own", () => {
+  it("sign-in, step-up, password and key operations have caps per minute, no others do", () => {
     const guesses = [
       { perMinute: 10, per: "address" },
       { perMinute: 10, per: "account" },
@@ -209,6 +216,10 @@ describe("the contract", () => {
       passkeySignInOptions: guesses,
       signInWithPasskey: guesses,
       stepUp: guesses,
+      changePassword: [
+        { perMinute: 10, per: "address" },
+        { perMinute: 10, per: "account", countedAs: "signIn" },
+      ],
       stepUpOptions: guesses,
       mintOrganizationKey: [{ perMinute: 30, per: "credential" }],
       rotateOrganizationKey: [{ perMinute: 30, per: "credential" }],

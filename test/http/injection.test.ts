@@ -96,7 +96,8 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   setTeamBudget: () => ({ capCents: 1, agents: [{ agentId: randomUUID(), budgetCents: 1 }], version: 1 }),
   setProjectApprovalRules: () => ({ rules: [rule], version: 1 }),
   setTeamApprovalRules: () => ({ rules: [rule], version: 1 }),
-  updateOrganization: () => ({ walletOwner: freshRecipient() }),
+  updateOrganization: () => ({ walletOwner: freshRecipient(), requireSecondFactor: false }),
+  changePassword: () => ({ currentPassword: "a password", newPassword: "another password" }),
   createWebhook: () => ({ ...endpoint(), description: "y" }),
   updateWebhook: () => ({ ...endpoint(), description: "y", isActive: true }),
   testWebhook: () => ({ eventType: "agent.created" }),
@@ -104,7 +105,12 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
 };
 
 /** Those that an empty body says enough to: a refresh may come with a cookie, and a change may change nothing. */
-const MAY_DO_WITHOUT: readonly OperationId[] = ["refreshSession", "testWebhook", "updateWebhook"];
+const MAY_DO_WITHOUT: readonly OperationId[] = [
+  "refreshSession",
+  "testWebhook",
+  "updateOrganization",
+  "updateWebhook",
+];
 
 /** Rules with such a value in each place. */
 const hostileRules = (value: unknown) => [
@@ -144,6 +150,7 @@ describe("hostile values", () => {
     if (path.includes("/projects/:id")) return { id: world.organization.projectId };
     if (path.includes("/teams/:id")) return { id: world.organization.teamId };
     if (path.includes("/approvals/:id")) return { id: approvalId };
+    if (path.includes("/sessions/:id")) return { id: randomUUID() };
     if (path.includes("/passkeys/:id")) return { id: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ" };
     if (path.includes("/webhooks/:id")) return { id: endpointId };
     return path.includes(":id") ? { id: transactionId } : {};

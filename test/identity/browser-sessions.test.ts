@@ -55,7 +55,12 @@ describe("a browser's session", () => {
   it("asked for in cookies: no token in the body, HttpOnly cookies that live as long as tokens", async () => {
     const answer = await signIn();
     const body = successOf("signIn", answer.body);
-    expect(Object.keys(body).toSorted()).to.deep.equal(["expiresAt", "organization", "user"]);
+    expect(Object.keys(body).toSorted()).to.deep.equal([
+      "expiresAt",
+      "organization",
+      "secondFactorEnrolment",
+      "user",
+    ]);
     const cookies = cookiesOf(answer);
     expect(cookies.map(({ name }) => name)).to.deep.equal(["svc_session", "svc_refresh"]);
     const [session, refreshing] = [named(cookies, "svc_session"), named(cookies, "svc_refresh")];

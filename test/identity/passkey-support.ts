@@ -43,6 +43,7 @@ export async function again(
     signedInAt: session.createdAt,
     amr: session.amr,
     stepUpExpiresAt: session.stepUpExpiresAt,
+    mustEnrol: false,
   };
 }
 

@@ -128,6 +128,11 @@ describe("Passkeys, refused", () => {
   after(() => the.database.close());
 
   const fixtureOf = () => the;
+  // Scenes let challenges expire, and a first enrolment needs a sign-in of just now.
+  beforeEach(() => {
+    bare = { ...bare, principal: { ...bare.principal, signedInAt: the.clock.read() } };
+  });
+
   const who = (name: string): Holder => (name === "enrolment" ? bare : owner);
 
   /** Everything that an accepted response changes. */

@@ -19,8 +19,8 @@ describe("sessions over HTTP", () => {
     expect(session.organization).to.deep.include({ id: organizationId, status: "ready" });
     expect(Date.parse(session.expiresAt) - Date.now()).to.be.within(880_000, 900_000);
     const me = await world.api.ok("getMe", 200, { token: session.token });
-    const { user, organization } = session;
-    expect(me).to.deep.equal({ user, organization, stepUpExpiresAt: null });
+    const { user, organization, secondFactorEnrolment } = session;
+    expect(me).to.deep.equal({ user, organization, secondFactorEnrolment, stepUpExpiresAt: null });
   });
 
   it("an unknown e-mail and a wrong password are the same 401", async () => {

@@ -34,6 +34,13 @@ describe("caps of single routes", () => {
     return api.call("POST", "/v1/auth/sign-in/passkey", { body: { response }, ...options });
   };
 
+  const changePassword = (token: string, options: CallOptions = {}) =>
+    api.call("POST", "/v1/auth/password", {
+      token,
+      body: { currentPassword: "wrong", newPassword: PASSWORD },
+      ...options,
+    });
+
   describe("sign-in", () => {
     it("10 a minute and address, for however many accounts; refused ones count, whatever for", async () => {
       const address = freshAddress();
@@ -80,6 +87,31 @@ describe("caps of single routes", () => {
       const answers = await atOnce(20, () => signIn(email, from(address)));
       expect(statuses(answers)).to.deep.equal({ 429: 20 });
       expect((await signIn(email)).status).to.equal(401);
+    });
+  });
+
+  describe("a change of the password", () => {
+    it("counts with the account's sign-ins, from any addresses: 10 guesses a minute in all", async () => {
+      const world = await newWorld();
+      const { email } = world.organization;
+      clock.nextMinute();
+      expect(statuses(await atOnce(4, () => signIn(email.toUpperCase())))).to.deep.equal({ 401: 4 });
+      expect(statuses(await atOnce(9, () => changePassword(world.token)))).to.deep.equal({ 403: 6, 429: 3 });
+      expectLimited(await signIn(email, { body: { email, password: PASSWORD } }));
+      const right = { body: { currentPassword: PASSWORD, newPassword: "Zk-9-tuvbex-Lp" } };
+      expectLimited(await changePassword(world.token, right));
+      clock.nextMinute();
+      expect((await changePassword(world.token)).status).to.equal(403);
+    });
+
+    it("10 a minute and address, for however many accounts", async () => {
+      const worlds = [await newWorld(), await newWorld()];
+      clock.nextMinute();
+      const address = freshAddress();
+      const answers = await atOnce(12, (index) =>
+        changePassword(worlds[index % 2]?.token ?? "", from(address)),
+      );
+      expect(statuses(answers)).to.deep.equal({ 403: 10, 429: 2 });
     });
   });
 

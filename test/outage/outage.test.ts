@@ -32,6 +32,7 @@ const IN_FLIGHT = 20;
 /** Operations that need no actor: they are answered while Temporal is away. */
 const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
+  ...(["changePassword", "listSessions", "endSession", "endOtherSessions"] as const),
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
   ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
   ...(["listAgents", "getAgent", "connectAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
@@ -152,6 +153,8 @@ describe("an engine that is gone or hung", () => {
       setProjectApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
       setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
       signOut: { token: session },
+      changePassword: { token, body: { currentPassword: "x", newPassword: "y" } },
+      endSession: { token, id: randomUUID() },
       confirmTotp: { token, body: { code: "123456" } },
       enrollPasskey: { token, body: { name: "Late", response: madeUpRegistration() } },
       updatePasskey: { token, id: ANY_PASSKEY, body: { name: "Late" } },

@@ -1,6 +1,7 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { PASSWORD } from "./service.ts";
 import type { Success } from "./contract-api.ts";
+import { noteSecret } from "./secrets.ts";
 import { elevate, type World } from "./world.ts";
 
 export type Role = "owner" | "admin" | "member";
@@ -26,4 +27,11 @@ export async function join(world: World, role: Role): Promise<Person> {
   const session = await world.api.ok("acceptInvite", 201, { body });
   await elevate(world);
   return { id: session.user.id, email: invited.email, token: session.token ?? "" };
+}
+
+/** A good password that nobody has; the run's files and logs are searched for it. */
+export function newPassword(): string {
+  const password = randomBytes(12).toString("base64url");
+  noteSecret(password);
+  return password;
 }

@@ -53,6 +53,7 @@ function accessErrors(access: Access): ErrorCode[] {
     // Whatever a paused agent's key is used for.
     "AGENT_PAUSED",
     "WRONG_CREDENTIAL",
+    ...(access.beforeEnrolment === true ? [] : (["SECOND_FACTOR_ENROLMENT_REQUIRED"] as const)),
     access.organizationKey === "never" ? "SESSION_REQUIRED" : "INSUFFICIENT_SCOPE",
     ...(access.organizationKey !== "never" && lies(access) ? (["OUTSIDE_BINDING"] as const) : []),
     ...(access.role === "member" && !mayNeedMore ? [] : (["ROLE_REQUIRED"] as const)),

@@ -210,7 +210,25 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   "signIn.code": note("Six digits of the authenticator app, where one is enrolled.", "492039"),
   code: note("Six digits of the authenticator app.", "492039"),
   "result.code": note("The error's code; null: it was done.", null),
+  currentPassword: note("The password until now.", "quartz lantern under nine bridges"),
+  newPassword: note("The password from now on.", "seven pale otters argue quietly"),
   role: note("What they may do."),
+  secondFactorEnrolment: note(
+    "`required`: the organization asks for a second factor and there is none, so nothing else can be done; `recommended`: an " +
+      "owner or admin has none; null: there is one, or none is needed.",
+  ),
+  requireSecondFactor: note("Whether people need a second factor to do anything.", false),
+  keepKeys: note("`true`: the organization keys that the person minted stay good."),
+  revokedOrganizationKeys: note("Keys of theirs that were revoked with it."),
+  "revokedOrganizationKeys.id": note("The key's id.", `okey_${ULID}`),
+  sessions: note("The sessions."),
+  "sessions.id": note("The session's id.", EXAMPLE_ID),
+  lastSeenAt: note("When it was used last, to the minute.", LATER),
+  userAgent: note(
+    "What the client that signed in calls itself; null: nothing.",
+    "Mozilla/5.0 (X11; Linux x86_64)",
+  ),
+  current: note("Whether it is the one that asks.", true),
   secondFactors: note("Which second factors are enrolled.", ["totp"]),
   token: note("Shown this once.", "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJleGFtcGxlIn0.c2lnbmF0dXJl"),
   refreshToken: note(

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { anyone, person } from "../access.ts";
+import { anyone, ownAccount, person } from "../access.ts";
 import { define } from "../define.ts";
 import { email, name, newPassword, secretToken, text, timestamp } from "../primitives.ts";
-import { organization, session, user } from "../records.ts";
+import { organization, secondFactorEnrolment, session, user } from "../records.ts";
 import { authenticationResponse } from "../webauthn.ts";
 
 const code = z.string().regex(/^[0-9]{6}$/, "must be six digits");
@@ -67,7 +67,7 @@ export const signOut = define({
   summary: "Sign out",
   description: "Ends the session; its token is refused from now on, and a browser's cookies are cleared.",
   tag: "Authentication",
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "post", path: "/v1/auth/sign-out", successStatus: 204 },
   output: z.undefined(),
@@ -77,21 +77,28 @@ export const signOut = define({
 export const getMe = define({
   summary: "Who am I",
   description:
-    "The signed-in user, the organization, and until when this session is stepped up (null: it is not).",
+    "The signed-in user, the organization, until when this session is stepped up (null: it is not), and whether a second " +
+    "factor is still to be enrolled.",
   tag: "Authentication",
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "get", path: "/v1/auth/me", successStatus: 200 },
-  output: z.strictObject({ user, organization, stepUpExpiresAt: timestamp.nullable() }),
+  output: z.strictObject({
+    user,
+    organization,
+    secondFactorEnrolment,
+    stepUpExpiresAt: timestamp.nullable(),
+  }),
   errors: [],
 });
 
 export const enrollTotp = define({
   summary: "Enrol a TOTP factor",
   description:
-    "Answers a new secret, once; it counts after it was confirmed with a code. With a factor enrolled already it needs step-up.",
+    "Answers a new secret, once; it counts after it was confirmed with a code. With a factor enrolled already it needs " +
+    "step-up, and else a sign-in within the last 5 minutes, which no refresh makes anew.",
   tag: "Authentication",
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "post", path: "/v1/auth/totp", successStatus: 201 },
   output: z.strictObject({ secret: z.string(), otpauthUrl: z.string() }),
@@ -103,7 +110,7 @@ export const confirmTotp = define({
   description:
     "Puts the factor in force. The code is used up: signing in and stepping up need the next one, which comes within 30 s.",
   tag: "Authentication",
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "post", path: "/v1/auth/totp/confirm", successStatus: 200 },
   body: z.strictObject({ code }),
@@ -125,4 +132,18 @@ export const stepUp = define({
   ]),
   output: z.strictObject({ stepUpExpiresAt: timestamp }),
   errors: ["SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+});
+
+export const changePassword = define({
+  summary: "Change one's password",
+  description:
+    "Ends the person's other sessions, this one goes on. A wrong `currentPassword` is 403 `PASSWORD_INVALID` and counts with " +
+    "the account's sign-ins, whose cap per minute holds for both together.",
+  tag: "Authentication",
+  access: ownAccount,
+  rate: "password",
+  http: { method: "post", path: "/v1/auth/password", successStatus: 204 },
+  body: z.strictObject({ currentPassword: text(1, 1_024), newPassword }),
+  output: z.undefined(),
+  errors: ["PASSWORD_INVALID"],
 });

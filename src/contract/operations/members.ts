@@ -8,6 +8,9 @@ import type { ManagementAccess, PersonNeeds } from "../types.ts";
 const role = z.enum(["owner", "admin", "member"]);
 const params = z.strictObject({ id: uuid });
 
+/** Whether organization keys outlive their minter. */
+const leaving = z.strictObject({ keepKeys: z.enum(["true", "false"]).optional() });
+
 const inviteId = z.string().regex(/^inv_[0-9A-HJKMNP-TV-Z]{26}$/);
 
 const invite = z
@@ -56,25 +59,34 @@ export const listMembers = define({
 export const updateMember = define({
   summary: "Change a member's role",
   description:
-    "The new role binds open sessions at once. Only an owner makes or demotes owners; the last one stays.",
+    "The new role binds open sessions at once. Only an owner makes or demotes owners; the last one stays. Who becomes a " +
+    "member loses the organization keys that they minted or rotated last: they are revoked at once and named in the answer, " +
+    "unless `keepKeys=true`.",
   tag: "Members",
   access: changesRoles,
   rate: "standard",
   http: { method: "patch", path: "/v1/members/:id", successStatus: 200 },
   params,
+  query: leaving,
   body: z.strictObject({ role }),
-  output: z.strictObject({ member: user }),
+  output: z.strictObject({
+    member: user,
+    revokedOrganizationKeys: z.array(z.strictObject({ id: z.string(), name: z.string(), last4: z.string() })),
+  }),
   errors: ["NOT_FOUND", "LAST_OWNER"],
 });
 
 export const removeMember = define({
   summary: "Remove a member",
-  description: "Their sessions and factors end at once. Only an owner removes owners; the last one stays.",
+  description:
+    "Their sessions and factors end at once, and so do the organization keys that they minted or rotated last, unless " +
+    "`keepKeys=true`; the audit log names them. Only an owner removes owners; the last one stays.",
   tag: "Members",
   access: person({ role: "admin", stepUp: true }),
   rate: "standard",
   http: { method: "delete", path: "/v1/members/:id", successStatus: 204 },
   params,
+  query: leaving,
   output: z.undefined(),
   errors: ["NOT_FOUND", "LAST_OWNER"],
 });

@@ -14,6 +14,7 @@ const settings = z.strictObject({
           "The address that owns the wallets of agents created from now on; null: nobody, and new agents have no wallet (on the " +
           "sandbox's chain: the demo owner, whose key everybody knows).",
       }),
+    requireSecondFactor: z.boolean(),
   }),
 });
 
@@ -29,16 +30,20 @@ export const getOrganization = define({
 });
 
 export const updateOrganization = define({
-  summary: "Name the owner of the agents' wallets",
+  summary: "Change the organization's settings",
   description:
-    "The address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
+    "What is left out stays. `walletOwner`: the address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
     "remove the service. It holds for agents that are created from now on; of an existing wallet its owner passes the ownership " +
-    "on, on chain.",
+    "on, on chain. `requireSecondFactor`: people without a second factor can do nothing but enrol one, from their next request " +
+    "on, else 403 `SECOND_FACTOR_ENROLMENT_REQUIRED`, and nobody removes their last one. Organization keys and agents go on.",
   tag: "Organization",
   access: person({ role: "owner", stepUp: true }),
   rate: "standard",
   http: { method: "patch", path: "/v1/organization", successStatus: 200 },
-  body: z.strictObject({ walletOwner: walletAddress.nullable() }),
+  body: z.strictObject({
+    walletOwner: walletAddress.nullable().optional(),
+    requireSecondFactor: z.boolean().optional(),
+  }),
   output: settings,
   errors: [],
 });

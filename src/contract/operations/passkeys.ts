@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { anyone, person } from "../access.ts";
+import { anyone, ownAccount, person } from "../access.ts";
 import { define } from "../define.ts";
 import { name, paging } from "../primitives.ts";
 import { listOf, passkey, session } from "../records.ts";
@@ -17,9 +17,9 @@ export const passkeyOptions = define({
   summary: "Begin to enrol a passkey",
   description:
     "Answers what `navigator.credentials.create()` takes. Its challenge is good once, for 5 minutes, for this session's " +
-    "enrolment alone. With a factor enrolled already it needs step-up.",
+    "enrolment alone. With a factor enrolled already it needs step-up, and else a sign-in within the last 5 minutes.",
   tag,
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "post", path: "/v1/auth/passkeys/options", successStatus: 200 },
   output: creationOptions,
@@ -32,7 +32,7 @@ export const enrollPasskey = define({
     "Puts the passkey in force that the browser made with the options. Does not step up; other sessions live on. A " +
     "response that is not right uses its challenge up.",
   tag,
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "post", path: "/v1/auth/passkeys", successStatus: 201 },
   body: z.strictObject({ name, response: registrationResponse }),
@@ -44,7 +44,7 @@ export const listPasskeys = define({
   summary: "List your passkeys",
   description: "The signed-in person's own, newest first.",
   tag,
-  access: person(),
+  access: ownAccount,
   rate: "standard",
   http: { method: "get", path: "/v1/auth/passkeys", successStatus: 200 },
   query: z.strictObject({ ...paging }),
@@ -68,8 +68,8 @@ export const updatePasskey = define({
 export const removePasskey = define({
   summary: "Remove a passkey",
   description:
-    "It signs nobody in and steps nobody up from now on. The last second factor of an owner or admin stays until another " +
-    "is enrolled.",
+    "It signs nobody in and steps nobody up from now on. The last second factor of an owner or admin, and of " +
+    "everybody where the organization requires one, stays until another is enrolled.",
   tag,
   access: person({ stepUp: true }),
   rate: "standard",

@@ -1,0 +1,52 @@
+import { authCollections } from "../auth/documents.ts";
+import { issueOf, resetPassword as resetPasswordOf } from "../auth/password-change.ts";
+import { factorsHeldBy } from "../auth/reset-factors.ts";
+import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+import { transactionsOf } from "../transactions.ts";
+import { AdminError, connectedToMongo } from "./connecting.ts";
+import { keepCommand } from "./keep-command.ts";
+import { sealingKeyBeside } from "./master-key.ts";
+
+/** Whose password it was, and how many sessions ended with it. */
+export interface PasswordReset {
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly sessionsEnded: number;
+}
+
+/**
+ * `reset-password`: for a person who can't sign in any more, such as the last owner, whom nobody can invite anew. Their
+ * sessions end; their second factors stay. The entry in their organization's audit log comes first, so that no crash leaves a reset
+ * without one; one that is not followed by a reset says more than was done, and the same command again does it.
+ */
+export const resetPassword = (
+  env: NodeJS.ProcessEnv,
+  email: string,
+  password: string,
+): Promise<PasswordReset> =>
+  connectedToMongo(env, async ({ db }) => {
+    const masterKey = await sealingKeyBeside(env);
+    await verifyMasterKey(db, masterKey);
+    const context = {
+      clock: () => new Date(),
+      collections: authCollections(db),
+      transaction: transactionsOf(db.client),
+    };
+    const held = await factorsHeldBy(context, email);
+    const user = held === null ? null : await context.collections.users.findOne({ _id: held.userId });
+    if (user === null) throw new AdminError(`Nobody has the e-mail ${email}.`);
+    const issue = await issueOf(context, user, password);
+    if (issue !== null) throw new AdminError(issue);
+    const { _id: userId, organizationId } = user;
+    await keepCommand(db, masterKey, {
+      organizationId,
+      via: "reset-password",
+      action: "resetPassword",
+      resource: { type: "user", id: userId },
+      after: null,
+    });
+    const reset = await resetPasswordOf(context, userId, password);
+    if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
+    return { userId, organizationId, email: user.email, ...reset.value };
+  });
