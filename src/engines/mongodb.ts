@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -49,13 +49,11 @@ export async function makeMongodbAccess(dataDir: string): Promise<MongodbAccess>
     key: randomBytes(KEY_SIZE_BYTES).toString("base64"),
     password: randomBytes(PASSWORD_SIZE_BYTES).toString("base64url"),
   };
-  const temporary = `${keyFileIn(dataDir)}.${randomUUID()}`;
-  try {
-    await writeFile(temporary, access.key, { mode: OWNER_ONLY, flag: "wx" });
-    await rename(temporary, keyFileIn(dataDir));
-  } finally {
-    await rm(temporary, { force: true });
-  }
+  const temporary = `${keyFileIn(dataDir)}.new`;
+  // An earlier start may have been killed here; whoever holds the DATA_DIR is alone.
+  await rm(temporary, { force: true });
+  await writeFile(temporary, access.key, { mode: OWNER_ONLY, flag: "wx" });
+  await rename(temporary, keyFileIn(dataDir));
   return access;
 }
 
