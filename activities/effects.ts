@@ -1,6 +1,7 @@
 import type { CapsHeard } from "../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
-import { answered, heldRevision, moneyOf, settle } from "../src/domain/agent/payment.ts";
+import { FORGED, withoutResolver } from "../src/domain/agent/forged.ts";
+import { answered, asSent, heldRevision, moneyOf, settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import type { BudgetReport } from "../src/domain/budget/report.ts";
 import { type CarriedOut, confirmationOf } from "../src/messages/agent.ts";
@@ -8,6 +9,8 @@ import type {
   AgentGateway,
   Caps,
   Clock,
+  ForgedKind,
+  PaymentProofs,
   PaymentTelling,
   PaymentWorkflows,
   Projections,
@@ -21,6 +24,7 @@ export interface EffectDependencies {
   readonly workflows: PaymentWorkflows;
   readonly telling: PaymentTelling;
   readonly caps: Caps;
+  readonly proofs: PaymentProofs;
   readonly clock: Clock;
 }
 
@@ -42,7 +46,8 @@ export interface PaymentEffects {
    * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
    * server, the actor's sweep and the workflows may all do it, at the same time too. Throws when a step could not be
    * done; nothing is confirmed then, and whoever comes next does it again. `onJudged` hears of the payment as soon as the
-   * budget has said its word, for who does not wait for the rest.
+   * budget has said its word, for who does not wait for the rest. What the service did not take in, or a person it names did not
+   * approve, is ended without any of it: no rail is called.
    */
   carryOut(
     profile: AgentProfile,
@@ -69,7 +74,46 @@ export interface PaymentEffects {
 }
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
-  const { agents, caps, rails, projections, telling, workflows, clock } = dependencies;
+  const { agents, caps, proofs, rails, projections, telling, workflows, clock } = dependencies;
+
+  function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
+    if (!proofs.isAccepted(profile, payment)) return "payment";
+    return proofs.isResolvedAsNamed(profile, payment) ? null : "decision";
+  }
+
+  /** The payment as it may be written down and told of; null: not at all. */
+  function shown(profile: AgentProfile, payment: Payment): Payment | null {
+    const forged = forgedIn(profile, payment);
+    if (forged === "payment") return null;
+    return forged === null ? payment : withoutResolver(payment);
+  }
+
+  /** What nobody vouches for is ended as its agent's actor ends it, too, once it hears of it: nothing is paid. */
+  async function refuse(
+    profile: AgentProfile,
+    payment: Payment,
+    what: ForgedKind,
+    keep: PaymentEffects["record"],
+  ): Promise<CarriedOut> {
+    proofs.onForged(what, profile, payment);
+    const { transactionId } = payment.request;
+    if (payment.phase === "held") {
+      const reply = await agents.submit(profile.agentId, { kind: "cancel", transactionId });
+      const ended = reply.kind === "payment" ? reply.payment : payment;
+      return { transactionId, revision: ended.revision, outcome: null, payment: ended };
+    }
+    const outcome = payment.phase === "done" ? null : { result: FORGED, at: clock().getTime() };
+    const ended = outcome === null ? payment : settle(asSent(payment), outcome.result, outcome.at);
+    const done = { transactionId, revision: ended.revision, outcome, payment: withoutResolver(ended) };
+    await release(profile, payment, done);
+    // Only what is so in the actor, too: a workflow of somebody's own may have brought a payment that is not.
+    const reply = await agents.submit(profile.agentId, { kind: "read_payment", transactionId });
+    const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
+    if (what === "decision" && isActual) {
+      await Promise.all([workflows.tellApproval(profile, done.payment), keep(profile, ended)]);
+    }
+    return done;
+  }
 
   /** Every executor may ask whether a payment may be begun, and its own whether it still may be sent. */
   async function askBudget(
@@ -105,10 +149,18 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     if (payment.phase === "following") await workflows.startSettlement(profile, payment);
   }
 
-  const record = (profile: AgentProfile, payment: Payment) => projections.writePayment(profile, payment);
+  async function record(profile: AgentProfile, payment: Payment): Promise<void> {
+    const recorded = shown(profile, payment);
+    if (recorded !== null) await projections.writePayment(profile, recorded);
+  }
+
+  async function tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
+    const told = shown(profile, payment);
+    if (told !== null) await telling.tell(profile, told, when);
+  }
 
   async function recordAndTell(profile: AgentProfile, payment: Payment): Promise<void> {
-    await Promise.all([record(profile, payment), telling.tell(profile, payment, "now")]);
+    await Promise.all([record(profile, payment), tell(profile, payment, "now")]);
   }
 
   async function release(profile: AgentProfile, before: Payment, done: CarriedOut): Promise<void> {
@@ -119,6 +171,8 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   const carryOutWith =
     (keep: PaymentEffects["record"]): PaymentEffects["carryOut"] =>
     async (profile, decided, executor, report, onJudged) => {
+      const forged = forgedIn(profile, decided);
+      if (forged !== null) return refuse(profile, decided, forged, keep);
       const heard = await askBudget(profile, decided, executor, report);
       const before = heard === null ? decided : answered(decided, heard.kind, heard.answer);
       onJudged?.(before);
@@ -141,7 +195,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     release,
     record,
     recordAndTell,
-    tell: (profile, payment, when) => telling.tell(profile, payment, when),
+    tell,
   };
 }
 

@@ -25,7 +25,7 @@ const SETTLE_MS = 8_000;
  * of its own.
  */
 export function createPaymentActivities(dependencies: PaymentActivityDependencies): PaymentActivities {
-  const { agents, caps, clock, rails } = dependencies;
+  const { agents, caps, clock, proofs, rails } = dependencies;
   const effects = createPaymentEffects(dependencies);
 
   async function confirm(
@@ -101,6 +101,10 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     },
 
     async followPayment({ profile, payment }) {
+      if (!proofs.isAccepted(profile, payment)) {
+        proofs.onForged("payment", profile, payment);
+        return { ...payment, phase: "done" };
+      }
       const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS);
       if (result === null) return payment;
       const at = clock().getTime();

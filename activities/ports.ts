@@ -63,6 +63,21 @@ export interface PaymentTelling {
   hurry(): void;
 }
 
+/**
+ * What vouches for payments and for decisions of persons on them, which come back through Temporal: whoever reaches it can write
+ * there what they like.
+ */
+export interface PaymentProofs {
+  /** Whether this service took the payment in, with this recipient and amount. */
+  isAccepted(profile: AgentProfile, payment: Payment): boolean;
+  /** Whether whoever is named to have resolved it did so through this service; true where nobody is named. */
+  isResolvedAsNamed(profile: AgentProfile, payment: Payment): boolean;
+  /** Something forged was found, and came to nothing. */
+  onForged(what: ForgedKind, profile: AgentProfile, payment: Payment): void;
+}
+
+export type ForgedKind = "payment" | "decision";
+
 /** Starts and tells the workflows that wait with a payment. Each call may be repeated. */
 export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;

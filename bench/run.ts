@@ -176,7 +176,7 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
     mongodbUri: engines.mongodb.uri,
     temporalAddress: engines.temporal.address,
     temporalNamespace: engines.temporal.namespace,
-    evmRpcUrl: engines.chain.rpcUrl,
+    evmRpcUrl: engines.chain.directUrl,
     temporal,
     pids: () => ({ temporal: engines.temporal.pid, mongod: engines.mongodb.pid, anvil: engines.chain.pid }),
     dataDir,

@@ -257,6 +257,24 @@ function webauthnOf(value: z.output<typeof environment>, host: string): RelyingP
   );
 }
 
+/** What names each of the engines that are started otherwise. */
+const ENGINE_VARIABLES = ["MONGODB_URI", "TEMPORAL_ADDRESS", "EVM_RPC_URL"] as const;
+
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
+
+/**
+ * Refuses to be reached from other machines with engines that are this machine's own: they are for trying the service out, and
+ * every local user reaches Temporal. Throws `ConfigError`, which says what to do.
+ */
+export function refuseExposure({ host }: Pick<Config, "host">, env: NodeJS.ProcessEnv): void {
+  const embedded = ENGINE_VARIABLES.filter((name) => (env[name] ?? "") === "");
+  if (embedded.length === 0 || isLoopback(host)) return;
+  throw new ConfigError(
+    `HOST: ${host} can be reached from other machines, and the embedded engines are for this one alone: leave HOST out, or name engines of yours with ${embedded.join(", ")}.`,
+  );
+}
+
 const engineAddresses = z.object({
   MONGODB_URI: z.string().min(1),
   TEMPORAL_ADDRESS: z.string().min(1),

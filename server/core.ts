@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { AuditAppender } from "../activities/audit/appender.ts";
 import { ensureWebhookIndexes } from "../activities/webhooks/documents.ts";
 import { ensureAuditIndexes } from "../activities/audit/documents.ts";
@@ -5,6 +6,7 @@ import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../activities/effects.ts";
 import { createPaymentEffects } from "../activities/effects.ts";
 import { EventJournal } from "../activities/journal.ts";
+import { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
 import { PaymentTeller } from "../activities/telling.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
@@ -45,6 +47,7 @@ export interface Core {
   readonly deliveryKeys: DeliveryKeys;
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
+  readonly proofs: HmacPaymentProofs;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
   readonly journal: EventJournal;
@@ -57,6 +60,8 @@ export interface CoreOptions {
   readonly wallets: Wallets | null;
   readonly deliveryKeys: DeliveryKeys;
   readonly auditSeal: AuditSeal;
+  /** Under which proofs of payments and of decisions on them are made. */
+  readonly proofKey: KeyObject;
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
@@ -104,6 +109,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
   const journal = new EventJournal(db, () => webhooks.nudge());
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
+  const proofs = new HmacPaymentProofs(options.proofKey, (what, { agentId }, { request }) => {
+    metrics.forged(what);
+    const { transactionId } = request;
+    logger.error(
+      { agentId, transactionId, what },
+      "forged: it did not come through this service, and came to nothing",
+    );
+  });
   const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(
@@ -117,6 +130,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     workflows: actors,
     telling: new PaymentTeller({ journal, auditLog: keptLog, clock }),
     caps: budgets,
+    proofs,
     clock,
   });
   const mailboxes = new AgentMailboxes({
@@ -152,6 +166,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     deliveryKeys,
     windows,
     auditLog,
+    proofs,
     metrics,
     webhooks,
     journal,

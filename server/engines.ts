@@ -21,10 +21,10 @@ export interface EnginesOptions {
 export interface EnginesInUse {
   readonly addresses: Addresses;
   readonly temporalUiUrl: string | null;
+  /** Of a chain of this machine's own, to play on, for people and their programs; null: it is another one. */
+  readonly chainUrl: string | null;
   /** Whether MongoDB is this machine's own, so that the master key may lie beside it. */
   readonly ownMongodb: boolean;
-  /** Whether the chain is this machine's own: one to play on, its money is worth nothing. */
-  readonly ownChain: boolean;
   /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
   announce(): Promise<void>;
   stop(): Promise<void>;
@@ -34,8 +34,8 @@ export interface EnginesInUse {
 export const enginesThere = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   addresses: readAddresses(env),
   temporalUiUrl: null,
+  chainUrl: null,
   ownMongodb: false,
-  ownChain: false,
   announce: () => Promise.resolve(),
   stop: () => Promise.resolve(),
 });
@@ -93,11 +93,11 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
       temporalAddress: engines.temporal.address,
       temporalNamespace: engines.temporal.namespace,
       taskQueue: readTaskQueue(env),
-      evmRpcUrl: engines.chain.rpcUrl,
+      evmRpcUrl: engines.chain.directUrl,
     },
     temporalUiUrl: uiUrlOf(engines.temporal),
+    chainUrl: engines.chain.embedded ? engines.chain.rpcUrl : null,
     ownMongodb: engines.mongodb.pid !== null,
-    ownChain: engines.chain.embedded,
     announce,
     async stop() {
       announced = false;

@@ -3,6 +3,7 @@ import type { ApprovalDocument, TransactionDocument } from "../activities/docume
 import type { Rails } from "../activities/ports.ts";
 import { NotInTime, within } from "../activities/within.ts";
 import { type PaymentEffects, Superseded } from "../activities/effects.ts";
+import type { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
 import { decidedPayment } from "../src/domain/agent/commands.ts";
@@ -52,6 +53,7 @@ export interface PaymentDependencies {
   readonly effects: PaymentEffects;
   readonly rails: Rails;
   readonly actors: Pick<TemporalActors, "settled">;
+  readonly proofs: Pick<HmacPaymentProofs, "ofOrder">;
   readonly approvalWindowSeconds: number;
   readonly clock: () => Date;
   readonly logger: Logger;
@@ -134,7 +136,7 @@ export class Payments {
   }
 
   async #pay(profile: AgentProfile, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
-    const { reply, report, request } = await this.#decide(profile, requestOf(order));
+    const { reply, report, request } = await this.#decide(profile, this.#requestOf(profile, order));
     switch (reply.kind) {
       case "decided":
         return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, bound));
@@ -164,6 +166,11 @@ export class Payments {
     { requestId, spareMs }: Pick<Deadline, "requestId" | "spareMs">,
   ): Promise<RecordedPayment> {
     return this.#carryOut(profile, payment, null, { requestId, until: performance.now() + spareMs });
+  }
+
+  #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {
+    const request = unprovenOf(order);
+    return { ...request, proof: this.#dependencies.proofs.ofOrder(profile, request) };
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
@@ -322,7 +329,8 @@ const keyReused = (transactionId: string) =>
     { detail: `It was used for ${transactionId}.` },
   );
 
-function requestOf(order: PaymentOrder): PaymentRequest {
+/** The request but for its proof. */
+function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
   const { idempotencyKey, merchantCategory = null, ...rest } = order;
   return {
     ...rest,

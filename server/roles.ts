@@ -90,6 +90,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     wallets,
     deliveryKeys,
     auditSeal: seal,
+    proofKey: masterKey.deriveKey("payment-proofs"),
     metrics: new Metrics(),
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,

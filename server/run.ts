@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { EffectDependencies } from "../activities/effects.ts";
+import { withoutCredentials } from "../src/engines/mongodb.ts";
 import { shownOf } from "../src/lib/plain-error.ts";
 import { builtFile, packageVersion } from "../src/lib/package-root.ts";
-import { type Config, ConfigError, readConfig } from "./config.ts";
+import { type Config, ConfigError, readConfig, refuseExposure } from "./config.ts";
 import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
 import { createLogger, endLog, type Logger } from "./logger.ts";
@@ -45,6 +46,7 @@ export async function main(
       throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")} or admin.`);
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
+    if (embedded) refuseExposure(config, env);
     const running = await start({ role, roles, embedded, config, env, overrides });
     await untilStopped(running);
     await endLog(running.logger);
@@ -194,8 +196,8 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
     ["Metrics", metrics],
     ["Temporal", engines.addresses.temporalAddress],
     ["Temporal UI", engines.temporalUiUrl],
-    ["MongoDB", engines.ownMongodb ? engines.addresses.mongodbUri : "as configured"],
-    ["Local chain", engines.ownChain ? engines.addresses.evmRpcUrl : null],
+    ["MongoDB", engines.ownMongodb ? withoutCredentials(engines.addresses.mongodbUri) : "as configured"],
+    ["Local chain", engines.chainUrl],
     ["Data, logs", role === "start" ? config.dataDir : null],
   ] as const;
   say("\nAgent Spending Control is running.");

@@ -1,6 +1,9 @@
+import { WorkflowNotFoundError, WorkflowUpdateFailedError } from "@temporalio/client";
+import { ApplicationFailure } from "@temporalio/common";
 import { MongoError } from "mongodb";
 import { AuditLogUnavailable } from "../activities/audit/appender.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
+import { NoSuchActor } from "../activities/no-such-actor.ts";
 import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
 import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";
 import { NotInTime } from "../activities/within.ts";
@@ -20,12 +23,24 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
 ]);
 
+/** How Temporal says that a workflow ended between an update's arrival and its answer. */
+const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
+
+/** An actor that is not there any more, by an operator's hand perhaps: nothing was decided, and one may bring it back. */
+const isGone = (error: unknown): boolean =>
+  error instanceof NoSuchActor ||
+  error instanceof WorkflowNotFoundError ||
+  (error instanceof WorkflowUpdateFailedError &&
+    error.cause instanceof ApplicationFailure &&
+    error.cause.type === ENDED_MEANWHILE);
+
 /**
  * Whether it says that MongoDB, Temporal, the chain or the folder for key deliveries could not be reached, or not in time:
  * 503, and worth a replay.
  */
 export const isUnavailable = (error: unknown): boolean =>
   error instanceof ActorUnavailable ||
+  isGone(error) ||
   error instanceof MongoError ||
   error instanceof NotInTime ||
   error instanceof AuditLogUnavailable ||

@@ -71,7 +71,7 @@ export class Paying {
     this.outcomes[outcome] += 1;
     if (outcome === "held") {
       const by = { userId: "user-1", name: "Ada" };
-      handle(agent, { kind: "deny", transactionId, by, feedback: "no" }, now);
+      handle(agent, { kind: "deny", transactionId, by, feedback: "no", proof: "" }, now);
       handle(agent, { kind: "confirm", transactionId, revision: revision + 1, outcome: null }, now);
       return;
     }

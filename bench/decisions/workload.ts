@@ -53,6 +53,7 @@ export const payOf = (number: number): Pay => ({
     transactionId: `txn_${String(number).padStart(26, "0")}`,
     approvalId: `apr_${String(number).padStart(26, "0")}`,
     keyHash: `key-${String(number)}`.padEnd(43, "k"),
+    proof: "proof".padEnd(43, "p"),
     payloadHash: `payload-${String(number)}`.padEnd(43, "p"),
     rail: "card",
     amountCents: amountOf(number),

@@ -10,7 +10,7 @@ const BACK_MS = 90_000;
 
 /** Settings of a service of this machine's own, which must not lead this run to it. */
 const NOT_INHERITED =
-  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI_PORT)|EVM_.*|CHAIN_PORT|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|KEY_DELIVERY_.*|LOG_LEVEL|TRUSTED_PROXIES|WEBHOOK_.*)$/;
+  /^(TEST_.*|npm_.*|MONGODB_(URI|PORT)|TEMPORAL_(ADDRESS|NAMESPACE|TASK_QUEUE|PORT|UI|UI_PORT)|EVM_.*|CHAIN_PORT|MASTER_KEY|PORT|HOST|BASE_URL|MCP_URL|DATA_DIR|APPROVAL_WINDOW_SECONDS|KEY_DELIVERY_.*|LOG_LEVEL|TRUSTED_PROXIES|WEBHOOK_.*)$/;
 
 /** This process's environment without its own settings: what finds the engines' binaries stays. */
 export const cleanEnvironment = (): NodeJS.ProcessEnv =>

@@ -55,7 +55,7 @@ export class Place {
       mongodbUri: uri.toString(),
       temporalAddress: temporal.address,
       temporalNamespace: temporal.namespace,
-      rpcUrl: chain.rpcUrl,
+      rpcUrl: chain.directUrl,
     };
     const env = {
       ...cleanEnvironment(),
@@ -80,7 +80,7 @@ export class Place {
     const logDir = join(dataDir, "logs");
     await mkdir(logDir, { recursive: true });
     const engines = await Engines.start(dataDir, say);
-    const line = await startChainProxy(engines.running.chain.rpcUrl);
+    const line = await startChainProxy(engines.running.chain.directUrl);
     const letterbox = await Letterbox.open();
     // One port for the whole run: clients know a service by its address, whichever process is behind it.
     const { port } = await choosePorts({ port: { port: 0, variable: "PORT" } });

@@ -66,6 +66,8 @@ export class ServiceProcess {
       // Who is told of payments has no part in what becomes of them.
       telling: { tell: () => Promise.resolve(), hurry: () => undefined },
       caps: this.#caps(),
+      // Nobody forges anything here.
+      proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
       clock: () => new Date(timeline.now),
     };
     const submit = (agentId: string, command: AgentCommand) => this.of(agentId).submit(command);

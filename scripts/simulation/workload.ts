@@ -179,6 +179,7 @@ export class Workload {
       recipient,
       merchantCategory: null,
       purpose: "simulated",
+      proof: "",
     };
   }
 
@@ -199,9 +200,9 @@ export class Workload {
     const profile = this.#profileOf(transactionId);
     const by = { userId: "user-1", name: "Ada" };
     const commands: readonly AgentCommand[] = [
-      { kind: "approve", transactionId, by },
-      { kind: "approve", transactionId, by },
-      { kind: "deny", transactionId, by, feedback: "Too dear." },
+      { kind: "approve", transactionId, by, proof: "" },
+      { kind: "approve", transactionId, by, proof: "" },
+      { kind: "deny", transactionId, by, feedback: "Too dear.", proof: "" },
       { kind: "cancel", transactionId },
     ];
     const command = random.pick(commands);

@@ -1,4 +1,5 @@
 import type { ApprovalDocument } from "../../activities/documents.ts";
+import type { PersonsDecision } from "../../activities/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf } from "../../src/contract/types.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
@@ -26,7 +27,7 @@ type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 /** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { actors, collections, lists, mailboxes } = dependencies;
+  const { actors, collections, lists, mailboxes, proofs } = dependencies;
   const payments = new Payments(dependencies);
 
   async function list(
@@ -60,13 +61,14 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   async function resolve(
     id: string,
     { deadline, principal }: Caller,
-    commandFor: (transactionId: string) => AgentCommand,
+    decision: PersonsDecision,
   ): Promise<Result<ApprovalDocument>> {
     const approval = await find(id, principal);
     if (approval === null) return refused(refusal("NOT_FOUND"));
     if (approval.state === "completed") return refused(tooLate(approval));
     const profile = profileOfApproval(approval);
-    const reply = await mailboxes.submit(approval.agentId, commandFor(approval.transactionId));
+    const proof = proofs.ofDecision(profile, orderOf(approval), decision);
+    const reply = await mailboxes.submit(approval.agentId, commandOf(approval, decision, proof));
     if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
     const { changed, payment } = reply;
     if (changed || payment.status === "expired")
@@ -87,23 +89,15 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     async approveApproval({ params }, caller) {
       const { principal } = caller;
       const by = { userId: principal.userId, name: principal.name };
-      const resolved = await resolve(params.id, caller, (transactionId) => ({
-        kind: "approve",
-        transactionId,
-        by,
-      }));
+      const resolved = await resolve(params.id, caller, { resolution: "approved", by, feedback: null });
       return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
     },
 
     async denyApproval({ params, body }, caller) {
       const { principal } = caller;
       const by = { userId: principal.userId, name: principal.name };
-      const resolved = await resolve(params.id, caller, (transactionId) => ({
-        kind: "deny",
-        transactionId,
-        by,
-        feedback: body.feedback,
-      }));
+      const { feedback } = body;
+      const resolved = await resolve(params.id, caller, { resolution: "denied", by, feedback });
       return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
     },
   };
@@ -111,6 +105,25 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
 
 const tooLate = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
   refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
+
+/** The payment as it was shown to whoever decides: that is what the proof is of. */
+const orderOf = ({ _id, amountCents, currency, rail, recipient, transactionId }: ApprovalDocument) => ({
+  approvalId: _id,
+  amountCents,
+  currency,
+  rail,
+  recipient,
+  transactionId,
+});
+
+function commandOf(
+  { transactionId }: ApprovalDocument,
+  { by, feedback, resolution }: PersonsDecision,
+  proof: string,
+): AgentCommand {
+  if (resolution === "approved") return { kind: "approve", transactionId, by, proof };
+  return { kind: "deny", transactionId, by, feedback: feedback ?? "", proof };
+}
 
 const profileOfApproval = (approval: ApprovalDocument): AgentProfile => ({
   organizationId: approval.organizationId,

@@ -1,6 +1,7 @@
 import type { PaymentEffects } from "../../activities/effects.ts";
 import type { EventJournal } from "../../activities/journal.ts";
 import type { DeliveryWindows, Rails } from "../../activities/ports.ts";
+import type { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
 import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -28,6 +29,7 @@ export interface HandlerDependencies {
   readonly actors: TemporalActors;
   readonly mailboxes: AgentMailboxes;
   readonly effects: PaymentEffects;
+  readonly proofs: HmacPaymentProofs;
   readonly rails: Rails;
   readonly journal: EventJournal;
   /** Null where no chain is set up. */

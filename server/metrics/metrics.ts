@@ -76,6 +76,9 @@ export class Metrics {
     "result",
   ]);
   readonly #sweeps = this.#counter("sweeps_total", "Work that an actor's sweep has done", ["what", "result"]);
+  readonly #forged = this.#counter("forged_total", "Payments and decisions that did not come through here", [
+    "what",
+  ]);
   readonly #webhookSeconds = this.#histogram(
     "webhook_attempt_duration_seconds",
     "Attempts to deliver webhooks, by whether they were acknowledged",
@@ -162,6 +165,11 @@ export class Metrics {
 
   swept(what: SweepName, result: "done" | "failed"): void {
     this.#sweeps.inc({ what, result });
+  }
+
+  /** Something that came through Temporal was not of this service's making, and came to nothing. */
+  forged(what: "payment" | "decision"): void {
+    this.#forged.inc({ what });
   }
 
   webhookAttempted(result: "acknowledged" | "failed", seconds: number): void {

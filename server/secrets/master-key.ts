@@ -14,6 +14,7 @@ export type KeyPurpose =
   | "invite-token"
   | "chain-spender"
   | "audit-log"
+  | "payment-proofs"
   | "check-value";
 
 const SALT = "agent-spending-control/1";

@@ -65,7 +65,7 @@ export function paymentEvents(payment: Payment): PaymentEvent[] {
 const asSettled = (payment: Payment): Payment =>
   payment.status === "reversed" ? { ...payment, status: "approved", deniedAt: null } : payment;
 
-function undecided({ policyVersion: _whenApproved, ...approval }: Approval): Approval {
+function undecided({ policyVersion: _whenApproved, proof: _decision, ...approval }: Approval): Approval {
   return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
 }
 

@@ -3,7 +3,7 @@ import { callRpc } from "./anvil-rpc.ts";
 import { BLOCKS_KEPT, chainFolder, exitStateFile, newestState } from "./chain-state.ts";
 import { childEnvironment } from "./environment.ts";
 import { reasonOf } from "./errors.ts";
-import { LOOPBACK } from "./ports.ts";
+import { type LoopbackPlace, urlOf } from "./loopback-guard.ts";
 import type { OnProgress } from "./progress.ts";
 import type { EngineSpec } from "./supervisor.ts";
 import { runTool } from "./tools.ts";
@@ -17,9 +17,6 @@ const READ_TIMEOUT_MS = 60_000;
 const PAST_STATES_KEPT = 256;
 /** anvil writes its state now and then too, unasked and not atomically: a year is never. */
 const NEVER_SECONDS = 31_536_000;
-
-/** The JSON-RPC endpoint of the embedded chain. */
-export const chainUrl = (port: number): string => `http://${LOOPBACK}:${String(port)}`;
 
 async function waitUntilItAnswers(rpcUrl: string, signal: AbortSignal): Promise<void> {
   let last: unknown = new Error("it never answered");
@@ -39,7 +36,7 @@ async function waitUntilItAnswers(rpcUrl: string, signal: AbortSignal): Promise<
 export interface AnvilPlace {
   readonly binary: string;
   readonly dataDir: string;
-  readonly port: number;
+  readonly at: LoopbackPlace;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
   readonly onProgress: OnProgress;
@@ -67,9 +64,9 @@ export const anvilSpec = (place: AnvilPlace): EngineSpec => ({
   name: "anvil",
   binary: place.binary,
   args: [
-    ["--host", LOOPBACK, "--port", String(place.port)],
+    ["--host", place.at.host, "--port", String(place.at.port)],
     ["--chain-id", String(LOCAL_CHAIN_ID), "--quiet"],
-    // without it any web page that a person has open could speak to the chain
+    // It checks neither Host nor the Origin of WebSockets, so this is not enough against web pages: see loopback-guard.ts.
     ["--no-cors"],
     ["--prune-history", String(PAST_STATES_KEPT), "--transaction-block-keeper", String(BLOCKS_KEPT)],
     ["--dump-state", exitStateFile(chainFolder(place.dataDir)), "--state-interval", String(NEVER_SECONDS)],
@@ -85,5 +82,5 @@ export const anvilSpec = (place: AnvilPlace): EngineSpec => ({
     });
     return state === null ? [] : ["--load-state", state];
   },
-  ready: (signal) => waitUntilItAnswers(chainUrl(place.port), signal),
+  ready: (signal) => waitUntilItAnswers(urlOf(place.at), signal),
 });

@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import { rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, MongoClient, MongoServerError } from "mongodb";
@@ -16,9 +18,44 @@ const POLL_INTERVAL_MS = 40;
 const SERVER_SELECTION_TIMEOUT_MS = 1_000;
 const NOT_YET_INITIALIZED = 94;
 const ALREADY_INITIALIZED = 23;
+const USER_NOT_FOUND = 11;
+const KEY_SIZE_BYTES = 48;
+const PASSWORD_SIZE_BYTES = 32;
+const OWNER_ONLY = 0o600;
+
+/** The one account, of this service, with all rights; everybody else has none. */
+const USER = "agent-spending-control";
+const ROLES = ["root"];
 
 /** Where mongod keeps its files, inside DATA_DIR. */
 export const mongodbFolder = (dataDir: string): string => path.join(dataDir, "mongodb");
+
+const keyFileIn = (dataDir: string): string => path.join(dataDir, "mongodb.key");
+
+/** What opens the embedded mongod. Good until the next start; neither is ever logged or an argument. */
+export interface MongodbAccess {
+  /** What is in the key file, by which mongod's members know each other. It opens the internal account. */
+  readonly key: string;
+  /** Of the service's account. */
+  readonly password: string;
+}
+
+/**
+ * Makes a key file and a password for one start, readable by their owner alone. Nothing of an earlier start is needed: the
+ * key opens whatever data there is, and the account is given the new password before the engine counts as ready.
+ */
+export async function makeMongodbAccess(dataDir: string): Promise<MongodbAccess> {
+  const access = {
+    key: randomBytes(KEY_SIZE_BYTES).toString("base64"),
+    password: randomBytes(PASSWORD_SIZE_BYTES).toString("base64url"),
+  };
+  const temporary = `${keyFileIn(dataDir)}.new`;
+  // An earlier start may have been killed here; whoever holds the DATA_DIR is alone.
+  await rm(temporary, { force: true });
+  await writeFile(temporary, access.key, { mode: OWNER_ONLY, flag: "wx" });
+  await rename(temporary, keyFileIn(dataDir));
+  return access;
+}
 
 const helloSchema = z.object({ isWritablePrimary: z.boolean(), me: z.string().optional() });
 const configSchema = z.object({
@@ -64,16 +101,32 @@ async function stepToPrimary(admin: Db, host: string): Promise<boolean> {
   return false;
 }
 
-async function waitForPrimary(host: string, signal: AbortSignal): Promise<void> {
+/** Gives the account its password of this start; in data from before there was one, the account itself. */
+async function admitService(admin: Db, password: string): Promise<void> {
+  const account = { pwd: password, roles: ROLES, mechanisms: ["SCRAM-SHA-256"] };
+  try {
+    await admin.command({ updateUser: USER, ...account });
+  } catch (error) {
+    if (!(error instanceof MongoServerError && error.code === USER_NOT_FOUND)) throw error;
+    await admin.command({ createUser: USER, ...account });
+  }
+}
+
+async function waitForPrimary(host: string, access: MongodbAccess, signal: AbortSignal): Promise<void> {
   const client = new MongoClient(`mongodb://${host}/?directConnection=true`, {
     serverSelectionTimeoutMS: SERVER_SELECTION_TIMEOUT_MS,
+    // The account of the set's members: it is there before any other, and whatever the data says.
+    auth: { username: "__system", password: access.key },
+    authSource: "local",
+    authMechanism: "SCRAM-SHA-256",
   });
   let last: unknown = new Error("it never answered");
   try {
     while (!signal.aborted) {
       try {
         await client.connect(); // again each time: one that failed closes the client for good otherwise
-        if (await stepToPrimary(client.db("admin"), host)) return;
+        const admin = client.db("admin");
+        if (await stepToPrimary(admin, host)) return await admitService(admin, access.password);
       } catch (error) {
         last = error; // not up yet, or between two states: asked again
       }
@@ -89,21 +142,32 @@ export interface MongodbPlace {
   readonly binary: string;
   readonly dataDir: string;
   readonly port: number;
+  readonly access: MongodbAccess;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** The connection string for the embedded one-node replica set: sessions, transactions and majority writes work. */
-export const mongodbUri = (port: number): string =>
-  `mongodb://${LOOPBACK}:${String(port)}/?replicaSet=${REPLICA_SET}`;
+/**
+ * The connection string for the embedded one-node replica set: sessions, transactions and majority writes work. It holds
+ * the password: `withoutCredentials` is what may be shown.
+ */
+export const mongodbUri = (port: number, { password }: MongodbAccess): string =>
+  `mongodb://${USER}:${password}@${LOOPBACK}:${String(port)}/?replicaSet=${REPLICA_SET}&authSource=admin`;
 
-/** mongod as a one-node replica set on loopback, with a bounded cache; ready once it is the primary. */
+/** A connection string as it may be shown. */
+export const withoutCredentials = (uri: string): string => uri.replace(/^([a-z+]+:\/\/)[^@/?]*@/, "$1");
+
+/**
+ * mongod as a one-node replica set on loopback that answers only to the service's account, with a bounded cache; ready once
+ * it is the primary and has let the account in.
+ */
 export const mongodbSpec = (place: MongodbPlace): EngineSpec => ({
   name: "mongod",
   binary: place.binary,
   args: [
     ["--dbpath", mongodbFolder(place.dataDir)],
     ["--bind_ip", LOOPBACK, "--port", String(place.port), "--nounixsocket"],
+    ["--keyFile", keyFileIn(place.dataDir)],
     ["--replSet", REPLICA_SET, "--oplogSize", OPLOG_MB],
     ["--wiredTigerCacheSizeGB", CACHE_GB, "--quiet"],
     ["--setParameter", "diagnosticDataCollectionEnabled=false"],
@@ -112,5 +176,5 @@ export const mongodbSpec = (place: MongodbPlace): EngineSpec => ({
   env: childEnvironment(place.env),
   logFile: place.logFile,
   stopGraceMs: STOP_GRACE_MS,
-  ready: (signal) => waitForPrimary(`${LOOPBACK}:${String(place.port)}`, signal),
+  ready: (signal) => waitForPrimary(`${LOOPBACK}:${String(place.port)}`, place.access, signal),
 });

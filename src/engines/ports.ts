@@ -74,9 +74,9 @@ export async function choosePorts(
 }
 
 /** Whether something on the loopback interface accepts connections on the port. */
-export function accepts(port: number): Promise<boolean> {
+export function accepts(port: number, host: string = LOOPBACK): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ port, host: LOOPBACK });
+    const socket = connect({ port, host });
     const answer = (open: boolean) => (): void => {
       socket.destroy();
       resolve(open);

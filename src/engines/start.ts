@@ -1,13 +1,14 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { ANVIL } from "./anvil-binary.ts";
-import { anvilSpec, chainUrl, LOCAL_CHAIN_ID } from "./anvil.ts";
+import { anvilSpec, LOCAL_CHAIN_ID } from "./anvil.ts";
 import { ChainSnapshots, SNAPSHOT_INTERVAL_MS } from "./chain-snapshots.ts";
 import { chainFolder } from "./chain-state.ts";
 import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
 import { EngineError, reasonOf } from "./errors.ts";
+import { type Guard, guardLoopback, hiddenPlace, type LoopbackPlace, urlOf } from "./loopback-guard.ts";
 import { MONGOD } from "./mongod-binary.ts";
-import { mongodbFolder, mongodbSpec, mongodbUri } from "./mongodb.ts";
+import { makeMongodbAccess, mongodbFolder, mongodbSpec, mongodbUri } from "./mongodb.ts";
 import { choosePorts, type EnginePorts, LOOPBACK, type PortWish } from "./ports.ts";
 import { type OnProgress, withTicker } from "./progress.ts";
 import { resolveContext, resolveEngine, type Resolution } from "./resolver.ts";
@@ -39,6 +40,7 @@ export interface EngineOptions {
 
 export interface RunningEngines {
   /** `pid` is read anew each time: null for one that is not ours, and while it is down. */
+  /** The address of one that is ours holds its password: it is for no log and no argument. */
   readonly mongodb: { readonly uri: string; readonly pid: number | null };
   readonly temporal: {
     readonly address: string;
@@ -47,7 +49,10 @@ export interface RunningEngines {
     readonly pid: number | null;
   };
   readonly chain: {
+    /** For people and their programs; of one that is ours behind a guard against web pages. */
     readonly rpcUrl: string;
+    /** The same chain for the service itself, without the guard's work. */
+    readonly directUrl: string;
     /** Null for one that is not ours: which chain it is, only it can tell. */
     readonly chainId: number | null;
     readonly pid: number | null;
@@ -71,8 +76,14 @@ const mongodbPorts = ({ ports }: EngineOptions) => ({
 
 const temporalPorts = ({ ports }: EngineOptions) => ({
   port: { port: ports.temporal, variable: "TEMPORAL_PORT" },
+});
+
+const uiPorts = ({ ports }: EngineOptions) => ({
   uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
 });
+
+/** Only where it is asked for: whoever reaches the UI does with the workflows what they like. */
+const hasUi = ({ env }: EngineOptions): boolean => env["TEMPORAL_UI"] === "true";
 
 const chainPorts = ({ ports }: EngineOptions) => ({
   port: { port: ports.chain, variable: "CHAIN_PORT" },
@@ -83,6 +94,7 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   const wishes: Wishes = {
     ...(MONGOD.address(options.env) === null ? { mongodb: mongodbPorts(options).port } : {}),
     ...(TEMPORAL.address(options.env) === null ? temporalPorts(options) : {}),
+    ...(TEMPORAL.address(options.env) === null && hasUi(options) ? uiPorts(options) : {}),
     ...(ANVIL.address(options.env) === null ? { chain: chainPorts(options).port } : {}),
   };
   await choosePorts(wishes);
@@ -127,11 +139,12 @@ async function startMongodb(
   if (from.kind === "address") return { uri: from.address, supervisor: null };
   const dataDir = startup.held.path;
   await mkdir(mongodbFolder(dataDir), { recursive: true, mode: 0o700 });
+  const access = await makeMongodbAccess(dataDir);
   return untilPortsHold(async () => {
     const { port } = await choosePorts(mongodbPorts(startup));
     const logFile = logIn(startup, "mongod");
-    const spec = mongodbSpec({ binary: from.path, dataDir, port, logFile, env: startup.env });
-    return { uri: mongodbUri(port), supervisor: await supervise(startup, spec) };
+    const spec = mongodbSpec({ binary: from.path, dataDir, port, access, logFile, env: startup.env });
+    return { uri: mongodbUri(port, access), supervisor: await supervise(startup, spec) };
   });
 }
 
@@ -145,42 +158,75 @@ async function startTemporal(
   const { config, env } = startup;
   const database = temporalDatabase(startup.held.path, config);
   await prepareTemporalDatabase(database);
-  return untilPortsHold(async () => {
-    const { port, uiPort } = await choosePorts(temporalPorts(startup));
+  const engine = await untilPortsHold(async () => {
+    const { port } = await choosePorts(temporalPorts(startup));
+    const ui = hasUi(startup) ? await hiddenPlace() : null;
     const logFile = logIn(startup, "temporal");
-    const spec = temporalSpec({ binary: from.path, database, port, uiPort, logFile, env, config });
-    return {
-      address: `${LOOPBACK}:${String(port)}`,
-      namespace: config.namespace.name,
-      uiUrl: `http://${LOOPBACK}:${String(uiPort)}`,
-      supervisor: await supervise(startup, spec),
-    };
+    const spec = temporalSpec({ binary: from.path, database, port, ui, logFile, env, config });
+    return { port, ui, supervisor: await supervise(startup, spec) };
+  });
+  const { port, supervisor, ui } = engine;
+  const guard = ui === null ? null : await guarded(supervisor, () => guardUi(startup, ui));
+  return {
+    address: `${LOOPBACK}:${String(port)}`,
+    namespace: config.namespace.name,
+    uiUrl: guard?.url ?? null,
+    supervisor: guard === null ? supervisor : withGuard(supervisor, guard),
+  };
+}
+
+const guardUi = (startup: Startup, ui: LoopbackPlace): Promise<Guard> =>
+  untilPortsHold(async () => {
+    const { uiPort } = await choosePorts(uiPorts(startup));
+    return guardLoopback(uiPort, ui, "pages");
+  });
+
+/** What comes after an engine's start; where it fails, the engine is not left running. */
+async function guarded<T>(supervisor: Supervised, work: () => Promise<T>): Promise<T> {
+  return work().catch(async (error: unknown) => {
+    await supervisor.stop();
+    throw error;
   });
 }
+
+const withGuard = (supervisor: Supervised, guard: Guard): Supervised => ({
+  get pid() {
+    return supervisor.pid;
+  },
+  async stop() {
+    await guard.stop();
+    await supervisor.stop();
+  },
+});
 
 async function startChain(
   startup: Startup,
   from: Resolution<string>,
-): Promise<Started<{ readonly rpcUrl: string }>> {
-  if (from.kind === "address") return { rpcUrl: from.address, supervisor: null };
+): Promise<Started<Pick<RunningEngines["chain"], "rpcUrl" | "directUrl">>> {
+  if (from.kind === "address") return { rpcUrl: from.address, directUrl: from.address, supervisor: null };
   const { env, held, onProgress } = startup;
-  return untilPortsHold(async () => {
-    const { port } = await choosePorts(chainPorts(startup));
+  const engine = await untilPortsHold(async () => {
+    const at = await hiddenPlace();
     const logFile = logIn(startup, "anvil");
-    const spec = anvilSpec({ binary: from.path, dataDir: held.path, port, logFile, env, onProgress });
-    const supervisor = await supervise(startup, spec);
-    return { rpcUrl: chainUrl(port), supervisor: await withSnapshots(startup, chainUrl(port), supervisor) };
+    const spec = anvilSpec({ binary: from.path, dataDir: held.path, at, logFile, env, onProgress });
+    return { at, supervisor: await supervise(startup, spec) };
   });
+  const directUrl = urlOf(engine.at);
+  const supervisor = await withSnapshots(startup, directUrl, engine.supervisor);
+  const guard = await guarded(supervisor, () =>
+    untilPortsHold(async () => {
+      const { port } = await choosePorts(chainPorts(startup));
+      return guardLoopback(port, engine.at, "api");
+    }),
+  );
+  return { rpcUrl: guard.url, directUrl, supervisor: withGuard(supervisor, guard) };
 }
 
 async function withSnapshots(startup: Startup, rpcUrl: string, supervisor: Supervisor): Promise<Supervised> {
   const { chainSnapshotMs: intervalMs = SNAPSHOT_INTERVAL_MS, held, onProgress } = startup;
   if (intervalMs === null) return supervisor;
   const options = { rpcUrl, folder: chainFolder(held.path), intervalMs, onProgress };
-  const snapshots = await ChainSnapshots.start(options).catch(async (error: unknown) => {
-    await supervisor.stop();
-    throw error;
-  });
+  const snapshots = await guarded(supervisor, () => ChainSnapshots.start(options));
   return {
     get pid() {
       return supervisor.pid;
@@ -258,6 +304,7 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
     },
     chain: {
       rpcUrl: chain.rpcUrl,
+      directUrl: chain.directUrl,
       chainId: chain.supervisor === null ? null : LOCAL_CHAIN_ID,
       get pid() {
         return chain.supervisor?.pid ?? null;

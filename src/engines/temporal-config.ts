@@ -4,6 +4,8 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { PACKAGE_ROOT } from "../lib/package-root.ts";
 import { EngineError, reasonOf } from "./errors.ts";
+import type { LoopbackPlace } from "./loopback-guard.ts";
+import { LOOPBACK } from "./ports.ts";
 
 /**
  * The dynamic configuration keys this project sets, each looked up in server 1.29. The server takes any key without a
@@ -13,6 +15,7 @@ const DYNAMIC_CONFIG_KEYS = [
   "frontend.enableExecuteMultiOperation",
   "frontend.enableUpdateWorkflowExecution",
   "frontend.enableUpdateWorkflowExecutionAsyncAccepted",
+  "frontend.httpAllowedHosts",
   "frontend.namespaceCount",
   "frontend.namespaceRPS",
   "frontend.namespaceRPS.visibility",
@@ -57,7 +60,7 @@ const temporalDevSchema = z.strictObject({
   ),
   dynamicConfig: z.partialRecord(
     z.enum(DYNAMIC_CONFIG_KEYS),
-    z.union([z.boolean(), z.int(), z.string().regex(/^\d+(ms|s|m|h)$/)]),
+    z.union([z.boolean(), z.int(), z.string().regex(/^\d+(ms|s|m|h)$/), z.array(z.string())]),
   ),
 });
 
@@ -85,22 +88,24 @@ export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promis
 
 export interface DevServerPlace {
   readonly port: number;
-  readonly uiPort: number;
+  /** Where its UI listens; null: there is none. */
+  readonly ui: LoopbackPlace | null;
   readonly databaseFile: string;
 }
 
 const flagsOf = (flag: string, values: Readonly<Record<string, string>>): string[] =>
   Object.entries(values).flatMap(([key, value]) => [flag, `${key}=${value}`]);
 
-/** The dev server's arguments: loopback only, UI included, everything else from the file. */
+/** The dev server's arguments: loopback only, everything else from the file. */
 export function temporalArguments(config: TemporalDevConfig, place: DevServerPlace): readonly string[] {
   const dynamicConfig = Object.entries(config.dynamicConfig).map(([key, value]) => [
     key,
     JSON.stringify(value),
   ]);
+  const { ui } = place;
   return [
-    ["server", "start-dev", "--ip", "127.0.0.1", "--ui-ip", "127.0.0.1"],
-    ["--port", String(place.port), "--ui-port", String(place.uiPort)],
+    ["server", "start-dev", "--ip", LOOPBACK, "--port", String(place.port)],
+    ui === null ? ["--headless"] : ["--ui-ip", ui.host, "--ui-port", String(ui.port)],
     ["--db-filename", place.databaseFile, "--namespace", config.namespace.name],
     ["--log-level", config.logLevel, "--color", "never"],
     flagsOf("--search-attribute", config.searchAttributes),

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "@temporalio/client";
 import proto from "@temporalio/proto";
 import { childEnvironment } from "./environment.ts";
+import type { LoopbackPlace } from "./loopback-guard.ts";
 import { accepts, LOOPBACK } from "./ports.ts";
 import type { EngineSpec } from "./supervisor.ts";
 import { temporalArguments, type TemporalDevConfig } from "./temporal-config.ts";
@@ -99,7 +100,8 @@ export interface TemporalPlace {
   readonly binary: string;
   readonly database: string;
   readonly port: number;
-  readonly uiPort: number;
+  /** Where its UI listens; null: there is none. */
+  readonly ui: LoopbackPlace | null;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
   readonly config: TemporalDevConfig;
@@ -109,8 +111,9 @@ async function waitUntilUsable(place: TemporalPlace, signal: AbortSignal): Promi
   let last: unknown = new Error("it never listened");
   while (!signal.aborted) {
     try {
-      if ((await accepts(place.port)) && (await accepts(place.uiPort))) {
-        await settle(`${LOOPBACK}:${String(place.port)}`, place.config);
+      const { port, ui } = place;
+      if ((await accepts(port)) && (ui === null || (await accepts(ui.port, ui.host)))) {
+        await settle(`${LOOPBACK}:${String(port)}`, place.config);
         await rm(firstStartMark(place.database), { force: true });
         return;
       }
@@ -123,7 +126,7 @@ async function waitUntilUsable(place: TemporalPlace, signal: AbortSignal): Promi
 }
 
 /**
- * The Temporal dev server with its UI on loopback, as temporal-dev.yaml has it; ready once its namespace answers with
+ * The Temporal dev server on loopback, as temporal-dev.yaml has it; ready once its namespace answers with
  * all search attributes and the retention of the file.
  */
 export const temporalSpec = (place: TemporalPlace): EngineSpec => ({
@@ -131,7 +134,7 @@ export const temporalSpec = (place: TemporalPlace): EngineSpec => ({
   binary: place.binary,
   args: temporalArguments(place.config, {
     port: place.port,
-    uiPort: place.uiPort,
+    ui: place.ui,
     databaseFile: place.database,
   }),
   env: childEnvironment(place.env),

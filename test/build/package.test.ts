@@ -89,7 +89,7 @@ describe("the package", () => {
       const { stdout: given } = await run(process.execPath, importing, { cwd: own });
       expect(given).to.include("verifyWebhook");
 
-      const service = Child.spawn(process.execPath, [command], { ...env, ...ports });
+      const service = Child.spawn(process.execPath, [command], { ...env, ...ports, TEMPORAL_UI: "true" });
       const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
       expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
       expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);

@@ -45,9 +45,13 @@ export async function startMongoProxy(target: string, database: string): Promise
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("a proxy has a port");
+  const uri = new URL(target);
+  uri.port = String(address.port);
+  uri.pathname = `/${database}`;
+  // Straight to this line: the replica set's own list of members would lead around it.
+  uri.search = "?directConnection=true&authSource=admin";
   return {
-    // Straight to this line: the replica set's own list of members would lead around it.
-    uri: `mongodb://127.0.0.1:${String(address.port)}/${database}?directConnection=true`,
+    uri: uri.toString(),
     broken: () => broken,
     breakAt(name, times) {
       wanted = { name, times };

@@ -217,7 +217,13 @@ function recordOf(
 
 /** A payment that its agent's policy has allowed and whose rail is to be called. */
 export function newPayment(amountCents: number, recipient: string = randomAddress()): Payment {
-  const ids = { transactionId: newId("txn"), approvalId: newId("apr"), keyHash: "k", payloadHash: "p" };
+  const ids = {
+    transactionId: newId("txn"),
+    approvalId: newId("apr"),
+    keyHash: "k",
+    payloadHash: "p",
+    proof: "",
+  };
   const order = {
     amountCents,
     currency: "USD",

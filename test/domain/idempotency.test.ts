@@ -182,7 +182,7 @@ describe("idempotency keys: the table of the newest 2,000", () => {
     }
     for (let open = 0; open < OPEN_PAYMENTS_MAX; open += 1) {
       const { request } = actor.pay(2, { ...ids(HOUR_ENTRIES_MAX + open), ...worst });
-      actor.do({ kind: "deny", transactionId: request.transactionId, by, feedback });
+      actor.do({ kind: "deny", transactionId: request.transactionId, by, feedback, proof: "" });
     }
     expect(Object.keys(actor.state.open)).to.have.length(OPEN_PAYMENTS_MAX);
     expect(Buffer.byteLength(JSON.stringify(actor.state))).to.be.below(PAYLOAD_MAX_BYTES);

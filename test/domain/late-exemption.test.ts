@@ -37,6 +37,7 @@ class Pair {
       approvalId: `apr_${number}`,
       keyHash: `key-${number}`,
       payloadHash: `payload-${number}`,
+      proof: "",
       rail: "card",
       amountCents,
       currency: "USD",

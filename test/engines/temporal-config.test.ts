@@ -28,10 +28,15 @@ describe("temporal-dev.yaml", () => {
 
   it("becomes flags that listen on loopback only", async () => {
     const config = await loadTemporalDevConfig();
-    const flags = temporalArguments(config, { port: 1, uiPort: 2, databaseFile: "/d/t.db" });
+    const flags = temporalArguments(config, {
+      port: 1,
+      ui: { host: "127.1.2.3", port: 2 },
+      databaseFile: "/d/t.db",
+    });
     const valueOf = (flag: string): string | undefined => flags[flags.indexOf(flag) + 1];
     expect(valueOf("--ip")).to.equal("127.0.0.1");
-    expect(valueOf("--ui-ip")).to.equal("127.0.0.1");
+    expect(valueOf("--ui-ip")).to.equal("127.1.2.3");
+    expect(temporalArguments(config, { port: 1, ui: null, databaseFile: "t" })).to.include("--headless");
     expect(valueOf("--db-filename")).to.equal("/d/t.db");
     expect(flags).to.include("AgentId=Keyword");
     expect(flags).to.include("history.maxInFlightUpdates=1000");

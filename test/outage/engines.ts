@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MONGOD } from "../../src/engines/mongod-binary.ts";
-import { mongodbFolder, mongodbSpec, mongodbUri } from "../../src/engines/mongodb.ts";
+import { makeMongodbAccess, mongodbFolder, mongodbSpec, mongodbUri } from "../../src/engines/mongodb.ts";
 import { choosePorts, LOOPBACK } from "../../src/engines/ports.ts";
 import { type Engine as EngineKind, resolveContext, resolveEngine } from "../../src/engines/resolver.ts";
 import { type EngineSpec, Supervisor } from "../../src/engines/supervisor.ts";
@@ -77,7 +77,7 @@ export async function ownEngines(): Promise<OwnEngines> {
   const dataDir = await mkdtemp(join(tmpdir(), "spending-control-outage-"));
   const config = await loadTemporalDevConfig();
   const any = { port: 0, variable: "PORT" };
-  const ports = await choosePorts({ mongodb: any, temporal: any, ui: any });
+  const ports = await choosePorts({ mongodb: any, temporal: any });
   const { env } = process;
   const database = temporalDatabase(dataDir, config);
   await Promise.all([
@@ -85,9 +85,11 @@ export async function ownEngines(): Promise<OwnEngines> {
     mkdir(join(dataDir, "logs")),
     prepareTemporalDatabase(database),
   ]);
+  const access = await makeMongodbAccess(dataDir);
   const mongodb = new OwnEngine(
     mongodbSpec({
       binary: await binaryOf(MONGOD),
+      access,
       dataDir,
       env,
       port: ports.mongodb,
@@ -101,12 +103,12 @@ export async function ownEngines(): Promise<OwnEngines> {
       env,
       config,
       port: ports.temporal,
-      uiPort: ports.ui,
+      ui: null,
       logFile: join(dataDir, "logs", "temporal.log"),
     }),
   );
   await Promise.all([mongodb.start(), temporal.start()]);
-  const uri = new URL(mongodbUri(ports.mongodb));
+  const uri = new URL(mongodbUri(ports.mongodb, access));
   uri.pathname = "/outage";
   return {
     mongodb,

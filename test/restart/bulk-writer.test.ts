@@ -44,9 +44,11 @@ describe("Combined writes", () => {
   let db: Db;
 
   before(async () => {
-    line = new Line(new URL(process.env["TEST_MONGODB_URI"] ?? ""));
-    const uri = `mongodb://127.0.0.1:${await line.open()}/?directConnection=true`;
-    ({ db, mongo } = await connectMongo(uri));
+    const uri = new URL(process.env["TEST_MONGODB_URI"] ?? "");
+    line = new Line(new URL(uri));
+    uri.port = String(await line.open());
+    uri.search = "?directConnection=true&authSource=admin";
+    ({ db, mongo } = await connectMongo(uri.toString()));
   });
   after(() => mongo.close());
 

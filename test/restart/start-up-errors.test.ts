@@ -1,7 +1,8 @@
 import { expect } from "chai";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { listProcesses } from "../../src/engines/processes.ts";
 import { Child, cleanEnvironment, ServiceProcess } from "../support/process.ts";
 
 /** Three of them start at once, on a machine that is busy. */
@@ -63,6 +64,16 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     expect(child.stdout).to.equal("");
   });
 
+  it("HOST lets other machines in while an engine is embedded: refused before one is started", async () => {
+    const [open, chain] = await Promise.all([
+      reasonOf({ ...other.env, HOST: "0.0.0.0" }),
+      reasonOf({ ...other.env, HOST: "::", MONGODB_URI: "mongodb://x", TEMPORAL_ADDRESS: "x:1" }),
+    ]);
+    expect(open).to.match(/^error: HOST: .*MONGODB_URI, TEMPORAL_ADDRESS, EVM_RPC_URL/);
+    expect(chain).to.match(/^error: HOST: .*with EVM_RPC_URL\./);
+    expect(await other.processes()).to.deep.equal([]);
+  });
+
   it("a setting is nonsense: a port, an engine's port, a role", async () => {
     const [port, beyond, enginePort, role, argument] = await Promise.all([
       reasonOf({ ...other.env, PORT: "eighty" }),
@@ -97,6 +108,20 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     expect(untold).to.include("MONGODB_URI").and.include("TEMPORAL_ADDRESS");
     expect(noMongodb).to.include("MONGODB_URI");
     expect(noTemporal).to.include("TEMPORAL_ADDRESS");
+  });
+
+  it("what runs shows MongoDB's password in runtime.json alone: not in output, logs, arguments", async () => {
+    const { child, dataDir, runtime } = running;
+    const { hostname, password, port } = new URL(runtime.mongodb.uri);
+    expect(password).to.have.lengthOf.at.least(32);
+    expect(child.stdout).to.include(`mongodb://${hostname}:${port}/`);
+    const logs = await readdir(join(dataDir, "logs"));
+    const texts = await Promise.all(logs.map((name) => readFile(join(dataDir, "logs", name), "utf8")));
+    const shown = [child.stdout, child.stderr, ...texts];
+    shown.push(...(await listProcesses()).map(({ commandLine }) => commandLine));
+    expect(logs).to.include("service.log");
+    expect(shown.filter((text) => text.includes(password))).to.deep.equal([]);
+    expect((await stat(join(dataDir, "runtime.json"))).mode & 0o777).to.equal(0o600);
   });
 
   it("DATA_DIR is in use by a service, which goes on", async () => {

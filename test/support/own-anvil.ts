@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ANVIL } from "../../src/engines/anvil-binary.ts";
 import { callRpc } from "../../src/engines/anvil-rpc.ts";
-import { chainUrl, LOCAL_CHAIN_ID } from "../../src/engines/anvil.ts";
+import { LOCAL_CHAIN_ID } from "../../src/engines/anvil.ts";
+import { urlOf } from "../../src/engines/loopback-guard.ts";
 import { choosePorts, LOOPBACK } from "../../src/engines/ports.ts";
 import { resolveContext, resolveEngine } from "../../src/engines/resolver.ts";
 
@@ -27,7 +28,7 @@ export async function startOwnAnvil(...options: readonly string[]): Promise<OwnA
   );
   if (found.kind !== "binary") throw new Error("a chain of one's own needs the program");
   const { chain: port } = await choosePorts({ chain: { port: 0, variable: "none" } });
-  const url = chainUrl(port);
+  const url = urlOf({ host: LOOPBACK, port });
   let child: ChildProcess | null = null;
 
   async function revive(): Promise<void> {

@@ -101,7 +101,7 @@ async function settings(up: Promise<RunningEngines> | null): Promise<Readonly<Re
     TEST_MONGODB_URI: mongodb.uri,
     TEST_TEMPORAL_ADDRESS: temporal.address,
     TEST_TEMPORAL_NAMESPACE: temporal.namespace,
-    TEST_EVM_RPC_URL: chain.rpcUrl,
+    TEST_EVM_RPC_URL: chain.directUrl,
   };
 }
 

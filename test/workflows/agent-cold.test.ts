@@ -9,7 +9,7 @@ import { TemporalActors } from "../../server/actors/temporal.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { payCommand, StagedAgent } from "./support/agent.ts";
 import { gateway, type Stage } from "./support/stage.ts";
-import { MemoryProjections, MemoryRail, nobody, SETTLED } from "./support/doubles.ts";
+import { MemoryProjections, MemoryRail, nobody, SETTLED, VOUCHED } from "./support/doubles.ts";
 import { createPaymentEffects } from "../../activities/effects.ts";
 import { eventsOf } from "./support/history.ts";
 
@@ -89,6 +89,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     workflows: actors,
     telling: nobody,
     caps,
+    proofs: VOUCHED,
     clock,
     agents: gateway(actors),
   });

@@ -42,12 +42,19 @@ export type AgentCommand =
   | { readonly kind: "confirm_summary"; readonly revision: number }
   /** The agent's wallet has been told of the policy of this version. */
   | { readonly kind: "confirm_limits"; readonly policyVersion: number }
-  | { readonly kind: "approve"; readonly transactionId: string; readonly by: Resolver }
+  | {
+      readonly kind: "approve";
+      readonly transactionId: string;
+      readonly by: Resolver;
+      /** That this person decided so: see `Approval`. */
+      readonly proof: string;
+    }
   | {
       readonly kind: "deny";
       readonly transactionId: string;
       readonly by: Resolver;
       readonly feedback: string;
+      readonly proof: string;
     }
   | { readonly kind: "expire"; readonly transactionId: string }
   | { readonly kind: "cancel"; readonly transactionId: string }

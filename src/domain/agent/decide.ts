@@ -20,8 +20,8 @@ import { decideAuthenticate, decideMintKey, decideProveNonDelivery, decideRevoke
 import { decideArchive, decideLifecycle } from "./lifecycle.ts";
 import { asksForCaps, budgetReport } from "./caps.ts";
 import { type Likeness, lookUpNeededThrough, newestLikeAt } from "./likeness.ts";
-import type { Approval, Payment } from "./payment.ts";
-import { answered, settle } from "./payment.ts";
+import type { Approval } from "./payment.ts";
+import { answered, asSent, settle } from "./payment.ts";
 import type { BudgetPolicy, Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold, patchPolicy } from "./policy.ts";
 import type { AgentState, RememberedKey } from "./state.ts";
@@ -203,10 +203,6 @@ function decideConfirm(state: AgentState, command: Command<"confirm">, now: numb
   const events = [...changed, confirmed, ...heard];
   return { events, reply: isTooLate ? { kind: "payment", changed: true, payment } : reply };
 }
-
-/** What its rail says anything of was sent, so the budget has taken it, also where that news comes later. */
-const asSent = (payment: Payment): Payment =>
-  payment.phase === "sending" && payment.ask ? answered(payment, payment.ask, { granted: true }) : payment;
 
 function decideChangePolicy(state: AgentState, command: Command<"change_policy">): Decided {
   if (state.lifecycle === "archived") return none({ kind: "archived" });

@@ -60,7 +60,8 @@ export function approve(
   const { amountCents } = payment.request;
   const own = { amountCents, day: payment.day, createdAt: payment.createdAt };
   const denial = lifecycleDenial(state) ?? checkLimits(state.policy, state.usage, amountCents, now, own);
-  const resolved = { resolvedAt: now, resolvedBy: command.by, policyVersion: state.policyVersion };
+  const { by, proof } = command;
+  const resolved = { resolvedAt: now, resolvedBy: by, proof, policyVersion: state.policyVersion };
   if (denial !== null) {
     return next(payment, {
       status: "failed",
@@ -81,7 +82,7 @@ export function approve(
 
 export function deny(payment: Payment, command: Command<"deny">, now: number): Payment {
   const denial: Denial = { code: "APPROVAL_DENIED", reason: "A person denied the payment.", details: null };
-  const approval = { resolvedBy: command.by, feedback: command.feedback };
+  const approval = { resolvedBy: command.by, feedback: command.feedback, proof: command.proof };
   return end(payment, "denied", denial, "denied", now, approval);
 }
 

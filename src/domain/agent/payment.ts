@@ -24,6 +24,8 @@ export interface PaymentRequest {
   readonly purpose: string;
   /** Hash of rail, recipient without case, and amount; a workflow can't make one. Not there in payments from before. */
   readonly likenessHash?: string;
+  /** By which whoever pays it knows that the service took it in: only the service can make one. */
+  readonly proof: string;
   /** Of the approval rules that it was judged by. Left out where nobody has ever set any, and in payments from before. */
   readonly rulesVersions?: RulesVersions;
 }
@@ -56,6 +58,10 @@ export interface Approval {
   readonly resolvedAt: number | null;
   readonly resolvedBy: Resolver | null;
   readonly feedback: string | null;
+  /** By which whoever acts on it knows that `resolvedBy` decided so. Only where a person did. */
+  readonly proof?: string;
+  /** Who was named has not decided so. Only in what is written down, never in an actor's state. */
+  readonly isForged?: true;
   /** Of the agent's policy that it was checked against once more when a person approved it. */
   readonly policyVersion?: number;
 }
@@ -194,6 +200,10 @@ export function answered(payment: Payment, kind: AskKind, answer: CapAnswer): Pa
     ? next(payment, { ...refused, status: "denied", approval: null })
     : next(payment, { ...refused, status: "failed", approval: resolve(payment, "failed") });
 }
+
+/** What its rail says anything of was sent, so the budget has taken it, also where that news comes later. */
+export const asSent = (payment: Payment): Payment =>
+  payment.phase === "sending" && payment.ask ? answered(payment, payment.ask, { granted: true }) : payment;
 
 /** A payment's approval as it is shown: until the budget has taken the payment, nobody is asked to decide on it. */
 export const shownApproval = ({ approval, ask }: Payment): Approval | null =>

@@ -105,14 +105,17 @@ function resolved(profile: AgentProfile, payment: Payment, approval: Approval, a
 /** What a person, the agent or time made of it; that a rail or a limit refused it after that is another matter. */
 function resolutionOf(
   { denial }: Payment,
-  { resolution }: Approval,
+  { isForged, resolution }: Approval,
 ): "approved" | "denied" | "expired" | "cancelled" {
+  if (isForged === true) return "denied";
   if (resolution === "expired") return "expired";
   if (resolution !== "denied") return "approved";
   return denial?.code === "CANCELLED_BY_AGENT" ? "cancelled" : "denied";
 }
 
-function resolverOf(profile: AgentProfile, { denial }: Payment, { resolvedBy }: Approval): AuditActor {
+function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approval): AuditActor {
+  const { isForged, resolvedBy } = approval;
+  if (isForged === true) return { type: "system", id: "verification" };
   if (resolvedBy !== null) return { type: "user", id: resolvedBy.userId, name: resolvedBy.name };
   if (denial?.code === "CANCELLED_BY_AGENT") return agentOf(profile);
   return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : "expiry" };

@@ -166,6 +166,7 @@ export class SequenceRun {
       recipient,
       merchantCategory: null,
       purpose: "a test",
+      proof: "",
     };
     this.#requests.push(request);
     const { approvalWindowSeconds } = this.#sequence;

@@ -64,6 +64,7 @@ export class TestActor {
       approvalId: `apr_${number}`,
       keyHash: `key-${number}`,
       payloadHash: `payload-${number}`,
+      proof: "",
       rail: "card",
       amountCents,
       currency: "USD",
@@ -132,9 +133,9 @@ const isOf = <K extends AgentReply["kind"]>(kind: K, reply: AgentReply): reply i
 export function heldCommand(kind: HeldCommand, transactionId: string): AgentCommand {
   switch (kind) {
     case "approve":
-      return { kind, transactionId, by: human };
+      return { kind, transactionId, by: human, proof: "" };
     case "deny":
-      return { kind, transactionId, by: human, feedback: "Too dear." };
+      return { kind, transactionId, by: human, feedback: "Too dear.", proof: "" };
     case "cancel":
     case "expire":
       return { kind, transactionId };

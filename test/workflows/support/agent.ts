@@ -105,6 +105,7 @@ export class StagedAgent {
       approvalId: `apr_${number}`,
       keyHash: `key-${number}`,
       payloadHash: `payload-${number}`,
+      proof: "",
       rail: "card",
       amountCents,
       currency: "USD",
@@ -143,8 +144,8 @@ export class StagedAgent {
   async resolve(kind: "approve" | "deny" | "cancel", { request }: Payment): Promise<Of<"payment">> {
     const { transactionId } = request;
     if (kind === "cancel") return this.ask("payment", { kind, transactionId });
-    if (kind === "approve") return this.ask("payment", { kind, transactionId, by: human });
-    return this.ask("payment", { kind, transactionId, by: human, feedback: "Too dear." });
+    if (kind === "approve") return this.ask("payment", { kind, transactionId, by: human, proof: "" });
+    return this.ask("payment", { kind, transactionId, by: human, feedback: "Too dear.", proof: "" });
   }
 
   state(): Promise<AgentStateView> {

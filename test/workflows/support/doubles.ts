@@ -1,6 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import type {
   Detachment,
+  PaymentProofs,
   PaymentTelling,
   Projections,
   RailBalance,
@@ -96,6 +97,13 @@ export class MemoryProjections implements Projections {
 
 /** Nobody is told anything. */
 export const nobody: PaymentTelling = { tell: () => Promise.resolve(), hurry: () => undefined };
+
+/** Nobody forges anything. */
+export const VOUCHED: PaymentProofs = {
+  isAccepted: () => true,
+  isResolvedAsNamed: () => true,
+  onForged: () => undefined,
+};
 
 /** Something that a test opens when it wants what waits behind it to go on. */
 export function gate(): { readonly opened: Promise<unknown>; open(): void } {

@@ -17,7 +17,7 @@ import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { budgetWorkflowId } from "../../../src/messages/budget.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
-import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED } from "./doubles.ts";
+import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED, VOUCHED } from "./doubles.ts";
 
 /** The workflows on an engine, with the real activities over doubles of what lies behind them. */
 export interface Stage {
@@ -144,6 +144,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     workflows,
     telling: nobody,
     caps: budgets,
+    proofs: VOUCHED,
     clock: () => new Date(),
   };
   // Never connected: only `provisionOrganization` uses it, and the scenes bring their own.

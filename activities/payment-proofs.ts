@@ -1,0 +1,75 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Payment, PaymentRequest, Resolver } from "../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../src/domain/agent/state.ts";
+import type { PaymentProofs } from "./ports.ts";
+
+/** Whose payment it is. */
+export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
+
+/** What of a payment is proven: what moves money, under the ids that nothing moves it twice under. */
+export type ProvenOrder = Pick<
+  PaymentRequest,
+  "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
+> & { readonly currency: string };
+
+/** What a person has made of a payment on hold. */
+export interface PersonsDecision {
+  readonly resolution: "approved" | "denied";
+  readonly by: Resolver;
+  readonly feedback: string | null;
+}
+
+/** Of what it finds forged, for log and metrics. */
+export type OnForged = PaymentProofs["onForged"];
+
+/**
+ * Proofs that this service took a payment in, and that a person decided on it through this service: HMACs under a key of their
+ * own, made where the caller was authenticated, and checked where money moves and where a person is named. In between they go
+ * through Temporal, whose state whoever reaches it can write.
+ */
+export class HmacPaymentProofs implements PaymentProofs {
+  readonly #key: KeyObject;
+  readonly onForged: OnForged;
+
+  constructor(key: KeyObject, onForged: OnForged) {
+    this.#key = key;
+    this.onForged = onForged;
+  }
+
+  /** For a payment that its agent asks for. */
+  ofOrder(payer: Payer, order: ProvenOrder): string {
+    return this.#mac(["order", ...factsOf(payer, order)]);
+  }
+
+  /** For a person's decision on a payment as it was shown to them. */
+  ofDecision(payer: Payer, order: ProvenOrder, { by, feedback, resolution }: PersonsDecision): string {
+    return this.#mac(["decision", ...factsOf(payer, order), resolution, by.userId, by.name, feedback]);
+  }
+
+  isAccepted(payer: Payer, { request }: Payment): boolean {
+    return isSame(request.proof, this.ofOrder(payer, request));
+  }
+
+  isResolvedAsNamed(payer: Payer, { approval, request }: Payment): boolean {
+    if (approval === null || approval.resolvedBy === null) return true;
+    const { feedback, proof = "", resolution, resolvedBy: by } = approval;
+    const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
+    return isSame(proof, this.ofDecision(payer, request, decision));
+  }
+
+  /** JSON keeps the parts apart. */
+  #mac(parts: readonly (string | number | null)[]): string {
+    return createHmac("sha256", this.#key).update(JSON.stringify(parts), "utf8").digest("base64url");
+  }
+}
+
+const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
+  const { amountCents, approvalId, currency, rail, recipient, transactionId } = order;
+  return [organizationId, agentId, transactionId, approvalId, rail, amountCents, currency, recipient];
+};
+
+/** In constant time. What a history from outside holds may be anything. */
+function isSame(given: unknown, made: string): boolean {
+  const [left, right] = [Buffer.from(String(given)), Buffer.from(made)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

@@ -1,0 +1,21 @@
+import type { Payment, RailFailure } from "./payment.ts";
+
+/** What becomes of a payment that was sent on its way by nobody whom the service has let in. */
+export const FORGED = {
+  status: "failed",
+  code: "RAIL_UNAVAILABLE",
+  reason: "It was not decided on through this service, so nothing was paid.",
+} as const satisfies { readonly status: "failed" } & RailFailure;
+
+/** The payment as it is written down where nobody vouches for the person that is named: nobody is named. */
+export function withoutResolver(payment: Payment): Payment {
+  const { approval, denial } = payment;
+  if (approval === null) return payment;
+  const unnamed = { ...approval, resolvedBy: null, feedback: null, isForged: true as const };
+  const isDenial = denial?.code === "APPROVAL_DENIED";
+  return {
+    ...payment,
+    approval: unnamed,
+    denial: isDenial ? { ...denial, reason: FORGED.reason } : denial,
+  };
+}

@@ -1,0 +1,106 @@
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { EngineError, reasonOf } from "./errors.ts";
+import { choosePorts, LOOPBACK } from "./ports.ts";
+
+/** An address that only this machine reaches. */
+export interface LoopbackPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+const OCTET_MAX = 255;
+
+/**
+ * Where an engine that checks no Host listens behind its guard. A web page can try any address of this machine, so on Linux
+ * it is one of 2^24 addresses besides the port, made anew with each start. macOS has only one: there it is the port alone.
+ */
+export async function hiddenPlace(): Promise<LoopbackPlace> {
+  const { port } = await choosePorts({ port: { port: 0, variable: "" } });
+  if (process.platform !== "linux") return { host: LOOPBACK, port };
+  const octets = Array.from({ length: 3 }, () => String(randomInt(1, OCTET_MAX)));
+  return { host: ["127", ...octets].join("."), port };
+}
+
+export const urlOf = ({ host, port }: LoopbackPlace): string => `http://${host}:${String(port)}`;
+
+/** `api`: for programs, never for pages: JSON is posted, without an Origin. `pages`: for pages that it has served itself. */
+export type Audience = "api" | "pages";
+
+export interface Guard {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Why a request is refused; null: it is let through. */
+function refusalOf({ headers, method }: IncomingMessage, hosts: readonly string[], audience: Audience) {
+  if (!hosts.includes(headers.host ?? "")) return "The Host is not this machine's.";
+  const { origin } = headers;
+  if (audience === "pages") {
+    const isOwn = origin === undefined || hosts.some((host) => origin === `http://${host}`);
+    return isOwn ? null : "Another site's pages may not use this.";
+  }
+  if (origin !== undefined) return "Web pages may not use this.";
+  const type = headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
+  return method === "POST" && type === "application/json" ? null : "Post JSON.";
+}
+
+/**
+ * Serves on a port of 127.0.0.1 what an engine answers at a hidden place, to requests for this very machine by name: what a page
+ * of another site sends is refused, and so is a name that was rebound to this machine. There are no WebSockets. Throws EngineError
+ * START_FAILED where the port is taken.
+ */
+export async function guardLoopback(port: number, target: LoopbackPlace, audience: Audience): Promise<Guard> {
+  const hosts = [LOOPBACK, "localhost", "[::1]"].map((host) => `${host}:${String(port)}`);
+  const agent = new Agent({ keepAlive: true });
+  const server = createServer((incoming, outgoing) => {
+    const refusal = refusalOf(incoming, hosts, audience);
+    if (refusal === null) return forward(incoming, outgoing, target, agent);
+    incoming.resume();
+    outgoing.writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
+  });
+  // Without a listener of its own the server ends what asks for an upgrade; said here, since a page may ask for one.
+  server.on("upgrade", (_request, socket) => socket.destroy());
+  try {
+    server.listen({ port, host: LOOPBACK, exclusive: true });
+    await once(server, "listening");
+  } catch (error) {
+    throw new EngineError("START_FAILED", `The guard of a port cannot listen: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  }
+  return {
+    url: urlOf({ host: LOOPBACK, port }),
+    async stop() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      agent.destroy();
+      await closed;
+    },
+  };
+}
+
+function forward(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  target: LoopbackPlace,
+  agent: Agent,
+): void {
+  const { headers, method, url } = incoming;
+  const host = `${target.host}:${String(target.port)}`;
+  // The engine sees its own address, so that what it compares with the Origin, if it does, is the guard's business alone.
+  const { origin: _origin, ...passed } = headers;
+  const onward = request({ ...target, agent, method, path: url, headers: { ...passed, host } }, (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+    answer.pipe(outgoing);
+    answer.on("error", () => outgoing.destroy());
+  });
+  onward.on("error", () => {
+    if (outgoing.headersSent) outgoing.destroy();
+    else outgoing.writeHead(502).end();
+  });
+  outgoing.on("close", () => onward.destroy());
+  incoming.pipe(onward);
+}

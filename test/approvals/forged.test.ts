@@ -1,0 +1,218 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { COLLECTIONS } from "../../activities/documents.ts";
+import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import {
+  type AgentStateView,
+  agentWorkflowId,
+  STATE_QUERY,
+  SUBMIT_UPDATE,
+} from "../../src/messages/agent.ts";
+import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
+import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
+import { expectBooksAgree } from "../support/books.ts";
+import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { send } from "../support/wire.ts";
+
+const WINDOW_SECONDS = 3_600;
+
+const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
+  transactionId: `txn_forged_${randomUUID()}`,
+  approvalId: `apr_forged_${randomUUID()}`,
+  keyHash: randomUUID(),
+  payloadHash: "payload",
+  rail: "card",
+  amountCents: 700,
+  currency: "USD",
+  recipient: "thief",
+  merchantCategory: null,
+  purpose: "none",
+  proof: "A".repeat(43),
+  ...fields,
+});
+
+const payCommand = (request: PaymentRequest): AgentCommand => ({
+  kind: "pay",
+  request,
+  approvalWindowSeconds: WINDOW_SECONDS,
+  lookedUpThrough: 0,
+});
+
+/** What somebody may do who reaches Temporal and has no credential of this service. */
+describe("what is written to Temporal past this service", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+  });
+
+  const asksAlways = (): Promise<TestAgent> => world.agent({ autoApprovalThresholdCents: 0 });
+  const temporal = () => world.service.connections.temporal.workflow;
+  const actorOf = (agentId: string) => temporal().getHandle(agentWorkflowId(agentId));
+  const tell = (agent: TestAgent, command: AgentCommand) =>
+    actorOf(agent.id).executeUpdate(SUBMIT_UPDATE, { args: [[command]] });
+  const stateOf = (agent: TestAgent) => actorOf(agent.id).query<AgentStateView>(STATE_QUERY);
+  const owner = () => ({ userId: world.organization.userId, name: "Owner" });
+  const paymentOf = (agent: TestAgent, id: string) =>
+    world.api.ok("getPayment", 200, { token: agent.key, id });
+  const effectsOn = (transactionId: string) =>
+    world.service.db.collection(COLLECTIONS.sandboxCardLedger).countDocuments({ transactionId });
+
+  async function heldBy(
+    agent: TestAgent,
+  ): Promise<{ readonly profile: AgentProfile; readonly payment: Payment }> {
+    const { transactionId } = await agent.hold();
+    const { open, profile } = await stateOf(agent);
+    const found = open[transactionId];
+    if (found === undefined) throw new Error("what is on hold is open");
+    return { profile, payment: found.payment };
+  }
+
+  const decidedBy = async (transactionId: string, action: string) => {
+    const query = { action, resource: transactionId };
+    const { entries } = await world.api.ok("listAuditLog", 200, { token: world.token, query });
+    return entries.map(({ actor }) => actor);
+  };
+
+  /** All are done with, which the actors see to by themselves. */
+  const nothingIsOpen = (agent: TestAgent) =>
+    until("its actor has nothing left to do", async () =>
+      Object.keys((await stateOf(agent)).open).length === 0 ? true : null,
+    );
+
+  it("an approval in the owner's name pays nothing and names nobody; the agent pays on", async () => {
+    const agent = await asksAlways();
+    const { payment } = await heldBy(agent);
+    const { transactionId, approvalId, proof } = payment.request;
+    const other = await heldBy(agent);
+    await world.api.ok("approveApproval", 200, { token: world.token, id: other.payment.request.approvalId });
+    // The proof of the payment itself is genuine, and one of nothing that a person has said.
+    await tell(agent, { kind: "approve", transactionId, by: owner(), proof });
+    await nothingIsOpen(agent);
+    const { approval, transaction } = await paymentOf(agent, transactionId);
+    expect([transaction.status, transaction.denialCode]).to.deep.equal(["failed", "RAIL_UNAVAILABLE"]);
+    expect(approval).to.deep.include({ resolution: "failed", resolvedBy: null, feedback: null });
+    expect(await effectsOn(transactionId)).to.equal(0);
+    expect(await decidedBy(transactionId, "resolvePayment")).to.deep.equal([
+      { type: "system", id: "verification" },
+    ]);
+    const events = await world.service.db
+      .collection(COLLECTIONS.events)
+      .countDocuments({ "data.transaction._id": transactionId, type: "approval.completed" });
+    expect(events).to.equal(0);
+    await expectBooksAgree(world, agent);
+    const workflow = await temporal().getHandle(approvalWorkflowId(approvalId)).describe();
+    expect(workflow.status.name, "nothing waits with it any more").to.equal("COMPLETED");
+    expect((await agent.pay()).transaction.status).to.equal("pending");
+    const { body } = await send(world.service.baseUrl, "/metrics");
+    expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
+  });
+
+  it("a denial in the owner's name is written down in nobody's", async () => {
+    const agent = await asksAlways();
+    const { payment } = await heldBy(agent);
+    const { proof, transactionId } = payment.request;
+    await tell(agent, { kind: "deny", transactionId, by: owner(), feedback: "I am the owner.", proof });
+    await nothingIsOpen(agent);
+    const { approval, transaction } = await paymentOf(agent, transactionId);
+    expect(transaction).to.deep.include({ status: "denied" });
+    expect(approval).to.deep.include({ resolvedBy: null, feedback: null });
+    expect(await decidedBy(transactionId, "resolvePayment")).to.deep.equal([
+      { type: "system", id: "verification" },
+    ]);
+    await expectBooksAgree(world, agent);
+  });
+
+  it("payments that no agent asked for are not made, and leave no reservation and no record", async () => {
+    const [agent, asker] = [await world.agent(), await asksAlways()];
+    const { payment } = await heldBy(asker);
+    const [sent, held, altered] = [
+      requestOf(),
+      requestOf(),
+      // Genuine, but for where the money goes.
+      requestOf({ ...payment.request, keyHash: randomUUID(), recipient: "thief" }),
+    ];
+    await tell(agent, payCommand(sent));
+    await tell(agent, payCommand(altered));
+    await tell(asker, payCommand(held));
+    await nothingIsOpen(agent);
+    await until("only what is genuine is on hold", async () =>
+      Object.keys((await stateOf(asker)).open).length === 1 ? true : null,
+    );
+    for (const { transactionId } of [sent, held]) {
+      expect(await effectsOn(transactionId)).to.equal(0);
+      expect(
+        await world.service.db
+          .collection<{ _id: string }>(COLLECTIONS.transactions)
+          .findOne({ _id: transactionId }),
+      ).to.equal(null);
+    }
+    expect(await effectsOn(altered.transactionId)).to.equal(0);
+    const { usage } = await stateOf(agent);
+    expect([usage.spentCents, usage.reservedCents]).to.deep.equal([0, 0]);
+    expect((await agent.pay()).transaction.status).to.equal("approved");
+  });
+
+  it("workflows that were started with made-up payments pay nothing and write nothing down", async () => {
+    const agent = await asksAlways();
+    const { payment, profile } = await heldBy(agent);
+    const { request } = payment;
+    const { taskQueue } = world.service.connections.addresses;
+    const approved: Payment = {
+      ...payment,
+      phase: "sending",
+      revision: payment.revision + 1,
+      approval: payment.approval && {
+        ...payment.approval,
+        resolution: "executing",
+        resolvedAt: Date.now(),
+        resolvedBy: owner(),
+        proof: request.proof,
+      },
+    };
+    const input = {
+      profile,
+      approvalId: request.approvalId,
+      transactionId: request.transactionId,
+      amountCents: 1,
+      flaggedByRuleTypes: [],
+      expiresAt: Date.now() + 60_000,
+    };
+    const made = {
+      ...approved,
+      request: { ...request, transactionId: `txn_forged_${randomUUID()}` },
+      approval: null,
+    };
+    const ends = await Promise.all(
+      [approved, made].map(async (told) => {
+        const handle = await temporal().signalWithStart(APPROVAL_WORKFLOW, {
+          workflowId: `forged/${randomUUID()}`,
+          taskQueue,
+          args: [input],
+          signal: RESOLVED_SIGNAL,
+          signalArgs: [told],
+        });
+        return (await handle.result()) as Payment;
+      }),
+    );
+    expect(ends.map(({ status }) => status)).to.deep.equal(["failed", "failed"]);
+    const altered: Payment = {
+      ...payment,
+      request: { ...request, amountCents: 1 },
+      phase: "following",
+      revision: 9,
+    };
+    const following = await temporal().start(SETTLEMENT_WORKFLOW, {
+      workflowId: `forged/${randomUUID()}`,
+      taskQueue,
+      args: [{ profile, payment: altered, asked: 0 }],
+    });
+    await following.result();
+    for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
+    const { approval, transaction } = await paymentOf(agent, request.transactionId);
+    expect(approval?.resolvedBy ?? null).to.equal(null);
+    expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
+    expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
+  });
+});

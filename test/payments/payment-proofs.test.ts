@@ -1,0 +1,60 @@
+import { createSecretKey, randomBytes } from "node:crypto";
+import { expect } from "chai";
+import {
+  HmacPaymentProofs,
+  type PersonsDecision,
+  type ProvenOrder,
+} from "../../activities/payment-proofs.ts";
+
+const PAYER = { organizationId: "org", agentId: "agent" };
+const ORDER: ProvenOrder = {
+  transactionId: "txn",
+  approvalId: "apr",
+  rail: "card",
+  amountCents: 100,
+  currency: "USD",
+  recipient: "shop",
+};
+const DENIED: PersonsDecision = {
+  resolution: "denied",
+  by: { userId: "user", name: "Ada" },
+  feedback: "Too dear.",
+};
+
+describe("proofs of payments and of decisions on them", () => {
+  const proofs = new HmacPaymentProofs(createSecretKey(randomBytes(32)), () => undefined);
+
+  it("each fact of a payment changes its proof, and so does the key", () => {
+    const changed = [
+      proofs.ofOrder({ ...PAYER, organizationId: "org2" }, ORDER),
+      proofs.ofOrder({ ...PAYER, agentId: "agent2" }, ORDER),
+      proofs.ofOrder(PAYER, { ...ORDER, transactionId: "txn2" }),
+      proofs.ofOrder(PAYER, { ...ORDER, approvalId: "apr2" }),
+      proofs.ofOrder(PAYER, { ...ORDER, rail: "wallet" }),
+      proofs.ofOrder(PAYER, { ...ORDER, amountCents: 101 }),
+      proofs.ofOrder(PAYER, { ...ORDER, currency: "EUR" }),
+      proofs.ofOrder(PAYER, { ...ORDER, recipient: "shop2" }),
+      // What ends one part and begins the next counts.
+      proofs.ofOrder({ organizationId: 'org","agent', agentId: "" }, ORDER),
+      new HmacPaymentProofs(createSecretKey(randomBytes(32)), () => undefined).ofOrder(PAYER, ORDER),
+    ];
+    expect(new Set([proofs.ofOrder(PAYER, ORDER), ...changed]).size).to.equal(changed.length + 1);
+  });
+
+  it("each part of a decision changes its proof, and none is a payment's", () => {
+    const proofOf = (change: Partial<PersonsDecision>, order = ORDER) =>
+      proofs.ofDecision(PAYER, order, { ...DENIED, ...change });
+    const all = [
+      proofOf({}),
+      proofOf({ resolution: "approved" }),
+      proofOf({ by: { userId: "user2", name: "Ada" } }),
+      proofOf({ by: { userId: "user", name: "Bob" } }),
+      proofOf({ feedback: "Why?" }),
+      proofOf({ feedback: null }),
+      proofOf({}, { ...ORDER, amountCents: 101 }),
+      proofOf({}, { ...ORDER, recipient: "shop2" }),
+      proofs.ofOrder(PAYER, ORDER),
+    ];
+    expect(new Set(all).size).to.equal(all.length);
+  });
+});
