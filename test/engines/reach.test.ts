@@ -89,6 +89,8 @@ describe("Who can reach the embedded engines", () => {
   /** A mongod on a folder, as its spec has it but for what is changed. */
   const ownMongod = async (name: string, change: (spec: EngineSpec) => EngineSpec): Promise<Supervisor> => {
     const dataDir = folder(name);
+    // As the service makes it: one that others can look into, with data in it, is refused.
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await mkdir(mongodbFolder(dataDir), { recursive: true });
     await mkdir(path.join(dataDir, "logs"), { recursive: true });
     const access = await makeMongodbAccess(dataDir);
