@@ -63,6 +63,7 @@ export async function fuzz(pass: Pass): Promise<Passed> {
     // Not among the arguments, which every user of the machine can read.
     FUZZ_TOKEN: token ?? "",
     FUZZ_OWNER_ID: ownerId,
+    FUZZ_OWNER_EMAIL: owner.email,
     FUZZ_GUEST_EMAIL: guest.email,
     FUZZ_GUEST_PASSWORD: guest.password,
   };
