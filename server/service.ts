@@ -126,6 +126,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
+  const turns = new Turns(WAIT_FOR_TURN_MS);
   const organizationKeys = new OrganizationKeys({
     collections,
     users,
@@ -134,6 +135,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     clock,
     keyUse: organizationKeyUse,
     transaction,
+    turns,
   });
   const firstUses = new FirstUses(core.mailboxes);
   const authenticator = new Authenticator({
@@ -152,7 +154,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const logoKey = masterKey.deriveKey("logo-links");
   const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
   const dailyCreates = new DailyCreates(collections.dailyCreates);
-  const turns = new Turns(WAIT_FOR_TURN_MS);
   const containers = new Containers({ collections, logos, transaction, turns, clock });
   const creates = new Creates({
     creates: collections.creates,

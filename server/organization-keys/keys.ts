@@ -14,6 +14,7 @@ import { isSameHash } from "../secrets/api-key-hash.ts";
 import type { ClientSession } from "mongodb";
 import { together } from "../together.ts";
 import type { Transaction } from "../transactions.ts";
+import type { Turns } from "../turns.ts";
 import type { OrganizationKeyDocument } from "./documents.ts";
 
 export interface OrganizationKeysDependencies {
@@ -25,6 +26,7 @@ export interface OrganizationKeysDependencies {
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
   readonly transaction: Transaction;
+  readonly turns: Turns;
 }
 
 /** What is chosen for a key once, for its whole life. */
@@ -84,19 +86,16 @@ export class OrganizationKeys {
     const bound = await this.#checkBinding(principal.organizationId, choice.binding);
     if (!bound.ok) return bound;
     const minted = this.#newKey(principal, choice, null);
-    const { collections, transaction } = this.#dependencies;
-    return await transaction(async (session) => {
-      if (!(await this.#isStillMinter(principal, session))) return refused(refusal("ROLE_REQUIRED"));
-      await collections.organizationKeys.insertOne(minted.document, { session });
+    return await this.#asMinter(principal, async (session) => {
+      await this.#dependencies.collections.organizationKeys.insertOne(minted.document, { session });
       return ok(minted);
     });
   }
 
   /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
   async rotate(principal: SessionPrincipal, id: string): Promise<Result<MintedKey>> {
-    const { clock, collections, transaction } = this.#dependencies;
-    return await transaction<Result<MintedKey>>(async (session) => {
-      if (!(await this.#isStillMinter(principal, session))) return refused(refusal("ROLE_REQUIRED"));
+    const { clock, collections } = this.#dependencies;
+    return await this.#asMinter(principal, async (session) => {
       const alive = { _id: id, organizationId: principal.organizationId, rotatedAt: null, revokedAt: null };
       const change = { $set: { rotatedAt: clock() } };
       const old = await collections.organizationKeys.findOneAndUpdate(alive, change, { session });
@@ -110,15 +109,21 @@ export class OrganizationKeys {
 
   /**
    * Writes the minter's record, as their removal and each change of their role do: of a mint and a removal at once the
-   * second sees what the first did, so that no key is left behind by somebody who was removed.
+   * second sees what the first did, so that no key is left behind by somebody who was removed. What one person mints at
+   * once goes one after the other, since it would only make each other repeat.
    */
-  async #isStillMinter(
+  #asMinter(
     { organizationId, userId }: SessionPrincipal,
-    session: ClientSession,
-  ): Promise<boolean> {
+    work: (session: ClientSession) => Promise<Result<MintedKey>>,
+  ): Promise<Result<MintedKey>> {
+    const { transaction, turns, users } = this.#dependencies;
     const minter = { _id: userId, organizationId, role: { $in: ["owner", "admin"] as const } };
     const next = { $inc: { keysRevision: 1 } };
-    return (await this.#dependencies.users.updateOne(minter, next, { session })).matchedCount === 1;
+    const write = async (session: ClientSession): Promise<Result<MintedKey>> => {
+      const { matchedCount } = await users.updateOne(minter, next, { session });
+      return matchedCount === 1 ? work(session) : refused(refusal("ROLE_REQUIRED"));
+    };
+    return turns.take(`minter/${userId}`, () => transaction(write));
   }
 
   /**
