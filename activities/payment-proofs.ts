@@ -51,8 +51,12 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   isResolvedAsNamed(payer: Payer, { approval, request }: Payment): boolean {
-    if (approval === null || approval.resolvedBy === null) return true;
-    const { feedback, proof = "", resolution, resolvedBy: by } = approval;
+    if (approval === null) return true;
+    const { feedback, proof = "", resolution } = approval;
+    // A history from outside may lack even that.
+    const by: Resolver | null | undefined = approval.resolvedBy;
+    // Its window's end, its agent or a limit end it without a person. That money moves, nobody else can decide.
+    if (by === null || by === undefined) return resolution !== "executing" && resolution !== "approved";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
     return isSame(proof, this.ofDecision(payer, request, decision));
   }

@@ -109,6 +109,31 @@ describe("what is written to Temporal past this service", () => {
     expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
   });
 
+  it("an approval in nobody's name pays nothing either", async () => {
+    const inNobodysName = [{ by: null }];
+    await Promise.all(
+      inNobodysName.map(async (name) => {
+        const agent = await asksAlways();
+        const { payment } = await heldBy(agent);
+        const { transactionId, proof } = payment.request;
+        const command = { kind: "approve", transactionId, proof, ...name };
+        await actorOf(agent.id).executeUpdate<unknown, [unknown[]]>(SUBMIT_UPDATE, {
+          args: [[command]],
+        });
+        await nothingIsOpen(agent);
+        const { approval, transaction } = await paymentOf(agent, transactionId);
+        const said = JSON.stringify(name);
+        expect([transaction.status, transaction.denialCode], said).to.deep.equal([
+          "failed",
+          "RAIL_UNAVAILABLE",
+        ]);
+        expect(approval, said).to.deep.include({ resolution: "failed", resolvedBy: null });
+        expect(await effectsOn(transactionId), said).to.equal(0);
+        await expectBooksAgree(world, agent);
+      }),
+    );
+  });
+
   it("a denial in the owner's name is written down in nobody's", async () => {
     const agent = await asksAlways();
     const { payment } = await heldBy(agent);
