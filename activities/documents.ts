@@ -231,6 +231,14 @@ export interface BillingPaymentRecord {
   failedAt: Date;
 }
 
+/** The approval rules of a container: replaced whole. */
+export interface StoredRules {
+  readonly rules: readonly ApprovalRule[];
+  readonly version: number;
+  /** SHA-256 of the rules, which are the same wherever it is. */
+  readonly contentHash: string;
+}
+
 export interface ContainerDocument extends Document {
   _id: string;
   organizationId: string;
@@ -242,7 +250,7 @@ export interface ContainerDocument extends Document {
   createdAt: Date;
   archivedAt: Date | null;
   /** Not there until somebody has set some; that is version 1. */
-  approvalRules?: { readonly rules: readonly ApprovalRule[]; readonly version: number };
+  approvalRules?: StoredRules;
   /** Counts what was put into it, so that a create and an archive write to the same record. Nothing reads it. */
   createdInside?: number;
 }

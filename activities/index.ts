@@ -4,6 +4,7 @@ import { agentsUnder } from "./budgets.ts";
 import { type AgentDocument, COLLECTIONS } from "./documents.ts";
 import { provisionOrganization } from "./organizations.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
+import type { MailActivities } from "./mail/invite-mail.ts";
 import type { DeliveryWindows, LimitMirror, Treasuries } from "./ports.ts";
 import { detachEverywhere } from "./rails/detach.ts";
 import type { Activities } from "./types.ts";
@@ -15,6 +16,7 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly limits: LimitMirror;
   readonly windows: DeliveryWindows;
   readonly webhooks: WebhookActivities;
+  readonly mail: MailActivities;
   readonly treasuries: Treasuries;
 }
 
@@ -25,6 +27,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
   return {
     ...createPaymentActivities(dependencies),
     ...dependencies.webhooks,
+    ...dependencies.mail,
 
     agentsUnder: ({ projectId, teams }) =>
       agentsUnder(db.collection<AgentDocument>(COLLECTIONS.agents), projectId, teams),

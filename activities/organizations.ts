@@ -15,13 +15,19 @@ export interface ProvisioningDependencies {
   readonly treasuries: Treasuries;
 }
 
-/** Creates the default project and team and the treasury, then marks the organization ready. Repeatable. */
+/**
+ * Creates the default project and team and the treasury, then marks the organization ready. Repeatable. Throws, having done
+ * nothing, where there is no such organization, or its default project and team are others: the ids come through Temporal.
+ */
 export async function provisionOrganization(
   { auditLog, db, treasuries }: ProvisioningDependencies,
   input: OrganizationInput,
   now: Date,
 ): Promise<void> {
   const { organizationId, defaultProjectId, defaultTeamId } = input;
+  const organizations = db.collection<ProvisionedOrganization>("organizations");
+  const organization = await organizations.findOne({ _id: organizationId, defaultProjectId, defaultTeamId });
+  if (organization === null) throw new Error(`no organization ${organizationId} has these defaults`);
   const container = {
     organizationId,
     name: DEFAULT_NAME,
@@ -40,10 +46,8 @@ export async function provisionOrganization(
     { upsert: true },
   );
   await treasuries.record(organizationId);
-  const organizations = db.collection<ProvisionedOrganization>("organizations");
-  const organization = await organizations.findOne({ _id: organizationId });
   // The first entry of its chain, before anything else can be done in it.
-  if (organization !== null) await auditLog.append(creationOf(organization));
+  await auditLog.append(creationOf(organization));
   await organizations.updateOne(
     { _id: organizationId },
     { $set: { status: "ready", readyAt: now, isAudited: true } },
@@ -53,6 +57,8 @@ export async function provisionOrganization(
 /** The part of an organization's record that is of interest here; the server writes it. */
 interface ProvisionedOrganization {
   readonly _id: string;
+  readonly defaultProjectId: string;
+  readonly defaultTeamId: string;
   readonly name: string;
   readonly plan: string;
   readonly restPerMinute: number | null;

@@ -55,8 +55,9 @@ export class HmacPaymentProofs implements PaymentProofs {
     const { feedback, proof = "", resolution } = approval;
     // A history from outside may lack even that.
     const by: Resolver | null | undefined = approval.resolvedBy;
-    // Its window's end, its agent or a limit end it without a person. That money moves, nobody else can decide.
-    if (by === null || by === undefined) return resolution !== "executing" && resolution !== "approved";
+    // Its window's end and its agent end it without a person. What was to be paid, a person has approved, whatever came of it.
+    if (by === null || by === undefined)
+      return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
     return isSame(proof, this.ofDecision(payer, request, decision));
   }

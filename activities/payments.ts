@@ -66,9 +66,9 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }
 
   return {
-    async carryOutPayment({ payment, profile, report = null }) {
+    async carryOutPayment({ executor = "server", payment, profile, report = null }) {
       try {
-        return await effects.carryOutAndTell(profile, payment, "server", report);
+        return await effects.carryOutAndTell(profile, payment, executor, report);
       } catch (error) {
         if (!(error instanceof Superseded)) throw error;
         return { transactionId: payment.request.transactionId, revision: 0, outcome: null, payment };

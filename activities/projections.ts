@@ -107,11 +107,22 @@ async function overwrite(collection: Collection<Revised>, record: Revised): Prom
 
 const DUPLICATE_KEY = 11_000;
 
-/** A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. */
-function agentFields({ events: _events, keyId, ...summary }: WrittenSummary): Document {
-  const { archivedAt, authenticatedAt, updatedAt, ...fields } = summary;
+/**
+ * A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. These fields and no
+ * others, whatever a summary brings along: it comes through Temporal, and whose an agent is, where it lies, its wallet and
+ * its keys' hashes are written when it is created, by the server, and never again.
+ */
+function agentFields(summary: WrittenSummary): Document {
+  const { archivedAt, authenticatedAt, keyId, updatedAt } = summary;
   const written = {
-    ...fields,
+    name: summary.name,
+    lifecycle: summary.lifecycle,
+    walletDetached: summary.walletDetached,
+    policy: summary.policy,
+    policyVersion: summary.policyVersion,
+    spentCents: summary.spentCents,
+    reservedCents: summary.reservedCents,
+    revision: summary.revision,
     archivedAt: dateOrNull(archivedAt),
     authenticatedAt: dateOrNull(authenticatedAt),
   };

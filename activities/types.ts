@@ -5,6 +5,7 @@ import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
 import type { CarriedOut } from "../src/messages/agent.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
+import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
 /** An agent has been told. */
@@ -18,6 +19,8 @@ export interface Activities {
     payment: Payment;
     /** For what the project's budget is to be asked. */
     report?: BudgetReport;
+    /** In whose place; left out: the server's. */
+    executor?: Payment["executor"];
   }): Promise<CarriedOut>;
   /** Tells the project's budget what an agent's totals are. */
   reportToBudget(input: { profile: AgentProfile; report: BudgetReport }): Promise<void>;
@@ -49,6 +52,8 @@ export interface Activities {
    * when that is due.
    */
   deliverWebhook(input: DeliveryInput): Promise<DeliveryEnd>;
+  /** Hands an invite's mail to the mail server, unless that was done, or it is of no use any more. Fails where it is to be tried again. */
+  mailInvite(input: InviteMailInput): Promise<InviteMailEnd>;
   /** Forgets a signing secret that was rotated. */
   eraseWebhookSecret(input: SecretExpiryInput): Promise<void>;
   /** Goes on with the replay of what an endpoint missed; whether that was the last of it. */

@@ -5,7 +5,10 @@ import { builtFile } from "../src/lib/package-root.ts";
 export type ChildMessage =
   | { readonly type: "ready"; readonly port: number | null }
   | { readonly type: "answer"; readonly value: unknown };
-export type ParentMessage = { readonly type: "stop" } | { readonly type: "request"; readonly value: unknown };
+export type ParentMessage =
+  | { readonly type: "start"; readonly config: unknown }
+  | { readonly type: "stop" }
+  | { readonly type: "request"; readonly value: unknown };
 
 const START_MS = 60_000;
 const STOP_MS = 15_000;
@@ -13,7 +16,7 @@ const STOP_MS = 15_000;
 export interface ChildOptions {
   /** Relative to this folder. */
   readonly entry: string;
-  /** Handed over as JSON. */
+  /** Told over its channel: it has secrets, and arguments can be read by every local user. */
   readonly config: unknown;
   readonly profileDir?: string | null;
 }
@@ -33,12 +36,14 @@ export class Child {
   /** Starts it with the flags that every process of the bench has, and waits until it is ready. */
   static async start({ entry, config, profileDir = null }: ChildOptions): Promise<Child> {
     const profile = profileDir === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
-    const child = fork(builtFile(`bench/${entry}`), [JSON.stringify(config)], {
+    const child = fork(builtFile(`bench/${entry}`), [], {
       execArgv: profile,
       stdio: ["ignore", 2, 2, "ipc"],
       serialization: "advanced",
     });
-    const message = await nextMessage(child, entry, START_MS);
+    const started = nextMessage(child, entry, START_MS);
+    child.send({ type: "start", config } satisfies ParentMessage);
+    const message = await started;
     if (message.type !== "ready") throw new Error(`${entry} did not start as it should`);
     return new Child(child, entry, message.port);
   }

@@ -8,13 +8,19 @@ import { builtFile, PACKAGE_ROOT } from "../src/lib/package-root.ts";
 const LONG_TESTS = [
   "test/chaos/caps",
   "test/containers/caps",
+  "test/authorization/matrix",
   "test/contracts/wallet-model",
+  "test/contracts/wallet-mutants",
   "test/domain",
   "test/engines/anvil",
   "test/agents/archive-races",
   "test/agents/life",
+  "test/http/fuzz",
+  "test/http/list-reads",
+  "test/mcp/check-payment",
   "test/outage",
   "test/restart",
+  "test/wallets/wallet-silent-chain",
 ];
 const CHAOS_ROUNDS = 200;
 const SIMULATION_SECONDS = 900;

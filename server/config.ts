@@ -5,6 +5,7 @@ import { BACKOFF_SECONDS } from "../src/domain/webhooks/attempts.ts";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
 import type { Addresses } from "./connections.ts";
+import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "./mail-settings.ts";
 import { MasterKey } from "./secrets/master-key.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
 
@@ -40,6 +41,8 @@ export interface Config {
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
+  /** Null: nothing is mailed. */
+  readonly mail: MailSettings | null;
 }
 
 /** How and where webhooks are sent. */
@@ -181,6 +184,9 @@ const environment = z.object({
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
   WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
+  SMTP_URL: smtpUrl,
+  SMTP_CA_FILE: z.string().min(1).optional(),
+  MAIL_FROM: mailFrom,
 });
 
 /** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */
@@ -211,7 +217,14 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),
+    mail: mailOf(value),
   };
+}
+
+function mailOf(value: z.output<typeof environment>): MailSettings | null {
+  const settings = mailSettings(value);
+  if (typeof settings === "string") throw new ConfigError(settings);
+  return settings;
 }
 
 /** Refuses to forget deliveries whose attempts are not over yet. */
@@ -259,9 +272,6 @@ function webauthnOf(value: z.output<typeof environment>, host: string): RelyingP
 
 /** What names each of the engines that are started otherwise. */
 const ENGINE_VARIABLES = ["MONGODB_URI", "TEMPORAL_ADDRESS", "EVM_RPC_URL"] as const;
-
-const isLoopback = (host: string): boolean =>
-  host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
 
 /**
  * Refuses to be reached from other machines with engines that are this machine's own: they are for trying the service out, and

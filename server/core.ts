@@ -6,6 +6,7 @@ import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../activities/effects.ts";
 import { createPaymentEffects } from "../activities/effects.ts";
 import { EventJournal } from "../activities/journal.ts";
+import type { OnInputRefused } from "../activities/inputs/interceptor.ts";
 import { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
 import { PaymentTeller } from "../activities/telling.ts";
@@ -29,6 +30,8 @@ import type { Connections } from "./connections.ts";
 import type { Sealer } from "./secrets/sealer.ts";
 import { openWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
 import type { Logger } from "./logger.ts";
+import type { MailSettings } from "./mail-settings.ts";
+import { type MailParts, openMail } from "./mail/open-mail.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import { observedProjections, observedRails } from "./metrics/observed.ts";
 
@@ -48,8 +51,11 @@ export interface Core {
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
   readonly proofs: HmacPaymentProofs;
+  /** Hears of activities that did not run. */
+  readonly onInputRefused: OnInputRefused;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
+  readonly mail: MailParts;
   readonly journal: EventJournal;
 }
 
@@ -65,6 +71,8 @@ export interface CoreOptions {
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
+  /** Null: nothing is mailed. */
+  readonly mailSettings: MailSettings | null;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
   readonly keepsPaymentDecisions?: boolean;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
@@ -95,16 +103,15 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const auditLog = new AuditAppender(db, auditSeal);
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
   const actors = new TemporalActors(calls);
+  const { sealer } = options;
+  const common = { db, sealer, auditLog, clock, logger, metrics };
+  const mail = await openMail({ ...common, settings: options.mailSettings, calls });
   const webhooks = await openWebhooks({
-    db,
+    ...common,
     settings: options.webhookSettings,
-    sealer: options.sealer,
-    auditLog,
     workflows: new TemporalWebhooks(calls),
     deposits: wallets?.deposits ?? null,
-    clock,
-    logger,
-    metrics,
+    sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
   });
   const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
   const journal = new EventJournal(db, () => webhooks.nudge());
@@ -117,6 +124,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       "forged: it did not come through this service, and came to nothing",
     );
   });
+  const onInputRefused: OnInputRefused = (activity, reason) => {
+    metrics.forged("activity");
+    logger.error(
+      { activity, reason },
+      "forged: an activity was not asked for by this service, and did not run",
+    );
+  };
   const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(
@@ -167,8 +181,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     windows,
     auditLog,
     proofs,
+    onInputRefused,
     metrics,
     webhooks,
+    mail,
     journal,
   };
 }

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Logger, pino } from "pino";
 import { within } from "../activities/within.ts";
@@ -64,5 +64,17 @@ function fileOf(dest: string): Destination {
       cause: error,
     });
   }
+  refuseLink(dest);
   return pino.destination({ dest, mode: 0o600 });
+}
+
+/** What is made here in advance is opened as it is; a link would have the log written to another file. */
+function refuseLink(dest: string): void {
+  try {
+    const flags = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;
+    closeSync(openSync(dest, flags, 0o600));
+  } catch (error) {
+    const isLink = error instanceof Error && "code" in error && error.code === "ELOOP";
+    if (isLink) throw new PlainError(`The log ${dest} is a symbolic link: remove it.`, { cause: error });
+  }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { z } from "zod";
 import type { OperationId } from "../src/contract/registry.ts";
 import { operations } from "../src/contract/registry.ts";
@@ -7,7 +8,7 @@ import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import { authorize, authorizeBody } from "./authorize.ts";
-import { type AuditNotes, NotesTaken } from "./audit/notes.ts";
+import type { AuditNotes } from "./audit/notes.ts";
 import type { AuditTrail, Call } from "./audit/trail.ts";
 import type { Handlers, Reply } from "./handlers/types.ts";
 import type { Limits } from "./limits/limits.ts";
@@ -36,6 +37,9 @@ const WAITING_ANSWER_MS = { finality: 5_000, "agents told": 4_000, receiver: ANS
 /** The same for a refusal that is certain already, and only has to be in the audit log. */
 const REFUSED_MS = 4_500;
 
+/** How long a wrong password waits for its answer after everything else, whether its e-mail has an account or not. */
+const WRONG_PASSWORD_MS = 100;
+
 /** A call, and since when it is here. */
 export interface ArrivedCall extends Call {
   readonly arrival: Arrival;
@@ -63,6 +67,7 @@ interface HandlerContext {
   readonly audit: AuditNotes;
   readonly deadline: Deadline;
   readonly userAgent: string | null;
+  readonly onlyUserId: string | null;
 }
 
 /** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
@@ -141,10 +146,23 @@ export class Pipeline {
    * what it came to in the end.
    */
   async #kept(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
-    const notes = new NotesTaken();
-    const result = await this.#carriedOut(call, raw, notes, deadline);
-    await this.#dependencies.audit.keep(call, raw.params, notes, result);
+    const { audit } = this.#dependencies;
+    const entry = audit.open(call, raw.params);
+    const result = await this.#carriedOut(call, raw, entry, deadline);
+    const kept = audit.keep(call, raw.params, entry, result);
+    await (isWrongPassword(call.id, result) ? this.#evenly(call, kept) : kept);
     return result;
+  }
+
+  /**
+   * Waits as long for whoever has no account, and so no entry in an organization's log, as for who has one: the entry is under way when
+   * the answer goes out, and nearly always safe.
+   */
+  async #evenly({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
+    kept.catch((err: unknown) => {
+      this.#dependencies.logger.warn({ operation: id, requestId, err }, "a refused sign-in left no entry");
+    });
+    await sleep(WRONG_PASSWORD_MS);
   }
 
   async #carriedOut(
@@ -161,15 +179,25 @@ export class Pipeline {
     const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
     if (denied !== null) return refused(denied);
     try {
-      const over = await this.#dependencies.limits.accountCaps(id, operation.rate, principal, raw.body);
-      if (over !== null) return refused(over);
+      const admitted = await this.#dependencies.limits.accountCaps(id, operation.rate, principal, raw.body);
+      if (!admitted.ok) return admitted;
+      const { onlyUserId } = admitted.value;
       const input = parseInput(operation, raw, principal);
       if (!input.ok) return input;
       const { userAgent = null } = call;
-      return await this.#answer(id, operation, input.value, { principal, audit, deadline, userAgent });
+      const context = { principal, audit, deadline, onlyUserId, userAgent };
+      const result = await this.#answer(id, operation, input.value, context);
+      await this.#countGuess(principal, result);
+      return result;
     } catch (error) {
       return refused(this.#refusalOf(call, raw.body, error));
     }
+  }
+
+  /** Before it is answered whether the guess was right, so that no guess is free. */
+  async #countGuess(principal: Principal | null, result: Result<unknown>): Promise<void> {
+    const isWrong = !result.ok && result.refusal.code === "PASSWORD_INVALID";
+    if (isWrong && principal?.type === "session") await this.#dependencies.limits.wrongPassword(principal);
   }
 
   async #answer(
@@ -204,6 +232,9 @@ export class Pipeline {
     return refusal("INTERNAL");
   }
 }
+
+const isWrongPassword = (id: OperationId, result: Result<unknown>): boolean =>
+  id === "signIn" && !result.ok && result.refusal.code === "UNAUTHORIZED";
 
 const isWrite = ({ tool }: Operation): boolean => tool !== null && !tool.hints.readOnly;
 

@@ -22,34 +22,6 @@ export async function missingParts(connections: Connections, wallets: Wallets | 
   return parts.filter((part) => part !== null);
 }
 
-/** So old may an answer of `/readyz` be. */
-const FRESH_MS = 1_000;
-
-/**
- * Looks at most once at a time, and not again within a second: whoever asks often asks nothing of the engines. `now` in
- * milliseconds, on a clock that only goes forward.
- */
-export function atMostOncePerSecond(
-  look: () => Promise<readonly string[]>,
-  now: () => number = () => performance.now(),
-): () => Promise<readonly string[]> {
-  let looking: Promise<readonly string[]> | null = null;
-  let last: { readonly at: number; readonly missing: readonly string[] } | null = null;
-  const lookNow = async (): Promise<readonly string[]> => {
-    try {
-      const missing = await look();
-      last = { at: now(), missing };
-      return missing;
-    } finally {
-      looking = null;
-    }
-  };
-  return async () => {
-    if (last !== null && now() - last.at < FRESH_MS) return last.missing;
-    return (looking ??= lookNow());
-  };
-}
-
 async function check(part: string, probe: () => Promise<unknown>): Promise<string | null> {
   try {
     await probe();

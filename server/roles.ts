@@ -1,3 +1,4 @@
+import { onceASecond } from "../src/lib/once-a-second.ts";
 import { AnchorFile } from "../activities/audit/anchor-file.ts";
 import { AuditAnchoring } from "../activities/audit/anchoring.ts";
 import { auditSeal } from "../activities/audit/seal.ts";
@@ -94,6 +95,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     metrics: new Metrics(),
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
+    mailSettings: config.mail,
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
@@ -157,8 +159,8 @@ async function serveProbes(
   draining: () => boolean,
 ): Promise<void> {
   const { createProbesApp } = await import("./http/probes-app.ts");
-  const { atMostOncePerSecond, missingParts } = await import("./readiness.ts");
-  const missing = atMostOncePerSecond(() => missingParts(connections, wallets));
+  const { missingParts } = await import("./readiness.ts");
+  const missing = onceASecond(() => missingParts(connections, wallets));
   http.serve(createProbesApp({ baseUrl, logger, metrics, missing, draining }));
 }
 

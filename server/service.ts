@@ -1,12 +1,18 @@
+import { randomBytes } from "node:crypto";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
+import type { AuditLog } from "../activities/audit/appender.ts";
+import { auditSeal } from "../activities/audit/seal.ts";
 import { within } from "../activities/within.ts";
 import type { Budgets } from "./actors/budgets.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
+import { AuditOutbox, ensureAuditOutbox } from "./audit/outbox.ts";
 import { Refusals } from "./audit/refusals.ts";
+import { AuditSweeping } from "./audit/sweeping.ts";
 import { AuditTrail } from "./audit/trail.ts";
 import { Authenticator } from "./authenticator.ts";
 import { authCollections } from "./auth/documents.ts";
-import type { Provision } from "./auth/context.ts";
+import type { Mailing, Provision } from "./auth/context.ts";
+import { DeviceTokens } from "./auth/device-token.ts";
 import { Organizations } from "./auth/organizations.ts";
 import type { RelyingParty } from "./auth/relying-party.ts";
 import { createAuthService } from "./auth/service.ts";
@@ -32,12 +38,14 @@ import type { Counts } from "./limits/counts.ts";
 import { Limits } from "./limits/limits.ts";
 import { Lists } from "./lists.ts";
 import type { Logger } from "./logger.ts";
+import { inviteLink } from "./mail/invite-link.ts";
 import { registerOpenWork } from "./metrics/open-work.ts";
 import { OrganizationKeys } from "./organization-keys/keys.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { PaymentChanges } from "./payment-changes.ts";
 import { Pipeline } from "./pipeline.ts";
-import { atMostOncePerSecond, missingParts } from "./readiness.ts";
+import { missingParts } from "./readiness.ts";
+import { onceASecond } from "../src/lib/once-a-second.ts";
 import { hashApiKey } from "./secrets/api-key-hash.ts";
 import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
@@ -75,6 +83,10 @@ export interface Means {
   readonly collections: Collections;
   readonly deliveryKeys: DeliveryKeys;
   readonly transaction: Transaction;
+  /** Where entries of requests are appended; crash tests break it between a write and its entry. */
+  readonly auditLog: AuditLog;
+  /** Begins an invite's mail; null: there is no mail. */
+  readonly mailInvite: Mailing["begin"] | null;
 }
 
 export interface RunningService {
@@ -95,12 +107,15 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
   const { decorateMeans = (plain) => plain } = options;
-  const { actors, budgets, collections, deliveryKeys, transaction } = decorateMeans({
+  const { outbox: invitesToMail } = core.mail;
+  const { actors, auditLog, budgets, collections, deliveryKeys, mailInvite, transaction } = decorateMeans({
     actors: core.actors,
     budgets: core.budgets,
     collections: collectionsOf(db),
     deliveryKeys: core.deliveryKeys,
     transaction: transactionsOf(db.client),
+    auditLog: core.auditLog,
+    mailInvite: invitesToMail === null ? null : (invite) => invitesToMail.begin(invite),
   });
   const organizations = Organizations.in(authCollections(db).organizations, clock);
   const provision = provisioner(options);
@@ -117,12 +132,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     clock,
     organizations,
     provision,
+    mailing: mailingOf(options, mailInvite),
     onSessionSeen: (_id) =>
       sessionUse.used(_id, (lastSeenAt) => ({
         updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },
       })),
   });
-  await ensureServerIndexes(db);
+  await Promise.all([ensureServerIndexes(db), ensureAuditOutbox(db)]);
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
@@ -134,7 +150,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     hashApiKey: hash,
     clock,
     keyUse: organizationKeyUse,
-    transaction,
     turns,
   });
   const firstUses = new FirstUses(core.mailboxes);
@@ -154,12 +169,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const logoKey = masterKey.deriveKey("logo-links");
   const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
   const dailyCreates = new DailyCreates(collections.dailyCreates);
-  const containers = new Containers({ collections, logos, transaction, turns, clock });
+  const containers = new Containers({ collections, logos, turns, clock });
   const creates = new Creates({
     creates: collections.creates,
     dailyCreates,
     containers,
-    transaction,
     turns,
     clock,
   });
@@ -172,12 +186,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { collections: webhooks, guard, workflows } = core.webhooks;
   const sealer = new Sealer(masterKey);
   const endpoints = new WebhookEndpoints({
+    turns,
     webhooks,
     collections,
     guard,
     sealer,
     workflows,
-    transaction,
     clock,
     retentionDays: core.webhooks.retentionDays,
   });
@@ -192,6 +206,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyDeliveries,
     dailyCreates,
     containers,
+    turns,
     containerBudgets: new ContainerBudgets({
       actors,
       agents: core.agents,
@@ -217,15 +232,25 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     counts: options.counts,
     clock,
     organizations,
+    devices: new DeviceTokens(masterKey, randomBytes),
     onHit: (limit) => metrics.limitHit(limit),
   });
   const refusals = new Refusals({
-    log: core.auditLog,
+    log: auditLog,
     clock,
     onTrouble: (err) => logger.warn({ err }, "how many requests were refused could not be written yet"),
   });
-  const audit = new AuditTrail(core.auditLog, refusals, clock);
   const { metrics } = core;
+  const outbox = new AuditOutbox({
+    db,
+    log: auditLog,
+    seal: auditSeal(masterKey.deriveKey("audit-log")),
+    clock,
+    onTrouble: (message, err) => logger.warn({ err }, message),
+  });
+  const sweeping = new AuditSweeping({ outbox, logger, metrics });
+  await sweeping.begin();
+  const audit = new AuditTrail({ log: auditLog, outbox, refusals, transaction, clock });
   metrics.waitingCalls(() => paymentChanges.waiting);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
@@ -245,7 +270,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       logger,
       metrics,
       showsMetrics: options.showsMetrics,
-      missing: atMostOncePerSecond(() => missingParts(connections, core.wallets)),
+      missing: onceASecond(() => missingParts(connections, core.wallets)),
       draining: () => draining,
     }),
   );
@@ -262,9 +287,20 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       clearTimeout(streams);
       await currentProtocol.end();
       await refusals.end();
+      await Promise.all([sweeping.end(), outbox.flush()]);
       await core.mailboxes.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]);
     },
+  };
+}
+
+/** How invites are mailed; null: they are not. */
+function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | null): Mailing | null {
+  if (begin === null) return null;
+  return {
+    linkOf: (token) => inviteLink(baseUrl, token),
+    begin,
+    onLimited: () => core.metrics.limitHit("mailed_invites"),
   };
 }
 

@@ -1,4 +1,4 @@
-import { NotInTime } from "../activities/within.ts";
+import { NotInTime, within } from "../activities/within.ts";
 
 /**
  * Lets work of one name go one after the other in this process, in the order in which it came. A courtesy, never what
@@ -21,7 +21,8 @@ export class Turns {
       if (performance.now() > until) throw new NotInTime(`no turn within ${this.#waitMs} ms`);
       return work();
     });
-    const ended = mine.then(nothing, nothing);
+    // What never ends keeps nobody who comes later: a turn is a courtesy.
+    const ended = within(2 * this.#waitMs, mine).then(nothing, nothing);
     this.#last.set(name, ended);
     try {
       return await mine;

@@ -2,11 +2,13 @@ import { WorkflowNotFoundError, WorkflowUpdateFailedError } from "@temporalio/cl
 import { ApplicationFailure } from "@temporalio/common";
 import { MongoError } from "mongodb";
 import { AuditLogUnavailable } from "../activities/audit/appender.ts";
+import { CommandsRefused } from "./actors/commands-refused.ts";
 import { ActorUnavailable } from "./actors/mailbox.ts";
 import { NoSuchActor } from "../activities/no-such-actor.ts";
 import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
 import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";
 import { NotInTime } from "../activities/within.ts";
+import { TooMuchWork } from "./auth/bounded-work.ts";
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([
@@ -35,14 +37,16 @@ const isGone = (error: unknown): boolean =>
     error.cause.type === ENDED_MEANWHILE);
 
 /**
- * Whether it says that MongoDB, Temporal, the chain or the folder for key deliveries could not be reached, or not in time:
- * 503, and worth a replay.
+ * Whether it says that MongoDB, Temporal, the chain or the folder for key deliveries could not be reached, or not in time, or that
+ * there was too much to do, or that a worker is older than this process: 503, and worth a replay.
  */
 export const isUnavailable = (error: unknown): boolean =>
   error instanceof ActorUnavailable ||
+  error instanceof CommandsRefused ||
   isGone(error) ||
   error instanceof MongoError ||
   error instanceof NotInTime ||
+  error instanceof TooMuchWork ||
   error instanceof AuditLogUnavailable ||
   error instanceof ChainUnreachable ||
   error instanceof WrongChain ||

@@ -1,6 +1,8 @@
 import type { LogEntry } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createActivities } from "../activities/index.ts";
+import { AgentPlaces } from "../activities/inputs/agent-places.ts";
+import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { webhookTaskQueue } from "../src/messages/delivery.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
@@ -50,6 +52,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   const native = await NativeConnection.connect({ address });
+  const interceptors = { activity: [judgedInputs(new AgentPlaces(connections.db), core.onInputRefused)] };
   const worker = await Worker.create({
     connection: native,
     namespace,
@@ -64,18 +67,21 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         limits: core.limits,
         windows: core.windows,
         webhooks: core.webhooks.activities,
+        mail: core.mail.activities,
         treasuries: core.wallets?.treasuries ?? NO_TREASURIES,
       }),
       core.metrics,
     ),
+    interceptors,
     shutdownGraceTime: SHUTDOWN_GRACE,
   });
   const receivers = await Worker.create({
     connection: native,
     namespace,
     taskQueue: webhookTaskQueue(taskQueue),
-    activities: core.webhooks.activities,
+    activities: { ...core.webhooks.activities, ...core.mail.activities },
     maxConcurrentActivityTaskExecutions: WEBHOOK_ACTIVITIES_MAX,
+    interceptors,
     shutdownGraceTime: SHUTDOWN_GRACE,
   });
   const run = Promise.all([worker.run(), receivers.run()]);

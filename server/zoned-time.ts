@@ -1,4 +1,4 @@
-import { IANAZone } from "luxon";
+import { offsetOf } from "./zone-offset.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -10,12 +10,12 @@ const digits = (value: number): string => String(value).padStart(2, "0");
  */
 export function zonedTime(timezone = "UTC"): (at: Date) => string {
   if (timezone.toUpperCase() === "UTC") return (at) => at.toISOString();
-  const zone = IANAZone.create(timezone);
+  const offsetAt = offsetOf(timezone);
   let known = { minute: Number.NaN, shiftMs: 0, suffix: "" };
   return (at) => {
     const minute = Math.floor(at.getTime() / MINUTE_MS);
     if (minute !== known.minute) {
-      const offset = zone.offset(minute * MINUTE_MS);
+      const offset = offsetAt(minute * MINUTE_MS);
       known = { minute, shiftMs: offset * MINUTE_MS, suffix: suffixOf(offset) };
     }
     return `${new Date(at.getTime() + known.shiftMs).toISOString().slice(0, -1)}${known.suffix}`;

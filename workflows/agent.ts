@@ -16,6 +16,7 @@ import type { Activities } from "../activities/types.ts";
 import type { AgentCommand } from "../src/domain/agent/commands.ts";
 import { budgetReport, owesReport } from "../src/domain/agent/caps.ts";
 import { assess, handle } from "../src/domain/agent/decide.ts";
+import type { Payment } from "../src/domain/agent/payment.ts";
 import type { AgentState, OpenPayment } from "../src/domain/agent/state.ts";
 import { initialAgentState, projectedThrough, summarize } from "../src/domain/agent/state.ts";
 import { countToday, countWithinHour, spentToday } from "../src/domain/agent/usage.ts";
@@ -28,8 +29,11 @@ import type {
   SubmitResult,
 } from "../src/messages/agent.ts";
 import { BUDGET_QUERY, confirmationOf, STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
+import { isBudgetQueryInput } from "../src/messages/guards/agent-commands.ts";
+import { agentRefusal } from "../src/messages/guards/refusals.ts";
 import { agentStateKey } from "../src/messages/search-attributes.ts";
 import { describeAgent } from "./agent-details.ts";
+import { refuse, refuseUnless } from "./refusing.ts";
 
 export const submit = defineUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE);
 export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
@@ -58,6 +62,12 @@ const DETACH_SLOWED_MAX = 8;
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
+/**
+ * Expiry, and the sending of what was approved, are the approval's workflow's. So many times the usual pause later the actor
+ * does it itself: that workflow may have been ended by hand, and is never started twice.
+ */
+const OVERDUE_SWEEPS = 2;
+
 const {
   carryOutPayment,
   closeDeliveryWindow,
@@ -78,9 +88,14 @@ const {
  */
 export async function agent(input: AgentInput): Promise<void> {
   const actor = new AgentActor(input, patched(ANSWERS_FIRST));
-  setHandler(submit, (commands) => actor.submit(commands));
+  setHandler(submit, (commands) => actor.submit(commands), {
+    validator: (commands) => refuse(agentRefusal(commands)),
+  });
   setHandler(stateQuery, () => actor.view());
-  setHandler(budgetQuery, (query) => actor.budget(query));
+  setHandler(budgetQuery, (query) => {
+    refuseUnless(isBudgetQueryInput(query), "question about a budget");
+    return actor.budget(query);
+  });
   actor.describe();
   await actor.seeEffectsThrough();
   // Nobody was ever told of the agent, and its record can't be written any more.
@@ -207,10 +222,17 @@ class AgentActor {
   #unswept(): OpenPayment[] {
     if (this.#sweeping.size >= SWEEPS_MAX) return [];
     return Object.values(this.state.open).filter(
-      (open) =>
-        open.confirmedRevision < open.payment.revision &&
-        !this.#sweeping.has(open.payment.request.transactionId),
+      (open) => this.#dueAtOf(open) < Infinity && !this.#sweeping.has(open.payment.request.transactionId),
     );
+  }
+
+  /** When a payment is to be seen to, if nobody has by then. */
+  #dueAtOf({ changedAt, confirmedRevision, payment }: OpenPayment): number {
+    const pauseMs = this.#settings.sweepAfterSeconds * 1_000;
+    if (confirmedRevision < payment.revision) return changedAt + pauseMs;
+    if (isWithItsApproval(payment)) return changedAt + OVERDUE_SWEEPS * pauseMs;
+    const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
+    return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * pauseMs;
   }
 
   #summaryUnswept(): boolean {
@@ -249,17 +271,19 @@ class AgentActor {
 
   /** When the next thing is due: one timer for the whole actor, whatever the load. */
   #nextDueAt(): number {
-    const changes = this.#unswept().map((open) => open.changedAt);
-    if (this.#summaryUnswept()) changes.push(this.state.updatedAt);
-    const sweepDueAt = Math.min(...changes) + this.#settings.sweepAfterSeconds * 1_000;
-    return Math.min(sweepDueAt, this.#windowDueAt(), this.#walletDueAt(), this.#reportDueAt());
+    const payments = this.#unswept().map((open) => this.#dueAtOf(open));
+    const summaryDueAt = this.#summaryUnswept()
+      ? this.state.updatedAt + this.#settings.sweepAfterSeconds * 1_000
+      : Infinity;
+    const others = [summaryDueAt, this.#windowDueAt(), this.#walletDueAt(), this.#reportDueAt()];
+    return Math.min(...payments, ...others);
   }
 
   #sweepDue(now: number): void {
     const dueBefore = now - this.#settings.sweepAfterSeconds * 1_000;
     for (const open of this.#unswept()) {
       if (this.#sweeping.size >= SWEEPS_MAX) break;
-      if (open.changedAt <= dueBefore)
+      if (this.#dueAtOf(open) <= now)
         this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
     }
     if (this.#summaryUnswept() && this.state.updatedAt <= dueBefore) {
@@ -288,11 +312,18 @@ class AgentActor {
 
   async #finish(open: OpenPayment): Promise<void> {
     const { profile } = this.state;
+    const isOverdue = open.confirmedRevision >= open.payment.revision;
+    const { transactionId } = open.payment.request;
+    if (isOverdue && open.payment.phase === "held") {
+      handle(this.state, { kind: "expire", transactionId }, Date.now());
+    }
+    const isTakenOver = isOverdue && isWithItsApproval(open.payment);
     const report = budgetReport(this.state);
     const done = await carryOutPayment({
       profile,
       payment: open.payment,
       ...(report === null ? {} : { report }),
+      ...(isTakenOver ? { executor: "approval" } : {}),
     }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
       open.changedAt = Date.now();
@@ -337,3 +368,7 @@ class AgentActor {
     handle(this.state, { kind: "confirm_summary", revision: summary.revision }, Date.now());
   }
 }
+
+/** Approved, and to be sent by its approval's workflow. */
+const isWithItsApproval = ({ executor, phase }: Payment): boolean =>
+  executor === "approval" && phase === "sending";

@@ -2,6 +2,7 @@ import {
   condition,
   defineQuery,
   defineSignal,
+  log,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -12,7 +13,9 @@ import type { Payment } from "../src/domain/agent/payment.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/messages/approval.ts";
 import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";
+import { isApprovalInput, isPayment } from "../src/messages/guards/payment.ts";
 import { approvalStateKey } from "../src/messages/search-attributes.ts";
+import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
 
 export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
@@ -28,6 +31,7 @@ const { expireApproval, executeApproved } = proxyActivities<Activities>({
  * agent's actor alone decides which of approve, deny, cancel and expiry came first; this workflow is told.
  */
 export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {
+  refuseUnless(isApprovalInput(input), "approval");
   let payment: Payment | null = null;
   let state: ApprovalStateView["state"] = "pending";
   const show = (now: ApprovalStateView["state"]): void => {
@@ -36,7 +40,8 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
     setCurrentDetails(describe(input, now));
   };
   setHandler(resolved, (told) => {
-    payment ??= told;
+    if (isResolved(input, told)) payment ??= told;
+    else log.warn("told of nothing that became of its payment, and passed it over");
   });
   setHandler(approvalStateQuery, () => ({
     state,
@@ -57,6 +62,13 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   show(payment.approval?.resolution ?? "pending");
   return payment;
 }
+
+/** Whether it is what its agent's actor may say of this payment: whoever reaches Temporal may say anything. */
+const isResolved = ({ approvalId, transactionId }: ApprovalInput, told: unknown): told is Payment =>
+  isPayment(told) &&
+  told.phase !== "held" &&
+  told.request.transactionId === transactionId &&
+  told.approval?.id === approvalId;
 
 const describe = (input: ApprovalInput, state: string): string =>
   [

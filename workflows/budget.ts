@@ -33,7 +33,10 @@ import {
   CAPS_QUERY,
   PREVIEW_QUERY,
 } from "../src/messages/budget.ts";
+import { isPreviewInput } from "../src/messages/guards/budget-commands.ts";
+import { budgetRefusal } from "../src/messages/guards/refusals.ts";
 import { projectIdKey } from "../src/messages/search-attributes.ts";
+import { refuse, refuseUnless } from "./refusing.ts";
 
 export const submitToBudget = defineUpdate<BudgetSubmitResult, [readonly BudgetCommand[]]>(
   BUDGET_SUBMIT_UPDATE,
@@ -63,9 +66,14 @@ const { agentsUnder, tellAgents } = proxyActivities<Activities>({
 export async function budget(input: BudgetInput): Promise<void> {
   patched(FIRST_TASK);
   const actor = new BudgetActor(input);
-  setHandler(submitToBudget, (commands) => actor.submit(commands));
+  setHandler(submitToBudget, (commands) => actor.submit(commands), {
+    validator: (commands) => refuse(budgetRefusal(commands)),
+  });
   setHandler(capsQuery, () => actor.caps());
-  setHandler(previewQuery, ({ amountCents, report }) => previewCaps(actor.state, report, amountCents));
+  setHandler(previewQuery, (query) => {
+    refuseUnless(isPreviewInput(query), "question about caps");
+    return previewCaps(actor.state, query.report, query.amountCents);
+  });
   setHandler(budgetStateQuery, () => actor.view());
   setHandler(budgetBooksQuery, () => actor.books());
   setCurrentDetails(

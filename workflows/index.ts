@@ -5,5 +5,6 @@ export { approval } from "./approval.ts";
 export { organization } from "./organization.ts";
 export { settlement } from "./settlement.ts";
 export { delivery } from "./delivery.ts";
+export { inviteMail } from "./invite-mail.ts";
 export { replay, secretExpiry } from "./webhooks.ts";
 export { watch } from "./watch.ts";

@@ -2,7 +2,9 @@ import { continueAsNew, proxyActivities, setCurrentDetails, sleep } from "@tempo
 import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { SettlementInput } from "../src/messages/settlement.ts";
+import { isSettlementInput } from "../src/messages/guards/payment.ts";
 import { SETTLEMENT_PACE_SECONDS } from "../src/messages/settlement.ts";
+import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
 
 const { followPayment } = proxyActivities<Activities>({
@@ -18,6 +20,7 @@ const ASKS_PER_RUN_MAX = 200;
  * pace, and never sends again.
  */
 export async function settlement(input: SettlementInput): Promise<Payment> {
+  refuseUnless(isSettlementInput(input), "payment to follow");
   const { profile } = input;
   let payment = input.payment;
   for (let asks = 0; asks < ASKS_PER_RUN_MAX; asks += 1) {

@@ -7,6 +7,10 @@ import type { ChainRpc } from "./rpc.ts";
 const RESENT_PER_ROUND_MAX = 200;
 /** So often in a row the same nonce is missing after it was sent again before something is done about it. */
 const FUTILE_ROUNDS_MAX = 3;
+/** While nothing is missing it is looked at ever less often, to a bound: a service that nobody uses costs little. */
+const PAUSE_GROWS_BY = 1.25;
+const PAUSES_MAX = 4;
+
 /** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
 const RESENDING_MAX_MS = 10_000;
 
@@ -97,12 +101,15 @@ export class Keeper {
   async #run(): Promise<void> {
     const { everyMs, onTrouble } = this.#dependencies;
     const { signal } = this.#stopping;
+    let pauseMs = everyMs;
     while (!signal.aborted) {
-      await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
-        await this.round();
+        const sent = await this.round();
+        pauseMs = sent > 0 ? everyMs : Math.min(everyMs * PAUSES_MAX, pauseMs * PAUSE_GROWS_BY);
       } catch (error) {
+        pauseMs = everyMs;
         onTrouble("the chain could not be looked after", {
           error: error instanceof Error ? error.message : String(error),
         });

@@ -35,6 +35,8 @@ export interface WebhookActivityDependencies {
   readonly redeliveries: Redeliveries;
   readonly deposits: Deposits | null;
   readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
+  /** What else is begun that somebody has left; how much that was. Never throws. */
+  readonly sweepOthers: () => Promise<number>;
 }
 
 export type WebhookActivities = Pick<
@@ -44,7 +46,7 @@ export type WebhookActivities = Pick<
 
 /** What the workflows of webhooks call. */
 export function createWebhookActivities(dependencies: WebhookActivityDependencies): WebhookActivities {
-  const { attempts, deposits, dispatcher, redeliveries, watching, webhooks } = dependencies;
+  const { attempts, deposits, dispatcher, redeliveries, sweepOthers, watching, webhooks } = dependencies;
   return {
     async deliverWebhook(input) {
       const attempted = await attempts.next(input);
@@ -63,7 +65,8 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
         if (left === "waiting") await sleep(GIVING_WAY_MS);
         if (performance.now() < sweepAt) return left !== "nothing";
         sweepAt = performance.now() + SWEEP_MS;
-        return (await dispatcher.sweep()) > 0 || left !== "nothing";
+        const begun = (await dispatcher.sweep()) + (await sweepOthers());
+        return begun > 0 || left !== "nothing";
       });
     },
 

@@ -58,11 +58,12 @@ export class DeliveryAttempts {
     }
   }
 
-  async #withSlot({ deliveryId, endpointId, run }: DeliveryInput): Promise<Attempted> {
+  async #withSlot({ deliveryId, endpointId, organizationId, run }: DeliveryInput): Promise<Attempted> {
     const { clock, outcomes, webhooks } = this.#dependencies;
+    // Whoever reaches Temporal can name any two: an event goes to the endpoint that it is for, and to no other.
     const [delivery, endpoint] = await Promise.all([
-      webhooks.deliveries.findOne({ _id: deliveryId }),
-      webhooks.endpoints.findOne({ _id: endpointId }),
+      webhooks.deliveries.findOne({ _id: deliveryId, endpointId, organizationId }),
+      webhooks.endpoints.findOne({ _id: endpointId, organizationId }),
     ]);
     if (delivery === null || delivery.run !== run) return ended("superseded");
     if (delivery.status !== "pending") return this.#over(delivery, endpoint, delivery.status);

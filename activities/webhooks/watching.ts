@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
+const PAUSE_GROWS_BY = 1.25;
+
 export interface WatchingOptions {
   /** Between looks while nothing is said to have happened. */
   readonly pauseMs: number;
+  /** What that grows to, look by look, while there is nothing to find: a service that nobody uses costs little. */
+  readonly pauseMaxMs: number;
   /** From when something is said to have happened to the look. */
   readonly settleMs: number;
 }
@@ -37,17 +41,26 @@ export class Watching {
   /** Steps so long, unless it is stopped, or a step throws; `step` answers whether there is more to do now. */
   async watch(forMs: number, step: () => Promise<boolean>): Promise<void> {
     const until = performance.now() + forMs;
+    const { pauseMaxMs, pauseMs: pauseMinMs } = this.#options;
+    let pauseMs = pauseMinMs;
     while (!this.#stopped.signal.aborted && performance.now() < until) {
       const isMore = await step();
-      if (!isMore) await this.#pause();
+      if (isMore) pauseMs = pauseMinMs;
+      else {
+        const wasNudged = await this.#pause(pauseMs);
+        pauseMs = wasNudged ? pauseMinMs : Math.min(pauseMaxMs, pauseMs * PAUSE_GROWS_BY);
+      }
     }
   }
 
-  async #pause(): Promise<void> {
-    const { pauseMs, settleMs } = this.#options;
+  /** Answers whether something was said to have happened. */
+  async #pause(pauseMs: number): Promise<boolean> {
+    const { settleMs } = this.#options;
     if (!this.#isNudged) await this.#nudgedWithin(pauseMs);
-    if (this.#isNudged) await sleep(settleMs, null, { signal: this.#stopped.signal }).catch(() => undefined);
+    const wasNudged = this.#isNudged;
+    if (wasNudged) await sleep(settleMs, null, { signal: this.#stopped.signal }).catch(() => undefined);
     this.#isNudged = false;
+    return wasNudged;
   }
 
   async #nudgedWithin(ms: number): Promise<void> {

@@ -6,20 +6,30 @@ export interface Role {
   readonly stop: () => Promise<void>;
 }
 
-/** A child's side of the channel: starts with the configuration it was given, serves, ends when told or orphaned. */
+/** A child's side of the channel: starts with the configuration it is told there, serves, ends when told or orphaned. */
 export async function runRole(start: (config: unknown) => Promise<Role>): Promise<void> {
   process.on("disconnect", () => process.exit(1));
   // Ctrl-C reaches the whole group: the parent ends its children in order.
   process.on("SIGINT", () => undefined);
-  const role = await start(JSON.parse(process.argv[2] ?? "null"));
+  const role = await start(await told());
   process.on("message", (message: ParentMessage) => {
     if (message.type === "stop") {
       void role.stop().finally(() => process.exit(0));
       return;
     }
+    if (message.type !== "request") return;
     void role.answer?.(message.value).then((value) => say({ type: "answer", value }));
   });
   say({ type: "ready", port: role.port });
 }
+
+/** Not an argument: it has secrets, and every local user can read those. */
+const told = (): Promise<unknown> =>
+  new Promise((resolve, reject) => {
+    process.once("message", (message: ParentMessage) => {
+      if (message.type === "start") resolve(message.config);
+      else reject(new Error(`told to ${message.type} before it was told how to start`));
+    });
+  });
 
 const say = (message: ChildMessage): void => void process.send?.(message);

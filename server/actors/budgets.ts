@@ -3,6 +3,7 @@ import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/command
 import type { BudgetReport } from "../../src/domain/budget/report.ts";
 import type { BudgetSubmitResult } from "../../src/messages/budget.ts";
 import { BUDGET_BATCH_MAX } from "../../src/messages/budget.ts";
+import { CommandsRefused } from "./commands-refused.ts";
 import { ActorUnavailable } from "./mailbox.ts";
 
 /** Commands that may wait for one project's budget in this process. */
@@ -92,7 +93,11 @@ class BudgetMailbox {
       if (replies.length < batch.length) throw new Error("the budget answered fewer commands than it got");
       replies.forEach((reply, index) => batch[index]?.waiters.forEach(({ resolve }) => resolve(reply)));
     } catch (error) {
-      for (const { waiters } of batch) for (const { reject } of waiters) reject(error);
+      const places = error instanceof CommandsRefused ? error.places : new Set<number>();
+      // Nothing of the batch was decided: what was not refused of it goes with the next, at its front.
+      const isOver = (_one: Waiting, place: number) => places.size === 0 || places.has(place);
+      this.#waiting.unshift(...batch.filter((one, place) => !isOver(one, place)));
+      for (const { waiters } of batch.filter(isOver)) for (const { reject } of waiters) reject(error);
     }
   }
 }

@@ -4,6 +4,7 @@ import { within } from "../../activities/within.ts";
 import type { BudgetReport } from "../../src/domain/budget/report.ts";
 import type { BudgetShare, SubmitResult } from "../../src/messages/agent.ts";
 import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
+import { CommandsRefused } from "./commands-refused.ts";
 
 /** Commands that may wait for one agent in this process. */
 const WAITING_COMMANDS_MAX = 1_000;
@@ -198,9 +199,35 @@ class Mailbox {
         else waiting.resolve({ reply, revision: result.summary.revision, report });
       });
     } catch (error) {
+      if (error instanceof CommandsRefused && error.places.size > 0) {
+        this.#sayTheRest(error, told.length, confirmations, batch);
+        return;
+      }
       if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the actor sweeps", error);
       for (const waiting of batch) waiting.reject(error);
     }
+  }
+
+  /** Nothing of the batch was decided: what was not refused of it goes with the next, at its front. */
+  #sayTheRest(
+    refused: CommandsRefused,
+    toldCount: number,
+    confirmations: readonly AgentCommand[],
+    batch: readonly Waiting[],
+  ): void {
+    const { places } = refused;
+    const isRefusedAfter = (before: number) => (_command: unknown, index: number) =>
+      places.has(before + index);
+    const isConfirmationRefused = isRefusedAfter(toldCount);
+    const isWaitingRefused = isRefusedAfter(toldCount + confirmations.length);
+    const isSummaryRefused = toldCount > 0 && places.has(0);
+    if (isSummaryRefused) this.#writtenSummaryRevision = 0;
+    const kept = confirmations.filter((command, index) => !isConfirmationRefused(command, index));
+    this.#confirmations.unshift(...kept);
+    if (isSummaryRefused || kept.length < confirmations.length)
+      this.#dependencies.onError("confirmations were refused; the actor sweeps", refused);
+    this.#waiting.unshift(...batch.filter((waiting, index) => !isWaitingRefused(waiting, index)));
+    for (const waiting of batch.filter(isWaitingRefused)) waiting.reject(refused);
   }
 
   /**

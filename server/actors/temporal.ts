@@ -43,6 +43,7 @@ import {
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import type { TemporalCalls } from "./calls.ts";
+import { refusalIn } from "./commands-refused.ts";
 import { ActorUnavailable } from "./mailbox.ts";
 
 /** What this service says to its actors, and to the workflows that wait with payments. */
@@ -55,7 +56,7 @@ export class TemporalActors implements PaymentWorkflows {
     this.#client = calls.client;
   }
 
-  /** Throws `NoSuchActor` where there is none. */
+  /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
   async submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
     const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
     try {
@@ -63,7 +64,7 @@ export class TemporalActors implements PaymentWorkflows {
         handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
       );
     } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
       // Said of an actor that is going on as new just now, too. Who has none is told nothing for good, so that must be sure.
       if (await this.#isRunning(handle))
         throw new ActorUnavailable("the actor goes on as new", { cause: error });
@@ -96,12 +97,12 @@ export class TemporalActors implements PaymentWorkflows {
     });
   }
 
-  /** One update of a project's budget, which begins with the first. */
+  /** One update of a project's budget, which begins with the first. Throws `CommandsRefused` as `submit`. */
   async submitToBudget(place: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
     try {
       return await this.#updateBudget(place, commands);
     } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
       await this.#startBudget(place);
       return this.#updateBudget(place, commands);
     }

@@ -64,9 +64,11 @@ program
     "Removes all second factors of a person who has lost the last one, and ends their sessions; prints what it removed as JSON.",
   )
   .requiredOption("--email <email>", "whose: make sure who asks for it")
-  .action(async ({ email }: { readonly email: string }) => {
+  .option("--organization <id>", "where the e-mail has accounts in several")
+  .action(async ({ email, organization }: { readonly email: string; readonly organization?: string }) => {
     const { resetSecondFactors } = await import("./reset-second-factors.ts");
-    process.stdout.write(`${JSON.stringify(await resetSecondFactors(process.env, email))}\n`);
+    const reset = await resetSecondFactors(process.env, email, organization ?? null);
+    process.stdout.write(`${JSON.stringify(reset)}\n`);
   });
 
 program
@@ -75,11 +77,14 @@ program
     "Gives a person who can't sign in any more another password and ends their sessions; prints whose it was as JSON. The password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
   )
   .requiredOption("--email <email>", "whose: make sure who asks for it")
-  .action(async ({ email }: { readonly email: string }) => {
+  .option("--organization <id>", "where the e-mail has accounts in several")
+  .action(async ({ email, organization }: { readonly email: string; readonly organization?: string }) => {
     const { resetPassword } = await import("./reset-password.ts");
     const { readSecret } = await import("./secret-input.ts");
     const password = await readSecret("The new password");
-    process.stdout.write(`${JSON.stringify(await resetPassword(process.env, email, password))}\n`);
+    process.stdout.write(
+      `${JSON.stringify(await resetPassword(process.env, email, password, organization ?? null))}\n`,
+    );
   });
 
 program

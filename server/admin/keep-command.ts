@@ -3,9 +3,20 @@ import { AuditAppender } from "../../activities/audit/appender.ts";
 import { ensureAuditIndexes, SERVICE_CHAIN } from "../../activities/audit/documents.ts";
 import { auditSeal } from "../../activities/audit/seal.ts";
 import { auditValue } from "../../src/domain/audit/canonical.ts";
+import type { AuditedTransaction } from "../audit/notes.ts";
 import { newId } from "../ids.ts";
+import type { Transaction } from "../transactions.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+
+/**
+ * The transactions of a command whose entry was kept before it began: they carry none. No request of the service is given
+ * these.
+ */
+export const keptBefore =
+  (transaction: Transaction): AuditedTransaction =>
+  (work) =>
+    transaction(async (session) => (await work(session)).value);
 
 export interface Command {
   /** Whose chain it is kept in; missing: the service's own. */

@@ -1,11 +1,12 @@
 import { authCollections } from "../auth/documents.ts";
 import { issueOf, resetPassword as resetPasswordOf } from "../auth/password-change.ts";
-import { factorsHeldBy } from "../auth/reset-factors.ts";
+import { Passwords } from "../auth/passwords.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
 import { transactionsOf } from "../transactions.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
-import { keepCommand } from "./keep-command.ts";
+import { keepCommand, keptBefore } from "./keep-command.ts";
 import { sealingKeyBeside } from "./master-key.ts";
+import { onlyAccount } from "./only-account.ts";
 
 /** Whose password it was, and how many sessions ended with it. */
 export interface PasswordReset {
@@ -24,6 +25,7 @@ export const resetPassword = (
   env: NodeJS.ProcessEnv,
   email: string,
   password: string,
+  organizationId: string | null = null,
 ): Promise<PasswordReset> =>
   connectedToMongo(env, async ({ db }) => {
     const masterKey = await sealingKeyBeside(env);
@@ -31,22 +33,23 @@ export const resetPassword = (
     const context = {
       clock: () => new Date(),
       collections: authCollections(db),
-      transaction: transactionsOf(db.client),
+      passwords: await Passwords.on(db),
+      transaction: keptBefore(transactionsOf(db.client)),
     };
-    const held = await factorsHeldBy(context, email);
-    const user = held === null ? null : await context.collections.users.findOne({ _id: held.userId });
+    const held = await onlyAccount(context, email, organizationId);
+    const user = await context.collections.users.findOne({ _id: held.userId });
     if (user === null) throw new AdminError(`Nobody has the e-mail ${email}.`);
     const issue = await issueOf(context, user, password);
     if (issue !== null) throw new AdminError(issue);
-    const { _id: userId, organizationId } = user;
+    const { _id: userId } = user;
     await keepCommand(db, masterKey, {
-      organizationId,
+      organizationId: user.organizationId,
       via: "reset-password",
       action: "resetPassword",
       resource: { type: "user", id: userId },
       after: null,
     });
-    const reset = await resetPasswordOf(context, userId, password);
+    const reset = await resetPasswordOf(context, user, password);
     if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
-    return { userId, organizationId, email: user.email, ...reset.value };
+    return { userId, organizationId: user.organizationId, email: user.email, ...reset.value };
   });

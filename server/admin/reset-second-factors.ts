@@ -1,11 +1,12 @@
 import { authCollections } from "../auth/documents.ts";
-import { factorsHeldBy, type FactorsReset, resetFactors } from "../auth/reset-factors.ts";
+import { type FactorsReset, resetFactors } from "../auth/reset-factors.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
 import { transactionsOf } from "../transactions.ts";
 import { Turns } from "../turns.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
-import { keepCommand } from "./keep-command.ts";
+import { keepCommand, keptBefore } from "./keep-command.ts";
 import { sealingKeyBeside } from "./master-key.ts";
+import { onlyAccount } from "./only-account.ts";
 
 /** Nobody else waits in this process. */
 const WAIT_FOR_TURN_MS = 1_000;
@@ -15,18 +16,21 @@ const WAIT_FOR_TURN_MS = 1_000;
  * Its entry in their organization's audit log comes first, so that no crash leaves a reset without one; one that is not
  * followed by a reset says more than was done, and the same command again does it.
  */
-export const resetSecondFactors = (env: NodeJS.ProcessEnv, email: string): Promise<FactorsReset> =>
+export const resetSecondFactors = (
+  env: NodeJS.ProcessEnv,
+  email: string,
+  organizationId: string | null = null,
+): Promise<FactorsReset> =>
   connectedToMongo(env, async ({ db }) => {
     const masterKey = await sealingKeyBeside(env);
     await verifyMasterKey(db, masterKey);
     const context = {
       clock: () => new Date(),
       collections: authCollections(db),
-      transaction: transactionsOf(db.client),
+      transaction: keptBefore(transactionsOf(db.client)),
       turns: new Turns(WAIT_FOR_TURN_MS),
     };
-    const held = await factorsHeldBy(context, email);
-    if (held === null) throw new AdminError(`Nobody has the e-mail ${email}.`);
+    const held = await onlyAccount(context, email, organizationId);
     await keepCommand(db, masterKey, {
       organizationId: held.organizationId,
       via: "reset-second-factors",

@@ -4,7 +4,7 @@ import type { Db } from "mongodb";
 import type { RandomBytes } from "../../src/domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
-import { type Transaction, transactionsOf } from "../transactions.ts";
+import type { AuditedWrites } from "../audit/notes.ts";
 import { documentsTogether } from "../together.ts";
 import { Turns } from "../turns.ts";
 import {
@@ -14,8 +14,10 @@ import {
   type SessionDocument,
   type UserDocument,
 } from "./documents.ts";
+import { InviteRequests } from "./invite-requests.ts";
 import { Organizations } from "./organizations.ts";
-import { PasswordVerifier } from "./passwords.ts";
+import { Passwords } from "./passwords.ts";
+import { DeviceTokens } from "./device-token.ts";
 import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
@@ -36,6 +38,8 @@ export interface AuthDeps {
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
   readonly provision?: Provision;
+  /** Null or missing: invites are not mailed, and their tokens are answered. */
+  readonly mailing?: Mailing | null;
   /** Told, at most about once a minute for each of them, which sessions are used. */
   readonly onSessionSeen?: (sessionId: string) => void;
   /** Shared with whoever else needs callers' organizations. */
@@ -47,6 +51,16 @@ export interface AuthDeps {
  * time is over. Never throws: an engine that is out of reach keeps nobody from signing in.
  */
 export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
+
+/** How invites are mailed. */
+export interface Mailing {
+  /** What whoever gets the mail opens. */
+  linkOf(token: string): string;
+  /** Begins the mail of an invite that was just written. Never throws: what does not come off is begun later. */
+  begin(invite: { readonly _id: string; readonly organizationId: string }): Promise<void>;
+  /** Told of each invite that was one too many. */
+  readonly onLimited: () => void;
+}
 
 /** What the operations of this folder share. */
 export interface AuthContext {
@@ -60,19 +74,24 @@ export interface AuthContext {
   };
   readonly organizations: Organizations;
   readonly sealer: Sealer;
-  readonly passwords: PasswordVerifier;
+  readonly passwords: Passwords;
   readonly sessionTokens: SessionTokens;
   readonly refreshTokens: RefreshTokens;
+  readonly deviceTokens: DeviceTokens;
   readonly relyingParty: RelyingParty;
   readonly productName: string;
   readonly clock: () => Date;
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
+  readonly mailing: Mailing | null;
+  readonly inviteRequests: InviteRequests;
   readonly onSeen: (sessionId: string) => void;
-  readonly transaction: Transaction;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
   readonly turns: Turns;
 }
+
+/** The same on behalf of one request that changes something: what it writes has its entry in the audit log. */
+export type WritingContext = AuthContext & AuditedWrites;
 
 /** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
 export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
@@ -98,16 +117,18 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     },
     organizations: deps.organizations ?? Organizations.in(collections.organizations, clock),
     sealer,
-    passwords: await PasswordVerifier.create(),
+    passwords: await Passwords.on(db, clock()),
     sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
     refreshTokens: new RefreshTokens(deps.masterKey, random),
+    deviceTokens: new DeviceTokens(deps.masterKey, random),
     relyingParty: deps.relyingParty ?? relyingPartyOf(deps.baseUrl),
     productName: deps.productName ?? "Agent Spending Control",
     clock,
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),
+    mailing: deps.mailing ?? null,
+    inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
     onSeen: deps.onSessionSeen ?? (() => undefined),
-    transaction: transactionsOf(db.client),
     turns: new Turns(WAIT_FOR_TURN_MS),
   };
 }

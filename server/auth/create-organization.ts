@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { ClientSession, Db } from "mongodb";
 import { z } from "zod";
 import { refusal, type Refusal } from "../../src/domain/errors.ts";
@@ -11,10 +11,9 @@ import {
   type OrganizationDocument,
   type UserDocument,
 } from "./documents.ts";
-import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
-import { EMAIL_TAKEN, invalid, newUser } from "./new-user.ts";
-import { chosenPasswordIssue, passwordIssue, PasswordVerifier } from "./passwords.ts";
+import { invalid, newUser } from "./new-user.ts";
+import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
 
 /** As the admin command has it from its arguments, not yet looked at. */
 export interface CreateOrganizationInput {
@@ -77,7 +76,7 @@ type ParsedInput = z.output<typeof inputSchema>;
 /**
  * Writes an organization, `provisioning` until its workflow is done, and its owner: both or,
  * after a crash, neither. The same call again while it is still provisioning answers the same ids, so that a command
- * that died before it started the workflow can be repeated; any other use of the e-mail is refused.
+ * that died before it started the workflow can be repeated; once it is ready, the same call is refused. The owner's e-mail may have accounts in other organizations.
  */
 export async function createOrganizationWithOwner(
   db: Db,
@@ -90,17 +89,22 @@ export async function createOrganizationWithOwner(
   const { name, ownerEmail, ownerName = "", ownerPassword } = parsed.data;
   const issue = await chosenPasswordIssue(ownerPassword, [name, ownerEmail, ownerName]);
   if (issue !== null) return refused(invalid("ownerPassword", issue));
-  // The e-mail is unique by an index alone, and this may be the first thing that is ever written here.
+  // That a call is carried out once rests on an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
-  const { organization, owner } = await newRecords(parsed.data, occasion, clock());
+  const now = clock();
+  const { organization, owner } = await newRecords(parsed.data, occasion, now, await Passwords.on(db, now));
+  // A script that is run again must not double what it made.
+  const made = { creation: organization.creation, status: "ready" } as const;
+  if ((await authCollections(db).organizations.findOne(made)) !== null) {
+    return refused(invalid("ownerEmail", "The same call has made an organization already."));
+  }
   try {
     const inserted = await insertBoth(db, organization, owner, occasion);
     return inserted ? ok(idsOf(organization, owner)) : refused(refusal("NOT_FOUND"));
   } catch (error) {
     if (!isDuplicateKey(error)) throw error;
   }
-  const earlier = await findUnfinished(db, parsed.data);
-  return earlier !== null ? ok(earlier) : refused(invalid("ownerEmail", EMAIL_TAKEN));
+  return ok(await madeBefore(db, organization.creation));
 }
 
 /** Whether nobody has set the service up yet, so that the set-up link is good. */
@@ -116,9 +120,24 @@ async function newRecords(
   input: ParsedInput,
   occasion: Occasion,
   now: Date,
+  passwords: Passwords,
 ): Promise<{ readonly organization: OrganizationDocument; readonly owner: UserDocument }> {
+  const organizationId = newUuid(now, randomBytes);
+  const owner = await newUser(
+    {
+      organizationId,
+      name: input.ownerName ?? input.ownerEmail.replace(/@.*$/, ""),
+      email: input.ownerEmail,
+      emailVerified: false,
+      role: "owner",
+      password: input.ownerPassword,
+    },
+    now,
+    randomBytes,
+    passwords,
+  );
   const organization: OrganizationDocument = {
-    _id: newUuid(now, randomBytes),
+    _id: organizationId,
     name: input.name,
     plan: input.plan,
     restPerMinute: input.restPerMinute ?? null,
@@ -128,20 +147,17 @@ async function newRecords(
     defaultTeamId: newUuid(now, randomBytes),
     createdAt: now,
     createdBy: occasion,
+    creation: creationOf(input, owner),
     readyAt: null,
   };
-  const owner = await newUser(
-    {
-      organizationId: organization._id,
-      name: input.ownerName ?? input.ownerEmail.replace(/@.*$/, ""),
-      email: input.ownerEmail,
-      role: "owner",
-      password: input.ownerPassword,
-    },
-    now,
-    randomBytes,
-  );
   return { organization, owner };
+}
+
+/** The same for the same call alone, its password included: another one makes an organization of its own. */
+function creationOf({ mcpPerMinute, name, plan, restPerMinute }: ParsedInput, owner: UserDocument): string {
+  const said = [name, plan, restPerMinute ?? null, mcpPerMinute ?? null, owner.name];
+  const text = JSON.stringify([...said, owner.emailNormalized, owner.passwordHash]);
+  return createHash("sha256").update(text).digest("base64url");
 }
 
 /**
@@ -172,23 +188,14 @@ async function insertBoth(
   );
 }
 
-/** The organization that this very call made before, if its provisioning has not ended. */
-async function findUnfinished(db: Db, input: ParsedInput): Promise<CreatedOrganization | null> {
+/** The organization that this very call made before; it may have become ready by now. */
+async function madeBefore(db: Db, creation: string): Promise<CreatedOrganization> {
   const { organizations, users } = authCollections(db);
-  const owner = await users.findOne({ emailNormalized: normalizeEmail(input.ownerEmail), role: "owner" });
-  if (owner === null) return null;
-  const organization = await organizations.findOne({
-    _id: owner.organizationId,
-    status: "provisioning",
-    name: input.name,
-    plan: input.plan,
-    restPerMinute: input.restPerMinute ?? null,
-    mcpPerMinute: input.mcpPerMinute ?? null,
-  });
-  if (organization === null) return null;
-  const passwords = await PasswordVerifier.create();
-  const isSame = await passwords.matches(owner.passwordHash, input.ownerPassword);
-  return isSame ? idsOf(organization, owner) : null;
+  const organization = await organizations.findOne({ creation }, { sort: { createdAt: -1 } });
+  const organizationId = organization?._id ?? "";
+  const owner = await users.findOne({ organizationId, role: "owner" }, { sort: { createdAt: 1, _id: 1 } });
+  if (organization === null || owner === null) throw new Error("what was made has disappeared");
+  return idsOf(organization, owner);
 }
 
 const idsOf = (organization: OrganizationDocument, owner: UserDocument): CreatedOrganization => ({

@@ -1,5 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import type { WalletRecord } from "../../activities/documents.ts";
+import type { InviteMail } from "../../activities/mail/documents.ts";
 import { newestFirst } from "../../activities/newest-first.ts";
 import type { OrganizationKeyDocument } from "../organization-keys/documents.ts";
 
@@ -24,6 +25,8 @@ export interface OrganizationDocument {
   readonly createdAt: Date;
   /** Whether the operator's command made it, to stay or to try things out, or the set-up link. */
   readonly createdBy?: "command" | "trial" | "set-up";
+  /** What the call that made it asked for: while it is provisioning, the same call again finds it and makes no other. */
+  readonly creation: string;
   readonly readyAt: Date | null;
   /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
   readonly isAudited?: true;
@@ -42,8 +45,10 @@ export interface UserDocument {
   readonly organizationId: string;
   readonly name: string;
   readonly email: string;
-  /** What e-mails are compared by; unique. */
+  /** What e-mails are compared by; unique in its organization. */
   readonly emailNormalized: string;
+  /** Whether mail to it is known to reach them; else it is what somebody said. */
+  readonly emailVerified: boolean;
   readonly role: Role;
   /** Argon2id, in the PHC string format. */
   readonly passwordHash: string;
@@ -111,8 +116,15 @@ export interface TotpFactorDocument {
   readonly userId: string;
   readonly kind: "totp";
   readonly confirmed: TotpSecret | null;
-  /** `steppedUp`: enrolled by a session that had stepped up, so that it may take a confirmed one's place. */
-  readonly pending: (TotpSecret & { readonly steppedUp: boolean }) | null;
+  readonly pending: PendingTotpSecret | null;
+}
+
+/** One that was not confirmed yet; only the session that it was given to can confirm it. */
+export interface PendingTotpSecret extends TotpSecret {
+  readonly sessionId: string;
+  readonly expiresAt: Date;
+  /** Given to a session that had stepped up, so that it may take a confirmed one's place. */
+  readonly steppedUp: boolean;
 }
 
 /** A passkey, in force from its enrolment on. Nothing in it is a secret: the private key never leaves its device. */
@@ -162,12 +174,34 @@ export interface InviteDocument {
   readonly email: string;
   readonly emailNormalized: string;
   readonly role: Role;
-  /** HMAC of the token, which itself is kept nowhere. */
+  /** HMAC of the token, which itself is not kept. */
   readonly tokenHash: string;
   /** Who need not be a member any more. */
   readonly createdBy: { readonly type: "user"; readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
+  /** Null: it is not mailed, and its token was answered. Else the token reaches nobody but by mail. */
+  readonly mail: InviteMail | null;
+  /** The workflow that mails it may not have been started yet. */
+  readonly untold?: true;
+}
+
+/** Invites that were mailed in one window of time. */
+export interface InviteCountDocument {
+  readonly _id: string;
+  readonly count: number;
+  /** When the window ends. */
+  readonly expiresAt: Date;
+}
+
+/** What a request for an invite with an idempotency key was answered. */
+export interface InviteRequestDocument {
+  /** Of organization, person and key. */
+  readonly _id: string;
+  readonly payloadHash: string;
+  /** Sealed, since it may hold an invite's token; bound to `_id`. */
+  readonly sealedAnswer: string;
+  readonly createdAt: Date;
 }
 
 export interface AuthCollections {
@@ -180,6 +214,8 @@ export interface AuthCollections {
   readonly passkeys: Collection<PasskeyDocument>;
   readonly passkeyChallenges: Collection<PasskeyChallengeDocument>;
   readonly invites: Collection<InviteDocument>;
+  readonly inviteCounts: Collection<InviteCountDocument>;
+  readonly inviteRequests: Collection<InviteRequestDocument>;
   /** They end with whoever minted them. */
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
@@ -196,6 +232,8 @@ export function authCollections(db: Db): AuthCollections {
     passkeys: db.collection<PasskeyDocument>("factors", options),
     passkeyChallenges: db.collection<PasskeyChallengeDocument>("passkey_challenges", options),
     invites: db.collection<InviteDocument>("invites", options),
+    inviteCounts: db.collection<InviteCountDocument>("invite_counts", options),
+    inviteRequests: db.collection<InviteRequestDocument>("invite_requests", options),
     organizationKeys: db.collection<OrganizationKeyDocument>("organization_keys", options),
   };
 }
@@ -206,11 +244,30 @@ const EXPIRED_KEPT_SECONDS = 86_400;
 /** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
 const EXPIRED_CHALLENGES_KEPT_SECONDS = 600;
 
+/** What a request for an invite was answered is kept for a day. */
+const ANSWERS_KEPT_SECONDS = 86_400;
+
 /** Creates the indexes that the rules of this folder rest on. Again is free. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
-  const { users, sessions, factors, passkeys, passkeyChallenges, invites } = authCollections(db);
+  const collections = authCollections(db);
+  const { organizations, users, sessions, factors, passkeys, passkeyChallenges, invites } = collections;
   await Promise.all([
-    users.createIndex({ emailNormalized: 1 }, { name: "email_unique", unique: true }),
+    users.createIndex(
+      { organizationId: 1, emailNormalized: 1 },
+      { name: "one_per_email_and_organization", unique: true },
+    ),
+    users.createIndex(
+      { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 },
+      { name: "accounts_of_email" },
+    ),
+    organizations.createIndex(
+      { creation: 1 },
+      {
+        name: "one_under_way",
+        unique: true,
+        partialFilterExpression: { status: "provisioning", creation: { $exists: true } },
+      },
+    ),
     users.createIndex({ organizationId: 1, _id: 1 }, { name: "organization" }),
     users.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "members" }),
     sessions.createIndex({ userId: 1 }, { name: "user" }),
@@ -235,5 +292,14 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     ),
     invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
     invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
+    invites.createIndex({ untold: 1 }, { name: "untold", partialFilterExpression: { untold: true } }),
+    collections.inviteCounts.createIndex(
+      { expiresAt: 1 },
+      { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS },
+    ),
+    collections.inviteRequests.createIndex(
+      { createdAt: 1 },
+      { name: "kept", expireAfterSeconds: ANSWERS_KEPT_SECONDS },
+    ),
   ]);
 }

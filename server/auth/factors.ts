@@ -1,7 +1,8 @@
 import type { ClientSession } from "mongodb";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { refused, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { type Outcome, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { FactorDocument, UserDocument } from "./documents.ts";
 import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { isInForce } from "./views.ts";
@@ -46,14 +47,14 @@ export function whyNotEnrol(
  * meanwhile is `UNAUTHORIZED`.
  */
 export async function changeFactors<T>(
-  { collections, transaction, turns }: Pick<AuthContext, "collections" | "transaction" | "turns">,
+  { collections, transaction, turns }: Pick<WritingContext, "collections" | "transaction" | "turns">,
   userId: string,
-  change: (session: ClientSession, user: UserDocument) => Promise<Result<T>>,
+  change: (session: ClientSession, user: UserDocument) => Promise<Outcome<Result<T>>>,
 ): Promise<Result<T>> {
-  const write = async (session: ClientSession): Promise<Result<T>> => {
+  const write = async (session: ClientSession): Promise<Outcome<Result<T>>> => {
     const next = { $inc: { factorsRevision: 1 } };
     const user = await collections.users.findOneAndUpdate({ _id: userId }, next, { session });
-    return user === null ? refused(refusal("UNAUTHORIZED")) : await change(session, user);
+    return user === null ? unchanged(refused(refusal("UNAUTHORIZED"))) : await change(session, user);
   };
   return await turns.take(userId, () => transaction(write));
 }
@@ -63,12 +64,12 @@ export async function changeFactors<T>(
  * let in (`UNAUTHORIZED`) must not leave a factor behind.
  */
 export const changeOwnFactors = <T>(
-  context: AuthContext,
+  context: WritingContext,
   { sessionId, userId }: Pick<SessionPrincipal, "sessionId" | "userId">,
-  change: (session: ClientSession, user: UserDocument) => Promise<Result<T>>,
+  change: (session: ClientSession, user: UserDocument) => Promise<Outcome<Result<T>>>,
 ): Promise<Result<T>> =>
-  changeFactors(context, userId, async (session, user) => {
+  changeFactors<T>(context, userId, async (session, user) => {
     const own = { _id: sessionId, userId, epoch: { $gte: epochOf(user) }, revokedAt: null };
     const isAlive = (await context.collections.sessions.findOne(own, { session })) !== null;
-    return isAlive ? await change(session, user) : refused(refusal("UNAUTHORIZED"));
+    return isAlive ? await change(session, user) : unchanged(refused(refusal("UNAUTHORIZED")));
   });

@@ -2,8 +2,8 @@ import type { ClientSession } from "mongodb";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { outranks } from "../authorize.ts";
-import type { AuditNotes } from "../audit/notes.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, type Outcome, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { Role, UserDocument } from "./documents.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { userView, type UserView } from "./views.ts";
@@ -18,6 +18,11 @@ export interface LostKey {
 export interface RoleChanged {
   readonly member: UserView;
   readonly revokedOrganizationKeys: readonly LostKey[];
+}
+
+interface MemberChanged {
+  readonly member: UserDocument;
+  readonly lost: readonly LostKey[];
 }
 
 /** What becomes of the organization keys that somebody minted when they can't mint any more. */
@@ -47,25 +52,23 @@ export async function memberViews(
  * keys any more: the organization keys whose values they have seen are revoked with it, unless they are to be kept.
  */
 export async function changeRole(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   memberId: string,
   role: Role,
-  audit?: Pick<AuditNotes, "change">,
   keys: KeysOnLeaving = REVOKED,
 ): Promise<Result<RoleChanged>> {
-  const changed = await changeMember(context, principal, memberId, async (member, session) => {
-    if (member.role === role) return ok({ member, before: role, lost: [] });
+  const done = await changeMember<MemberChanged>(context, principal, memberId, async (member, session) => {
+    if (member.role === role) return unchanged(ok({ member, lost: [] }));
     const reason = await whyUntouchable(context, principal, member, session);
-    if (reason !== null) return refused(reason);
+    if (reason !== null) return unchanged(refused(reason));
     await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
     const lost = role === "member" ? await loseKeys(context, member, keys, session) : [];
-    return ok({ member: { ...member, role }, before: member.role, lost });
+    const entry = { before: { role: member.role }, after: { role, ...keysNamed(lost, keys) } };
+    return changed(ok({ member: { ...member, role }, lost }), entry);
   });
-  if (!changed.ok) return changed;
-  // Not sooner: what a transaction was about to do, it may be refused when it is run again.
-  const { before, lost, member } = changed.value;
-  if (before !== role) audit?.change({ role: before }, { role, ...keysNamed(lost, keys) });
+  if (!done.ok) return done;
+  const { lost, member } = done.value;
   const [view] = await memberViews(context, [member]);
   if (view === undefined) return refused(refusal("NOT_FOUND"));
   return ok({ member: view, revokedOrganizationKeys: keys.keepKeys ? [] : lost });
@@ -73,19 +76,18 @@ export async function changeRole(
 
 /**
  * Removes a member; their sessions, second factors and organization keys (unless they are to be kept) end with them, and
- * their e-mail is free again.
+ * their e-mail may be invited again.
  */
 export async function removeMember(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   memberId: string,
-  audit?: Pick<AuditNotes, "change">,
   keys: KeysOnLeaving = REVOKED,
 ): Promise<Result<null>> {
   const { factors, invites, sessions, users } = context.collections;
-  const removed = await changeMember(context, principal, memberId, async (member, session) => {
+  return await changeMember<null>(context, principal, memberId, async (member, session) => {
     const reason = await whyUntouchable(context, principal, member, session);
-    if (reason !== null) return refused(reason);
+    if (reason !== null) return unchanged(refused(reason));
     await users.deleteOne({ _id: member._id }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
     await sessions.updateMany({ userId: member._id, revokedAt: null }, { $set: ended }, { session });
@@ -93,12 +95,11 @@ export async function removeMember(
     const made = { organizationId: principal.organizationId, "createdBy.id": member._id };
     await invites.deleteMany(made, { session });
     const lost = await loseKeys(context, member, keys, session);
-    return ok({ before: { role: member.role, email: member.email }, lost });
+    return changed(ok(null), {
+      before: { role: member.role, email: member.email },
+      after: lost.length === 0 ? null : keysNamed(lost, keys),
+    });
   });
-  if (!removed.ok) return removed;
-  const { before, lost } = removed.value;
-  audit?.change(before, lost.length === 0 ? null : keysNamed(lost, keys));
-  return ok(null);
 }
 
 /**
@@ -131,18 +132,18 @@ function keysNamed(lost: readonly LostKey[], { keepKeys }: KeysOnLeaving): objec
  * once the second starts over and sees what the first has done. That makes "the last owner" exact.
  */
 async function changeMember<T>(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   memberId: string,
-  change: (member: UserDocument, session: ClientSession) => Promise<Result<T>>,
+  change: (member: UserDocument, session: ClientSession) => Promise<Outcome<Result<T>>>,
 ): Promise<Result<T>> {
   const { organizations, users } = context.collections;
   const { organizationId } = principal;
-  const write = async (session: ClientSession): Promise<Result<T>> => {
+  const write = async (session: ClientSession): Promise<Outcome<Result<T>>> => {
     const next = { $inc: { membersRevision: 1 } };
     await organizations.updateOne({ _id: organizationId }, next, { session });
     const member = await users.findOne({ _id: memberId, organizationId }, { session });
-    if (member === null) return refused(refusal("NOT_FOUND"));
+    if (member === null) return unchanged(refused(refusal("NOT_FOUND")));
     return await change(member, session);
   };
   return await context.turns.take(organizationId, () => context.transaction(write));

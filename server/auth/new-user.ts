@@ -3,12 +3,14 @@ import { refusal, type Refusal } from "../../src/domain/errors.ts";
 import type { Role, UserDocument } from "./documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
-import { hashPassword } from "./passwords.ts";
+import type { Passwords } from "./passwords.ts";
 
 export interface NewUser {
   readonly organizationId: string;
   readonly name: string;
   readonly email: string;
+  /** Whether they have shown that mail to it reaches them. */
+  readonly emailVerified: boolean;
   readonly role: Role;
   /** One that `chosenPasswordIssue` has nothing against. */
   readonly password: string;
@@ -19,6 +21,7 @@ export async function newUser(
   { password, ...person }: NewUser,
   now: Date,
   randomBytes: RandomBytes,
+  passwords: Passwords,
 ): Promise<UserDocument> {
   const email = person.email.trim();
   return {
@@ -26,7 +29,7 @@ export async function newUser(
     ...person,
     email,
     emailNormalized: normalizeEmail(email),
-    passwordHash: await hashPassword(password),
+    passwordHash: await passwords.hash(email, password),
     createdAt: now,
   };
 }
@@ -35,4 +38,4 @@ export async function newUser(
 export const invalid = (path: string, message: string): Refusal =>
   refusal("VALIDATION_FAILED", message, { issues: [{ path, message }] });
 
-export const EMAIL_TAKEN = "A user with this e-mail exists already.";
+export const EMAIL_TAKEN = "This organization has a member with this e-mail already.";

@@ -1,6 +1,7 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { WritingContext } from "./context.ts";
 import type { OrganizationDocument } from "./documents.ts";
 import { hasFactor } from "./factors.ts";
 import type { SessionPrincipal } from "./principal.ts";
@@ -23,15 +24,19 @@ export interface SettingsChanged {
  * can't require one of others: `SECOND_FACTOR_ENROLMENT_REQUIRED`.
  */
 export async function changeOrganizationSettings(
-  context: AuthContext,
+  context: WritingContext,
   { organizationId, userId }: SessionPrincipal,
   { requireSecondFactor, walletOwner }: OrganizationSettings,
 ): Promise<Result<SettingsChanged>> {
   const { organizations, users } = context.collections;
   const write = () =>
     context.transaction<Result<SettingsChanged>>(async (session) => {
+      // Whoever waited for their turn may have been removed or demoted meanwhile.
+      const caller = { _id: userId, organizationId, role: "owner" } as const;
+      if ((await users.findOne(caller, { session })) === null)
+        return unchanged(refused(refusal("ROLE_REQUIRED")));
       if (requireSecondFactor === true && !(await hasFactor(context, userId, session)))
-        return refused(refusal("SECOND_FACTOR_ENROLMENT_REQUIRED"));
+        return unchanged(refused(refusal("SECOND_FACTOR_ENROLMENT_REQUIRED")));
       const _id = organizationId;
       const before = await organizations.findOneAndUpdate(
         { _id },
@@ -55,7 +60,14 @@ export async function changeOrganizationSettings(
       }
       const after = await organizations.findOne({ _id }, { session });
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
-      return ok({ before, after });
+      // Only what was asked for, also where it was so before.
+      const asked = (organization: OrganizationDocument) => ({
+        ...(walletOwner === undefined ? {} : { walletOwner: organization.walletOwner ?? null }),
+        ...(requireSecondFactor === undefined
+          ? {}
+          : { requireSecondFactor: organization.requireSecondFactor === true }),
+      });
+      return changed(ok({ before, after }), { before: asked(before), after: asked(after) });
     });
   return await context.turns.take(organizationId, write);
 }

@@ -1,6 +1,7 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { SessionDocument } from "./documents.ts";
 import { endSessions, type SessionsEnded } from "./password-change.ts";
 import { epochOf, type SessionPrincipal } from "./principal.ts";
@@ -22,21 +23,27 @@ export async function ownSessions(
 
 /** Ends one of the caller's own sessions, be it the current one. Any other, and one that is over, is `NOT_FOUND`. */
 export async function endOwnSession(
-  { clock, collections }: AuthContext,
+  { clock, collections, transaction }: WritingContext,
   { userId }: SessionPrincipal,
   id: string,
 ): Promise<Result<null>> {
   const now = clock();
   const alive = { _id: id, userId, revokedAt: null, expiresAt: { $gt: now } };
   const ended = { $set: { revokedAt: now, revokedBecause: "ended" } } as const;
-  const { matchedCount } = await collections.sessions.updateOne(alive, ended);
-  return matchedCount === 1 ? ok(null) : refused(refusal("NOT_FOUND"));
+  return await transaction<Result<null>>(async (session) => {
+    const { matchedCount } = await collections.sessions.updateOne(alive, ended, { session });
+    return matchedCount === 1 ? changed(ok(null)) : unchanged(refused(refusal("NOT_FOUND")));
+  });
 }
 
 /** Ends the caller's sessions but for the current one. */
 export async function endOtherSessions(
-  context: AuthContext,
+  context: WritingContext,
   { sessionId, userId }: SessionPrincipal,
 ): Promise<Result<SessionsEnded>> {
-  return ok({ sessionsEnded: await endSessions(context, { userId, _id: { $ne: sessionId } }, "ended") });
+  const others = { userId, _id: { $ne: sessionId } };
+  return await context.transaction<Result<SessionsEnded>>(async (session) => {
+    const ended = { sessionsEnded: await endSessions(context, others, "ended", session) };
+    return changed(ok(ended), { after: ended });
+  });
 }

@@ -2,7 +2,7 @@ import type { AuthenticationResponse, RequestOptions } from "../../src/contract/
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { Concerns } from "../audit/notes.ts";
-import type { AuthContext } from "./context.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import { ceremonies } from "./webauthn.ts";
 import { issueChallenge } from "./passkey-challenges.ts";
 import { notAccepted, usePasskey } from "./passkey-use.ts";
@@ -23,7 +23,7 @@ export async function passkeySignInOptions(context: AuthContext): Promise<Reques
  * they know or are. That is two factors, so no code is asked for besides.
  */
 export async function signInWithPasskey(
-  context: AuthContext,
+  context: WritingContext,
   response: AuthenticationResponse,
   concerns: Concerns = () => undefined,
   userAgent: string | null = null,

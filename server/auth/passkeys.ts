@@ -3,7 +3,8 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { newId } from "../ids.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { PasskeyDocument } from "./documents.ts";
 import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
 import type { NewPasskey } from "./passkey-ceremonies.ts";
@@ -50,7 +51,7 @@ export async function passkeyOptions(
  * whomever, is refused like any other response that is not right: whose it is is nobody else's business.
  */
 export async function enrollPasskey(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   { name, response }: EnrollPasskeyInput,
 ): Promise<Result<PasskeyDocument>> {
@@ -73,19 +74,20 @@ export async function enrollPasskey(
 
 /** What was so when it began is asked again where it counts: another session may have enrolled a factor since. */
 const insertPasskey = (
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   passkey: PasskeyDocument,
   steppedUp: boolean,
 ): Promise<Result<PasskeyDocument>> =>
-  changeOwnFactors(context, principal, async (session) => {
+  changeOwnFactors<PasskeyDocument>(context, principal, async (session) => {
     const { userId } = passkey;
-    if (!steppedUp && (await hasFactor(context, userId, session))) return stepUpRequired();
+    if (!steppedUp && (await hasFactor(context, userId, session))) return unchanged(stepUpRequired());
     const { passkeys } = context.collections;
     const count = await passkeys.countDocuments({ userId, kind: "passkey" }, { session });
-    if (count >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
+    if (count >= PASSKEYS_MAX) return unchanged(refused(refusal("TOO_MANY_PASSKEYS")));
     await passkeys.insertOne(passkey, { session });
-    return ok(passkey);
+    const { _id: id, name } = passkey;
+    return changed(ok(passkey), { on: { type: "passkey", id }, after: { name } });
   });
 
 const newPasskey = (
@@ -106,15 +108,18 @@ const newPasskey = (
 
 /** Gives one of the person's own passkeys another name. */
 export async function renamePasskey(
-  { collections }: AuthContext,
+  { collections, transaction }: WritingContext,
   { userId }: SessionPrincipal,
   id: string,
   name: string,
 ): Promise<Result<PasskeyDocument>> {
   const own = { _id: id, userId, kind: "passkey" } as const;
   const change = { $set: { name } };
-  const renamed = await collections.passkeys.findOneAndUpdate(own, change, { returnDocument: "after" });
-  return renamed === null ? refused(refusal("NOT_FOUND")) : ok(renamed);
+  return await transaction<Result<PasskeyDocument>>(async (session) => {
+    const before = await collections.passkeys.findOneAndUpdate(own, change, { session });
+    if (before === null) return unchanged(refused(refusal("NOT_FOUND")));
+    return changed(ok({ ...before, name }), { before: { name: before.name }, after: { name } });
+  });
 }
 
 /**
@@ -123,17 +128,17 @@ export async function renamePasskey(
  * up by it. Members have nothing to step up for; they keep a last one where their organization requires one.
  */
 export const removePasskey = (
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   id: string,
 ): Promise<Result<null>> =>
-  changeOwnFactors(context, principal, async (session, { _id: userId, role, secondFactorRequired }) => {
+  changeOwnFactors<null>(context, principal, async (session, { _id: userId, role, secondFactorRequired }) => {
     const factors = await factorsOf(context, userId, session);
-    const isOne = factors.some((factor) => isPasskey(factor) && factor._id === id);
-    if (!isOne) return refused(refusal("NOT_FOUND"));
+    const one = factors.filter(isPasskey).find((passkey) => passkey._id === id);
+    if (one === undefined) return unchanged(refused(refusal("NOT_FOUND")));
     const others = factors.filter((factor) => factor._id !== id);
     const keepsOne = role !== "member" || secondFactorRequired === true;
-    if (keepsOne && !others.some(isInForce)) return refused(refusal("LAST_FACTOR"));
+    if (keepsOne && !others.some(isInForce)) return unchanged(refused(refusal("LAST_FACTOR")));
     await context.collections.passkeys.deleteOne({ _id: id, userId }, { session });
-    return ok(null);
+    return changed(ok(null), { before: { name: one.name } });
   });

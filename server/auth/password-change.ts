@@ -1,10 +1,11 @@
 import type { ClientSession } from "mongodb";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { SessionEnd, UserDocument } from "./documents.ts";
 import { invalid } from "./new-user.ts";
-import { chosenPasswordIssue, hashPassword } from "./passwords.ts";
+import { chosenPasswordIssue } from "./passwords.ts";
 import { epochOf, type SessionPrincipal } from "./principal.ts";
 
 export interface PasswordChange {
@@ -16,7 +17,7 @@ export interface SessionsEnded {
   readonly sessionsEnded: number;
 }
 
-type Writing = Pick<AuthContext, "clock" | "collections" | "transaction">;
+type Writing = Pick<WritingContext, "clock" | "collections" | "passwords" | "transaction">;
 
 const wrongPassword = () => refused(refusal("PASSWORD_INVALID"));
 
@@ -26,32 +27,33 @@ const wrongPassword = () => refused(refusal("PASSWORD_INVALID"));
  * a session that has ended meanwhile changes nothing (`UNAUTHORIZED`).
  */
 export async function changePassword(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   { currentPassword, newPassword }: PasswordChange,
 ): Promise<Result<SessionsEnded>> {
   const { collections, passwords, transaction } = context;
   const { sessionId, userId } = principal;
   const user = await collections.users.findOne({ _id: userId });
-  const isRight = await passwords.matches(user?.passwordHash ?? null, currentPassword);
-  if (user === null || !isRight) return wrongPassword();
+  if (user === null || !(await passwords.matches(user.passwordHash, currentPassword))) return wrongPassword();
   const issue = await issueOf(context, user, newPassword);
   if (issue !== null) return refused(invalid("newPassword", issue));
-  const passwordHash = await hashPassword(newPassword);
-  return await transaction(async (session) => {
+  const passwordHash = await passwords.hash(user.email, newPassword);
+  return await transaction<Result<SessionsEnded>>(async (session) => {
     const own = { _id: sessionId, userId, revokedAt: null };
     if ((await collections.sessions.findOne(own, { session })) === null)
-      return refused(refusal("UNAUTHORIZED"));
+      return unchanged(refused(refusal("UNAUTHORIZED")));
     // Of two changes with one current password the second's is not current any more.
-    const unchanged = { _id: userId, passwordHash: user.passwordHash };
-    const changed = await collections.users.findOneAndUpdate(unchanged, replacing(passwordHash), {
+    const asRead = { _id: userId, passwordHash: user.passwordHash };
+    const replaced = await collections.users.findOneAndUpdate(asRead, replacing(passwordHash), {
       session,
       returnDocument: "after",
     });
-    if (changed === null) return wrongPassword();
-    await collections.sessions.updateOne(own, { $set: { epoch: epochOf(changed) } }, { session });
+    if (replaced === null) return unchanged(wrongPassword());
+    await collections.sessions.updateOne(own, { $set: { epoch: epochOf(replaced) } }, { session });
+    await dropEnrolment(context, userId, session);
     const others = { userId, _id: { $ne: sessionId } };
-    return ok({ sessionsEnded: await endSessions(context, others, "password_changed", session) });
+    const ended = { sessionsEnded: await endSessions(context, others, "password_changed", session) };
+    return changed(ok(ended), { after: ended });
   });
 }
 
@@ -61,16 +63,18 @@ export async function changePassword(
  */
 export async function resetPassword(
   context: Writing,
-  userId: string,
+  { _id: userId, email }: Pick<UserDocument, "_id" | "email">,
   password: string,
 ): Promise<Result<SessionsEnded>> {
-  const passwordHash = await hashPassword(password);
-  return await context.transaction(async (session) => {
+  const passwordHash = await context.passwords.hash(email, password);
+  return await context.transaction<Result<SessionsEnded>>(async (session) => {
     const replaced = await context.collections.users.updateOne({ _id: userId }, replacing(passwordHash), {
       session,
     });
-    if (replaced.matchedCount === 0) return refused(refusal("UNAUTHORIZED"));
-    return ok({ sessionsEnded: await endSessions(context, { userId }, "password_reset", session) });
+    if (replaced.matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
+    await dropEnrolment(context, userId, session);
+    const sessionsEnded = await endSessions(context, { userId }, "password_reset", session);
+    return changed(ok({ sessionsEnded }));
   });
 }
 
@@ -86,16 +90,25 @@ export async function issueOf(
 
 const replacing = (passwordHash: string) => ({ $set: { passwordHash }, $inc: { sessionsEpoch: 1 } });
 
+/** Forgets a code generator that was begun and not confirmed, by whoever had the account before. */
+async function dropEnrolment(
+  { collections }: Pick<AuthContext, "collections">,
+  userId: string,
+  session: ClientSession,
+): Promise<void> {
+  const begun = { userId, kind: "totp", pending: { $ne: null } } as const;
+  await collections.totpFactors.updateMany(begun, { $set: { pending: null } }, { session });
+}
+
 /** Ends those that are alive of the sessions named; answers how many there were. */
 export async function endSessions(
   { clock, collections }: Pick<AuthContext, "clock" | "collections">,
   which: { readonly userId: string; readonly _id?: { readonly $ne: string } },
   because: SessionEnd,
-  session?: ClientSession,
+  session: ClientSession,
 ): Promise<number> {
   const now = clock();
   const alive = { ...which, revokedAt: null, expiresAt: { $gt: now } };
   const ended = { $set: { revokedAt: now, revokedBecause: because } };
-  const options = session === undefined ? {} : { session };
-  return (await collections.sessions.updateMany(alive, ended, options)).modifiedCount;
+  return (await collections.sessions.updateMany(alive, ended, { session })).modifiedCount;
 }

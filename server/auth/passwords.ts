@@ -1,5 +1,9 @@
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
+import type { Db } from "mongodb";
+import { readOrCreateSetting } from "../secrets/settings.ts";
+import { BoundedWork } from "./bounded-work.ts";
+import { normalizeEmail } from "./email.ts";
 import { isGuessable } from "./password-strength.ts";
 
 export const PASSWORD_MIN_CHARACTERS = 12;
@@ -31,29 +35,58 @@ export function passwordIssue(password: string): string | null {
   return isTooLong(text) ? `The password must have at most ${PASSWORD_MAX_BYTES} bytes.` : null;
 }
 
-/** Hashes a password that `chosenPasswordIssue` has nothing against. */
-export const hashPassword = (password: string): Promise<string> => hash(prepare(password), PARAMETERS);
+/**
+ * Hashes of this process at once, each with 19 MiB, on two of libuv's four threads: the others stay free for look-ups of names and
+ * files. Those that wait are some tenths of a second's work; whoever comes then is told to come again.
+ */
+const hashing = new BoundedWork({ atOnceMax: 2, waitingMax: 32 });
 
-/** Compares passwords in the same time whether there is a user or not (user enumeration). */
-export class PasswordVerifier {
-  readonly #nobodysHash: string;
+const SALTS_SETTING = "password-salts";
+const SALT_SIZE_BYTES = 16;
 
-  private constructor(nobodysHash: string) {
-    this.#nobodysHash = nobodysHash;
+/**
+ * Hashes passwords, and compares them. The salt follows from the e-mail, keyed by a random value of this database: so one hash tells
+ * which accounts of an address a password fits, however many there are, and an address that nobody has costs exactly the same. No
+ * salt is known before the database is, and no two addresses share one.
+ */
+export class Passwords {
+  readonly #salts: string;
+
+  private constructor(salts: string) {
+    this.#salts = salts;
   }
 
-  /** Makes the hash that stands in for an unknown user's, once and before the first sign-in. */
-  static async create(): Promise<PasswordVerifier> {
-    return new PasswordVerifier(await hashPassword(randomBytes(32).toString("base64url")));
+  static async on(db: Db, now: Date = new Date()): Promise<Passwords> {
+    const { value } = await readOrCreateSetting(db, SALTS_SETTING, () => ({
+      value: randomBytes(32).toString("base64url"),
+      createdAt: now,
+    }));
+    return new Passwords(value);
   }
 
-  /** False for a null hash, after the same work. */
-  async matches(passwordHash: string | null, password: string): Promise<boolean> {
+  /**
+   * Argon2id of the password of whoever has this e-mail, in the PHC string format. Throws `TooMuchWork` while too many are being
+   * hashed.
+   */
+  async hash(email: string, password: string): Promise<string> {
     const text = prepare(password);
-    // No stored password is that long; hashing it would be work for nothing, but a quick answer would be a sign.
-    const isRight = await verify(passwordHash ?? this.#nobodysHash, isTooLong(text) ? "" : text);
-    return isRight && passwordHash !== null && !isTooLong(text);
+    const mac = createHmac("sha256", this.#salts).update(normalizeEmail(email));
+    const salt = mac.digest().subarray(0, SALT_SIZE_BYTES);
+    // No stored password is that long, or empty; hashing it would be work for nothing, but a quick answer would be a sign.
+    return await hashing.run(() => hash(isTooLong(text) ? "" : text, { ...PARAMETERS, salt }));
   }
+
+  /** Whether a password is that of this hash, whatever its salt. Throws `TooMuchWork` as `hash` does. */
+  async matches(passwordHash: string, password: string): Promise<boolean> {
+    const text = prepare(password);
+    return !isTooLong(text) && (await hashing.run(() => verify(passwordHash, text)));
+  }
+}
+
+/** Whether two hashes of one address' passwords are of the same password. */
+export function isSamePassword(left: string, right: string): boolean {
+  const [one, other] = [Buffer.from(left), Buffer.from(right)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 const isTooLong = (text: string): boolean => Buffer.byteLength(text, "utf8") > PASSWORD_MAX_BYTES;

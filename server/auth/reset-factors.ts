@@ -1,5 +1,6 @@
 import { ok, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { changed } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { FactorDocument } from "./documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { changeFactors, factorsOf } from "./factors.ts";
@@ -20,19 +21,29 @@ export interface FactorsReset {
   readonly sessionsEnded: number;
 }
 
-/** Whose an e-mail is, and what they have in force; null: nobody's. */
-export async function factorsHeldBy(
-  context: Pick<AuthContext, "collections">,
-  email: string,
-): Promise<{
+/** An account, and what it has in force. */
+export interface FactorsHeld {
   readonly userId: string;
   readonly organizationId: string;
   readonly factors: FactorNames;
-} | null> {
-  const user = await context.collections.users.findOne({ emailNormalized: normalizeEmail(email) });
-  if (user === null) return null;
-  const factors = namesOf(await factorsOf(context, user._id));
-  return { userId: user._id, organizationId: user.organizationId, factors };
+}
+
+/** The accounts of an e-mail, in all organizations or in the one that is named. */
+export async function factorsHeldBy(
+  context: Pick<AuthContext, "collections">,
+  email: string,
+  organizationId: string | null,
+): Promise<readonly FactorsHeld[]> {
+  const inOne = organizationId === null ? {} : { organizationId };
+  const of = { emailNormalized: normalizeEmail(email), ...inOne };
+  const users = await context.collections.users.find(of, { sort: { createdAt: 1, _id: 1 } }).toArray();
+  return await Promise.all(
+    users.map(async (user) => ({
+      userId: user._id,
+      organizationId: user.organizationId,
+      factors: namesOf(await factorsOf(context, user._id)),
+    })),
+  );
 }
 
 /**
@@ -41,10 +52,10 @@ export async function factorsHeldBy(
  * `UNAUTHORIZED` where there is no such person. For the operator alone: no operation of the service leads here.
  */
 export const resetFactors = (
-  context: Pick<AuthContext, "clock" | "collections" | "transaction" | "turns">,
+  context: Pick<WritingContext, "clock" | "collections" | "transaction" | "turns">,
   userId: string,
 ): Promise<Result<FactorsReset>> =>
-  changeFactors(context, userId, async (session, { email, organizationId }) => {
+  changeFactors<FactorsReset>(context, userId, async (session, { email, organizationId }) => {
     const { factors, sessions, users } = context.collections;
     const removed = namesOf(await factorsOf(context, userId, session));
     await factors.deleteMany({ userId }, { session });
@@ -52,7 +63,7 @@ export const resetFactors = (
     await users.updateOne({ _id: userId }, { $inc: { sessionsEpoch: 1 } }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "factors_reset" } as const;
     const open = await sessions.updateMany({ userId, revokedAt: null }, { $set: ended }, { session });
-    return ok({ userId, organizationId, email, removed, sessionsEnded: open.modifiedCount });
+    return changed(ok({ userId, organizationId, email, removed, sessionsEnded: open.modifiedCount }));
   });
 
 const namesOf = (factors: readonly FactorDocument[]): FactorNames => ({

@@ -1,8 +1,8 @@
 import type { AuthenticationResponse, CreationOptions, RequestOptions } from "../../src/contract/webauthn.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuditNotes, Concerns } from "../audit/notes.ts";
-import { createAuthContext, type AuthContext, type AuthDeps } from "./context.ts";
+import type { AuditedWrites, Concerns } from "../audit/notes.ts";
+import { createAuthContext, type AuthContext, type AuthDeps, type WritingContext } from "./context.ts";
 import type {
   AuthCollections,
   InviteDocument,
@@ -16,6 +16,7 @@ import {
   type AcceptInviteInput,
   createInvite,
   type CreatedInvite,
+  type CreateInviteInput,
   revokeInvite,
 } from "./invites.ts";
 import { changeRole, type KeysOnLeaving, memberViews, removeMember, type RoleChanged } from "./members.ts";
@@ -35,7 +36,7 @@ import {
 } from "./passkeys.ts";
 import { changePassword, type PasswordChange, type SessionsEnded } from "./password-change.ts";
 import type { SessionPrincipal } from "./principal.ts";
-import { authenticateSession, refreshSession, revokeSession, type SignedIn } from "./sessions.ts";
+import { authenticateSession, refreshSession, type SignedIn, signOut } from "./sessions.ts";
 import { isSetUpToken, setUp, type SetUpInput, setUpToken } from "./set-up.ts";
 import { signIn, type SignInInput } from "./sign-in.ts";
 import { stepUp, type StepUpInput, stepUpOptions } from "./step-up.ts";
@@ -55,18 +56,32 @@ export interface Me {
   readonly secondFactorEnrolment: FactorEnrolment;
 }
 
-/** Humans and their sessions, apart from HTTP. */
+/** Humans and their sessions, apart from HTTP: what only reads, or leaves nothing but a challenge. */
 export interface AuthService {
   /** For lists alone. */
   readonly collections: AuthCollections;
+  /** What changes something, on behalf of one request. */
+  writing(audit: AuditedWrites): AuthWrites;
   /** `now` is the clock's unless given. */
   authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
+  me(principal: SessionPrincipal): Promise<Result<Me>>;
+  sessions(principal: SessionPrincipal): Promise<Result<readonly SessionDocument[]>>;
+  passkeyOptions(principal: SessionPrincipal): Promise<Result<CreationOptions>>;
+  passkeySignInOptions(): Promise<RequestOptions>;
+  stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
+  /** Null once the service is set up. */
+  setUpToken(): Promise<string | null>;
+  /** Whether somebody may set the service up with it. */
+  isSetUpToken(token: string): Promise<boolean>;
+  memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
+}
+
+/** What changes humans, their sessions or their organization; each with its entry in the audit log. */
+export interface AuthWrites {
   signIn(input: SignInInput, concerns?: Concerns): Promise<Result<SignedIn>>;
   signOut(principal: SessionPrincipal): Promise<Result<null>>;
   refresh(input: { readonly refreshToken: string }, concerns?: Concerns): Promise<Result<SignedIn>>;
-  me(principal: SessionPrincipal): Promise<Result<Me>>;
   changePassword(principal: SessionPrincipal, input: PasswordChange): Promise<Result<SessionsEnded>>;
-  sessions(principal: SessionPrincipal): Promise<Result<readonly SessionDocument[]>>;
   endSession(principal: SessionPrincipal, id: string): Promise<Result<null>>;
   endOtherSessions(principal: SessionPrincipal): Promise<Result<SessionsEnded>>;
   changeOrganizationSettings(
@@ -78,49 +93,29 @@ export interface AuthService {
     principal: SessionPrincipal,
     input: { readonly code: string },
   ): Promise<Result<{ readonly user: UserView }>>;
-  passkeyOptions(principal: SessionPrincipal): Promise<Result<CreationOptions>>;
   enrollPasskey(principal: SessionPrincipal, input: EnrollPasskeyInput): Promise<Result<PasskeyDocument>>;
   renamePasskey(principal: SessionPrincipal, id: string, name: string): Promise<Result<PasskeyDocument>>;
   removePasskey(principal: SessionPrincipal, id: string): Promise<Result<null>>;
-  passkeySignInOptions(): Promise<RequestOptions>;
   signInWithPasskey(
     response: AuthenticationResponse,
     concerns?: Concerns,
     userAgent?: string | null,
   ): Promise<Result<SignedIn>>;
-  stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
   stepUp(
     principal: SessionPrincipal,
     input: StepUpInput,
   ): Promise<Result<{ readonly stepUpExpiresAt: string }>>;
-  /** Null once the service is set up. */
-  setUpToken(): Promise<string | null>;
-  /** Whether somebody may set the service up with it. */
-  isSetUpToken(token: string): Promise<boolean>;
   setUp(input: SetUpInput): Promise<Result<SignedIn>>;
-  memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
   changeRole(
     principal: SessionPrincipal,
     memberId: string,
     role: Role,
-    audit?: Pick<AuditNotes, "change">,
     keys?: KeysOnLeaving,
   ): Promise<Result<RoleChanged>>;
-  removeMember(
-    principal: SessionPrincipal,
-    memberId: string,
-    audit?: Pick<AuditNotes, "change">,
-    keys?: KeysOnLeaving,
-  ): Promise<Result<null>>;
-  createInvite(
-    principal: SessionPrincipal,
-    input: { readonly email: string; readonly role: Role },
-  ): Promise<Result<CreatedInvite>>;
+  removeMember(principal: SessionPrincipal, memberId: string, keys?: KeysOnLeaving): Promise<Result<null>>;
+  createInvite(principal: SessionPrincipal, input: CreateInviteInput): Promise<Result<CreatedInvite>>;
   revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<InviteDocument>>;
-  acceptInvite(
-    input: AcceptInviteInput,
-    audit?: Pick<AuditNotes, "change" | "on">,
-  ): Promise<Result<SignedIn>>;
+  acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
 }
 
 /** Call `verifyMasterKey` and `ensureAuthIndexes` before it. */
@@ -128,44 +123,43 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
   const context = await createAuthContext(deps);
   return {
     collections: context.collections,
+    writing: ({ transaction }) => writesIn({ ...context, transaction }),
     authenticateSession: (token, now = context.clock()) => authenticateSession(context, token, now),
-    signIn: (input, concerns) => signIn(context, input, concerns),
-    signOut: async (principal) => {
-      await revokeSession(context, principal.sessionId, "sign_out", context.clock());
-      return ok(null);
-    },
-    refresh: ({ refreshToken }, concerns) => refreshSession(context, refreshToken, context.clock(), concerns),
     me: (principal) => me(context, principal),
-    changePassword: (principal, input) => changePassword(context, principal, input),
     sessions: (principal) => ownSessions(context, principal),
-    endSession: (principal, id) => endOwnSession(context, principal, id),
-    endOtherSessions: (principal) => endOtherSessions(context, principal),
-    changeOrganizationSettings: (principal, settings) =>
-      changeOrganizationSettings(context, principal, settings),
-    enrollTotp: (principal) => enrollTotp(context, principal),
-    confirmTotp: (principal, { code }) => confirmTotp(context, principal, code),
     passkeyOptions: (principal) => passkeyOptions(context, principal),
-    enrollPasskey: (principal, input) => enrollPasskey(context, principal, input),
-    renamePasskey: (principal, id, name) => renamePasskey(context, principal, id, name),
-    removePasskey: (principal, id) => removePasskey(context, principal, id),
     passkeySignInOptions: () => passkeySignInOptions(context),
-    signInWithPasskey: (response, concerns, userAgent) =>
-      signInWithPasskey(context, response, concerns, userAgent),
     stepUpOptions: (principal) => stepUpOptions(context, principal),
-    stepUp: (principal, input) => stepUp(context, principal, input),
     setUpToken: () => setUpToken(context),
     isSetUpToken: (token) => isSetUpToken(context, token),
-    setUp: (input) => setUp(context, input),
     memberViews: (members) => memberViews(context, members),
-    changeRole: (principal, memberId, role, audit, keys) =>
-      changeRole(context, principal, memberId, role, audit, keys),
-    removeMember: (principal, memberId, audit, keys) =>
-      removeMember(context, principal, memberId, audit, keys),
-    createInvite: (principal, input) => createInvite(context, principal, input),
-    revokeInvite: (principal, id) => revokeInvite(context, principal, id),
-    acceptInvite: (input, audit) => acceptInvite(context, input, audit),
   };
 }
+
+const writesIn = (context: WritingContext): AuthWrites => ({
+  signIn: (input, concerns) => signIn(context, input, concerns),
+  signOut: (principal) => signOut(context, principal),
+  refresh: ({ refreshToken }, concerns) => refreshSession(context, refreshToken, context.clock(), concerns),
+  changePassword: (principal, input) => changePassword(context, principal, input),
+  endSession: (principal, id) => endOwnSession(context, principal, id),
+  endOtherSessions: (principal) => endOtherSessions(context, principal),
+  changeOrganizationSettings: (principal, settings) =>
+    changeOrganizationSettings(context, principal, settings),
+  enrollTotp: (principal) => enrollTotp(context, principal),
+  confirmTotp: (principal, { code }) => confirmTotp(context, principal, code),
+  enrollPasskey: (principal, input) => enrollPasskey(context, principal, input),
+  renamePasskey: (principal, id, name) => renamePasskey(context, principal, id, name),
+  removePasskey: (principal, id) => removePasskey(context, principal, id),
+  signInWithPasskey: (response, concerns, userAgent) =>
+    signInWithPasskey(context, response, concerns, userAgent),
+  stepUp: (principal, input) => stepUp(context, principal, input),
+  setUp: (input) => setUp(context, input),
+  changeRole: (principal, memberId, role, keys) => changeRole(context, principal, memberId, role, keys),
+  removeMember: (principal, memberId, keys) => removeMember(context, principal, memberId, keys),
+  createInvite: (principal, input) => createInvite(context, principal, input),
+  revokeInvite: (principal, id) => revokeInvite(context, principal, id),
+  acceptInvite: (input) => acceptInvite(context, input),
+});
 
 async function me(context: AuthContext, principal: SessionPrincipal): Promise<Result<Me>> {
   const [user, factors] = await Promise.all([

@@ -1,12 +1,11 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { Concerns } from "../audit/notes.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, type Concerns, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type {
   AuthenticationMethod,
   OrganizationDocument,
   SessionDocument,
-  SessionEnd,
   UserDocument,
 } from "./documents.ts";
 import { hasFactor } from "./factors.ts";
@@ -32,6 +31,8 @@ const SEEN_EVERY_MILLISECONDS = 60 * 1000;
 export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
+  /** What makes the device known to the account; null where nobody has just signed in. */
+  readonly deviceToken: string | null;
   /** When `token` expires. */
   readonly expiresAt: string;
   /** When the session ends, and its refresh token with it, whatever is refreshed until then. */
@@ -54,7 +55,7 @@ export interface SignedIn extends SessionTokensIssued {
   readonly secondFactorEnrolment: FactorEnrolment;
 }
 
-interface Person {
+export interface Person {
   readonly user: UserDocument;
   readonly organization: OrganizationDocument;
 }
@@ -66,17 +67,56 @@ interface LiveSession extends Person {
 const nobodyAsks: Concerns = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
+/** A session that begins, and what its client comes back with. */
+export interface OpenedSession extends LiveSession {
+  readonly refreshToken: string;
+}
+
 /**
  * Starts a session for a person who has proved who they are. It is not elevated. The person must be as they were read
  * for that proof: whose password was changed since gets a session that is over.
  */
 export async function openSession(
-  context: AuthContext,
+  context: WritingContext,
   person: Person,
   amr: readonly AuthenticationMethod[],
   now: Date,
   userAgent: string | null = null,
 ): Promise<SignedIn> {
+  const opened = newSession(context, person, amr, now, userAgent);
+  await context.transaction(async (session) => {
+    await context.collections.sessions.insertOne(opened.session, { session });
+    return changed(null, { by: ownerOf(opened) });
+  });
+  return await shownOnce(context, opened, now);
+}
+
+/** Whose session it is, as its answer and its entry in the audit log have it. */
+export const ownerOf = ({ organization, session, user }: LiveSession): SessionOwner => ({
+  sessionId: session._id,
+  userId: user._id,
+  organizationId: organization._id,
+  name: user.name,
+});
+
+/** The tokens of a session that has just begun. */
+export async function shownOnce(
+  context: AuthContext,
+  { refreshToken, ...live }: OpenedSession,
+  now: Date,
+): Promise<SignedIn> {
+  const signed = await signedIn(context, live, refreshToken, now);
+  return { ...signed, deviceToken: context.deviceTokens.issue(live.user._id, now) };
+}
+
+/** A session that is not written yet. */
+export function newSession(
+  context: AuthContext,
+  person: Person,
+  amr: readonly AuthenticationMethod[],
+  now: Date,
+  userAgent: string | null = null,
+): OpenedSession {
   const sessionId = newUuid(now, context.randomBytes);
   const refresh = context.refreshTokens.issue(sessionId);
   const session: SessionDocument = {
@@ -95,8 +135,7 @@ export async function openSession(
     revokedBecause: null,
     stepUpExpiresAt: null,
   };
-  await context.collections.sessions.insertOne(session);
-  return await signedIn(context, { ...person, session }, refresh.token, now);
+  return { ...person, session, refreshToken: refresh.token };
 }
 
 /** A server that died between the organization and its workflow left it waiting: who comes next has it started. */
@@ -137,7 +176,7 @@ export async function authenticateSession(
  * person or a thief, ends the session for both. Of two at once with the same token, one is served.
  */
 export async function refreshSession(
-  context: AuthContext,
+  context: WritingContext,
   refreshToken: string,
   now: Date,
   concerns: Concerns = nobodyAsks,
@@ -149,29 +188,45 @@ export async function refreshSession(
   const { organization, user } = live;
   concerns({ organizationId: organization._id, userId: user._id, name: user.name });
   const next = context.refreshTokens.issue(presented.sessionId);
-  const rotated = await context.collections.sessions.updateOne(
-    { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null },
-    { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } },
-  );
-  if (rotated.matchedCount === 1) {
+  const unused = { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null };
+  const rotated = { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } };
+  const isFirst = await context.transaction(async (session) => {
+    const { matchedCount } = await context.collections.sessions.updateOne(unused, rotated, { session });
+    return matchedCount === 1 ? changed(true, { by: ownerOf(live) }) : unchanged(false);
+  });
+  if (isFirst) {
     await repairProvisioning(context, live.organization);
     return ok(await signedIn(context, live, next.token, now));
   }
-  await revokeSession(context, presented.sessionId, "refresh_reuse", now);
+  await endReused(context, live, now);
   return unauthorized();
 }
 
-/** Ends a session: its tokens are dead from the next request on. Again is free, and the first reason stays. */
-export async function revokeSession(
-  context: AuthContext,
-  sessionId: string,
-  because: SessionEnd,
+/** Ends the session behind a token that was used twice, which is refused. Again is free, and the first reason stays. */
+async function endReused(
+  { collections, transaction }: WritingContext,
+  live: LiveSession,
   now: Date,
 ): Promise<void> {
-  await context.collections.sessions.updateOne(
-    { _id: sessionId, revokedAt: null },
-    { $set: { revokedAt: now, revokedBecause: because } },
-  );
+  const alive = { _id: live.session._id, revokedAt: null };
+  const ended = { $set: { revokedAt: now, revokedBecause: "refresh_reuse" } } as const;
+  await transaction(async (session) => {
+    const { matchedCount } = await collections.sessions.updateOne(alive, ended, { session });
+    if (matchedCount === 0) return unchanged(null);
+    return changed(null, { by: ownerOf(live), result: { status: 401, code: "UNAUTHORIZED" } });
+  });
+}
+
+/** Ends the caller's own session: its tokens are dead from the next request on. Again is free, and the first reason stays. */
+export async function signOut(
+  { clock, collections, transaction }: WritingContext,
+  { sessionId }: SessionPrincipal,
+): Promise<Result<null>> {
+  const ended = { $set: { revokedAt: clock(), revokedBecause: "sign_out" } } as const;
+  return await transaction(async (session) => {
+    await collections.sessions.updateOne({ _id: sessionId, revokedAt: null }, ended, { session });
+    return changed(ok(null));
+  });
 }
 
 /**
@@ -249,14 +304,10 @@ async function signedIn(
   return {
     token,
     refreshToken,
+    deviceToken: null,
     expiresAt: expiresAt.toISOString(),
     sessionEndsAt: session.expiresAt,
-    of: {
-      sessionId: session._id,
-      userId: user._id,
-      organizationId: organization._id,
-      name: user.name,
-    },
+    of: ownerOf({ session, user, organization }),
     user: userView(user, factors),
     organization: organizationView(organization),
     secondFactorEnrolment: factorEnrolment(user, factors),

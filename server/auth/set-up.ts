@@ -5,7 +5,7 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { isSameHash } from "../secrets/api-key-hash.ts";
 import { hmacSha256, type MasterKey } from "../secrets/master-key.ts";
 import { readOrCreateSetting } from "../secrets/settings.ts";
-import type { AuthContext } from "./context.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import { createOrganizationWithOwner, isSetUpOpen } from "./create-organization.ts";
 import { openSession, type SignedIn } from "./sessions.ts";
 
@@ -44,7 +44,7 @@ export async function isSetUpToken(context: AuthContext, token: string): Promise
  * Makes the first organization with its owner and signs the owner in. Of any number at once exactly one is let
  * through; a wrong token, and any token once the service is set up, is `NOT_FOUND`.
  */
-export async function setUp(context: AuthContext, input: SetUpInput): Promise<Result<SignedIn>> {
+export async function setUp(context: WritingContext, input: SetUpInput): Promise<Result<SignedIn>> {
   const { clock, collections, db } = context;
   if (!(await isSetUpToken(context, input.token))) return refused(refusal("NOT_FOUND"));
   const created = await createOrganizationWithOwner(

@@ -1,9 +1,10 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { Concerns } from "../audit/notes.ts";
-import type { AuthContext } from "./context.ts";
+import type { ConcernedAccount, Concerns } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import type { AuthenticationMethod, UserDocument } from "./documents.ts";
 import { normalizeEmail } from "./email.ts";
+import { isSamePassword } from "./passwords.ts";
 import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
 import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
 import { confirmedFactorKinds } from "./views.ts";
@@ -14,32 +15,91 @@ export interface SignInInput {
   readonly code?: string | undefined;
   /** What the client calls itself. */
   readonly userAgent?: string | null;
+  /** Where the address has accounts in several organizations; those beyond `ACCOUNTS_TRIED_MAX` need it. */
+  readonly organizationId?: string | undefined;
+  /** The only account that may be signed in to, where a device was let in that is known to it alone. */
+  readonly onlyUserId?: string | null;
 }
+
+/** Accounts of one address that a password is tried on where no organization is named. */
+export const ACCOUNTS_TRIED_MAX = 5;
 
 /**
  * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same
- * work, and nobody learns without the password whether there is a second factor.
+ * work, one hash however many accounts the address has, and nobody learns without the password whether there is an account, a second
+ * factor, or an organization. A password that fits several accounts signs in to none of them: their organizations are answered, and
+ * no code is used up.
  */
 export async function signIn(
-  context: AuthContext,
+  context: WritingContext,
   input: SignInInput,
   concerns: Concerns = () => undefined,
 ): Promise<Result<SignedIn>> {
   const now = context.clock();
-  const user = await context.collections.users.findOne({ emailNormalized: normalizeEmail(input.email) });
-  if (user !== null) concerns({ organizationId: user.organizationId, userId: user._id, name: user.name });
-  const isRight = await context.passwords.matches(user?.passwordHash ?? null, input.password);
-  if (user === null || !isRight) {
-    return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
+  // At once, so that how long the look-up takes does not show.
+  const [accounts, hash] = await Promise.all([
+    accountsOf(context, input),
+    context.passwords.hash(input.email, input.password),
+  ]);
+  const fitting = accounts.filter(({ passwordHash }) => isSamePassword(passwordHash, hash));
+  for (const account of fitting.length === 0 ? concernedByRefused(accounts) : fitting.map(concerned)) {
+    concerns(account);
   }
+  const [user, another] = fitting;
+  if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
+  if (another !== undefined) return await whichOrganization(context, fitting);
   const amr = await secondFactor(context, user._id, input.code, now);
   if (!amr.ok) return amr;
   return ok(await beginSession(context, user, amr.value, input.userAgent));
 }
 
+const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccount => ({
+  organizationId,
+  userId: _id,
+  name,
+});
+
+/**
+ * Whose logs tell of a wrong password. Of several accounts any but one may be there because somebody else said that the
+ * address is theirs: only proved ones learn who tries to sign in, and from where; without any, all learn that somebody does.
+ */
+function concernedByRefused(accounts: readonly UserDocument[]): readonly ConcernedAccount[] {
+  if (accounts.length <= 1) return accounts.map(concerned);
+  const proved = accounts.filter(({ emailVerified }) => emailVerified);
+  if (proved.length > 0) return proved.map(concerned);
+  return accounts.map((account) => ({ ...concerned(account), isOriginHidden: true }));
+}
+
+/** The accounts that a sign-in may be for: first those whose address is proved, so that nobody takes their place by saying it is theirs. */
+function accountsOf(
+  { collections }: AuthContext,
+  { email, onlyUserId = null, organizationId }: SignInInput,
+): Promise<UserDocument[]> {
+  const of = {
+    emailNormalized: normalizeEmail(email),
+    ...(organizationId === undefined ? {} : { organizationId }),
+    ...(onlyUserId === null ? {} : { _id: onlyUserId }),
+  };
+  const order = { emailVerified: -1, createdAt: 1, _id: 1 } as const;
+  return collections.users.find(of, { sort: order, limit: ACCOUNTS_TRIED_MAX }).toArray();
+}
+
+/** Asks whoever has shown the password of all of these accounts which one they mean. */
+async function whichOrganization(
+  { collections }: AuthContext,
+  fitting: readonly UserDocument[],
+): Promise<Result<never>> {
+  const ids = fitting.map(({ organizationId }) => organizationId);
+  const found = await collections.organizations.find({ _id: { $in: ids } }).toArray();
+  const organizations = found
+    .map(({ _id, name }) => ({ id: _id, name }))
+    .toSorted((left, right) => (left.id < right.id ? -1 : 1));
+  return refused(refusal("ORGANIZATION_REQUIRED", undefined, { organizations }));
+}
+
 /** Starts the session of a person who has proved who they are, in these ways. */
 export async function beginSession(
-  context: AuthContext,
+  context: WritingContext,
   user: UserDocument,
   amr: readonly AuthenticationMethod[],
   userAgent: string | null = null,

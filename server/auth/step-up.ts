@@ -1,7 +1,8 @@
 import type { AuthenticationResponse, RequestOptions } from "../../src/contract/webauthn.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import { factorsOf } from "./factors.ts";
 import { ceremonies } from "./webauthn.ts";
 import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
@@ -38,7 +39,7 @@ export async function stepUpOptions(
 
 /** Elevates the session, on its record and not in the token, so that every server and an old token see it. */
 export async function stepUp(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   input: StepUpInput,
 ): Promise<Result<{ readonly stepUpExpiresAt: string }>> {
@@ -46,12 +47,13 @@ export async function stepUp(
   const verified = await verifyFactor(context, principal, input, now);
   if (!verified.ok) return verified;
   const stepUpExpiresAt = new Date(now.getTime() + STEP_UP_MILLISECONDS);
-  const elevated = await context.collections.sessions.updateOne(
-    { _id: principal.sessionId, revokedAt: null },
-    { $set: { stepUpExpiresAt } },
-  );
-  if (elevated.matchedCount === 0) return refused(refusal("UNAUTHORIZED"));
-  return ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() });
+  const alive = { _id: principal.sessionId, revokedAt: null };
+  const elevated = { $set: { stepUpExpiresAt } };
+  return await context.transaction<Result<{ readonly stepUpExpiresAt: string }>>(async (session) => {
+    const { matchedCount } = await context.collections.sessions.updateOne(alive, elevated, { session });
+    if (matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
+    return changed(ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() }));
+  });
 }
 
 async function verifyFactor(

@@ -1,13 +1,23 @@
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuthContext } from "./context.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
-import type { TotpFactorDocument } from "./documents.ts";
+import type { PendingTotpSecret, TotpFactorDocument } from "./documents.ts";
 import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
-import { sealTotpSecret, spendTotpCode, totpFactorId, type OnAccepted } from "./totp-factor.ts";
+import {
+  nothingToVerify,
+  sealTotpSecret,
+  spendTotpCode,
+  totpFactorId,
+  type OnAccepted,
+} from "./totp-factor.ts";
 import { userView, type UserView } from "./views.ts";
+
+/** Longer than a passkey's challenge: somebody may have to install an app first. */
+const PENDING_LIFETIME_MILLISECONDS = 10 * 60 * 1000;
 
 export interface TotpEnrolment {
   /** Base32, for typing in. */
@@ -19,55 +29,66 @@ export interface TotpEnrolment {
 /**
  * Begins the enrolment of TOTP. Nothing changes until it is confirmed; then it takes the place
  * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up; else a sign-in of just now.
+ * The secret can be confirmed in this session alone, for 10 minutes.
  */
 export async function enrollTotp(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
 ): Promise<Result<TotpEnrolment>> {
   const now = context.clock();
-  const { userId } = principal;
+  const { sessionId, userId } = principal;
   const steppedUp = isSteppedUp(principal, now);
   const reason = whyNotEnrol(principal, await factorsOf(context, userId), now);
   if (reason !== null) return refused(reason);
   await ensureRecord(context, userId);
   const secret = newTotpSecret(context.randomBytes);
   const id = newUuid(now, context.randomBytes);
-  const pending = {
+  const pending: PendingTotpSecret = {
     id,
     sealedSecret: sealTotpSecret(context, userId, id, secret),
     createdAt: now,
     lastUsedStep: -1,
     wrongCodes: 0,
     lockedUntil: null,
+    sessionId,
+    expiresAt: new Date(now.getTime() + PENDING_LIFETIME_MILLISECONDS),
     steppedUp,
   };
   // The condition is asked again where it counts: another session may have confirmed a factor since.
-  const written = await context.collections.totpFactors.updateOne(
-    { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) },
-    { $set: { pending } },
-  );
-  if (written.matchedCount === 0) return stepUpRequired();
-  return ok({ secret, otpauthUrl: otpauthUrl(context.productName, principal.email, secret) });
+  const own = { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) };
+  return await context.transaction<Result<TotpEnrolment>>(async (session) => {
+    const { totpFactors } = context.collections;
+    const { matchedCount } = await totpFactors.updateOne(own, { $set: { pending } }, { session });
+    if (matchedCount === 0) return unchanged(stepUpRequired());
+    return changed(ok({ secret, otpauthUrl: otpauthUrl(context.productName, principal.email, secret) }));
+  });
 }
 
-/** Puts the enrolled TOTP in force with its first code, which is used up by it. Elevates nothing. */
+/**
+ * Puts the enrolled TOTP in force with its first code, which is used up by it. Elevates nothing. What another session began,
+ * or this one more than 10 minutes ago, is answered like nothing at all: `SECOND_FACTOR_INVALID`, and no code is counted.
+ */
 export async function confirmTotp(
-  context: AuthContext,
+  context: WritingContext,
   principal: SessionPrincipal,
   code: string,
 ): Promise<Result<{ readonly user: UserView }>> {
   const now = context.clock();
-  const { userId } = principal;
+  const { sessionId, userId } = principal;
   const { totpFactors } = context.collections;
-  return await changeOwnFactors(context, principal, async (session, user) => {
+  return await changeOwnFactors<{ readonly user: UserView }>(context, principal, async (session, user) => {
     const factor = await totpFactors.findOne({ _id: totpFactorId(userId) }, { session });
+    const pending = factor?.pending ?? null;
+    if (pending === null || pending.sessionId !== sessionId || pending.expiresAt <= now)
+      return unchanged(nothingToVerify());
     // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
-    const isFurther = factor?.pending?.steppedUp === false && (await hasFactor(context, userId, session));
-    if (isFurther && !isSteppedUp(principal, now)) return stepUpRequired();
+    const isFurther = !pending.steppedUp && (await hasFactor(context, userId, session));
+    if (isFurther && !isSteppedUp(principal, now)) return unchanged(stepUpRequired());
     const request = { userId, slot: "pending", code, now, session } as const;
     const spent = await spendTotpCode(context, request, promotePending);
-    if (!spent.ok) return spent;
-    return ok({ user: userView(user, await factorsOf(context, userId, session)) });
+    // What it has counted is written all the same.
+    if (!spent.ok) return unchanged(spent);
+    return changed(ok({ user: userView(user, await factorsOf(context, userId, session)) }));
   });
 }
 

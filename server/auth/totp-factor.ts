@@ -118,8 +118,10 @@ const invalid = (message?: string) => refused(refusal("SECOND_FACTOR_INVALID", m
 const NOTHING_TO_VERIFY =
   "There is nothing enrolled that a code could be for; begin with POST /v1/auth/totp.";
 
+export const nothingToVerify = () => invalid(NOTHING_TO_VERIFY);
+
 function notAccepted(secret: TotpSecret | null, now: Date): Result<null> {
-  if (secret === null) return invalid(NOTHING_TO_VERIFY);
+  if (secret === null) return nothingToVerify();
   if (secret.lockedUntil === null || !isLocked(secret, now)) return invalid();
   const retryAfterSeconds = Math.ceil((secret.lockedUntil.getTime() - now.getTime()) / 1000);
   return refused(refusal("SECOND_FACTOR_LOCKED", undefined, { retryAfterSeconds }));

@@ -1,5 +1,6 @@
 import type {
   FactorDocument,
+  InviteDocument,
   OrganizationDocument,
   PasskeyDocument,
   Plan,
@@ -13,6 +14,7 @@ export interface UserView {
   readonly id: string;
   readonly name: string;
   readonly email: string;
+  readonly emailVerified: boolean;
   readonly role: Role;
   readonly createdAt: string;
   readonly secondFactors: readonly SecondFactorKind[];
@@ -30,6 +32,7 @@ export const userView = (user: UserDocument, factors: readonly FactorDocument[])
   id: user._id,
   name: user.name,
   email: user.email,
+  emailVerified: user.emailVerified,
   role: user.role,
   createdAt: user.createdAt.toISOString(),
   secondFactors: confirmedFactorKinds(factors),
@@ -40,6 +43,17 @@ export const organizationView = (organization: OrganizationDocument): Organizati
   name: organization.name,
   plan: organization.plan,
   status: organization.status,
+});
+
+/** An invite as the API shows it. */
+export const inviteView = ({ _id, createdAt, createdBy, email, expiresAt, mail, role }: InviteDocument) => ({
+  id: _id,
+  email,
+  role,
+  delivery: mail?.state ?? ("link" as const),
+  createdBy,
+  createdAt: createdAt.toISOString(),
+  expiresAt: expiresAt.toISOString(),
 });
 
 /** The kinds of second factor in force, each once, in the same order always. */

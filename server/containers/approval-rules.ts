@@ -1,9 +1,12 @@
-import type { Collection } from "mongodb";
-import type { ContainerDocument } from "../../activities/documents.ts";
+import { createHash } from "node:crypto";
+import type { ClientSession, Collection } from "mongodb";
+import type { ContainerDocument, StoredRules } from "../../activities/documents.ts";
 import { refusal, type ValidationIssue } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { ApprovalRule } from "../../src/domain/rules/rules.ts";
+import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { Collections } from "../collections.ts";
+import type { Turns } from "../turns.ts";
 import { newId } from "../ids.ts";
 import type { ContainerKind } from "./containers.ts";
 
@@ -22,51 +25,67 @@ export type SentRule = WithoutId<ApprovalRule>;
 /** Nobody has set any yet. */
 const FIRST_VERSION = 1;
 
-export const rulesOf = ({ approvalRules }: ContainerDocument): RulesOfContainer =>
-  approvalRules ?? { rules: [], version: FIRST_VERSION };
+export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRules">): RulesOfContainer {
+  if (approvalRules === undefined) return { rules: [], version: FIRST_VERSION };
+  const { rules, version } = approvalRules;
+  return { rules, version };
+}
 
 /** The approval rules of projects and teams: one array in the container's record, replaced whole. */
 export class ApprovalRules {
   readonly #containers: Collections["containers"];
+  readonly #turns: Turns;
 
-  constructor({ containers }: Pick<Collections, "containers">) {
+  constructor({ containers }: Pick<Collections, "containers">, turns: Turns) {
     this.#containers = containers;
+    this.#turns = turns;
   }
 
   /**
-   * Replaces the rules if they are at `version`, in one update. Refused where the container
+   * Replaces the rules if they are at `version`, in one transaction. Refused where the container
    * is archived, then where the version is stale, then where a rule names an id that the container does not have.
    */
   async replace(
     kind: ContainerKind,
     target: ContainerDocument,
     { rules, version }: { readonly rules: readonly SentRule[]; readonly version: number },
+    { transaction }: AuditedWrites,
   ): Promise<Result<RulesOfContainer>> {
     const known = rulesOf(target);
     if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
     if (known.version !== version) return refused(refusal("STALE_APPROVAL_RULES"));
     const issues = unknownIds(rules, known.rules);
     if (issues.length > 0) return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
-    const approvalRules = { rules: rules.map(withId), version: version + 1 };
+    const approvalRules = stored(rules.map(withId), version + 1);
     const { _id } = target;
     // Rules that were never set are not in the record, and null finds that, too.
     const isAtVersion = { "approvalRules.version": version === FIRST_VERSION ? null : version };
-    const replaced = await this.#of(kind).updateOne(
-      { _id, archivedAt: null, ...isAtVersion },
-      { $set: { approvalRules } },
-    );
-    return replaced.matchedCount === 1 ? ok(approvalRules) : refused(await this.#overtaken(kind, _id));
+    const current = { _id, archivedAt: null, ...isAtVersion };
+    const replace = async (session: ClientSession): Promise<Outcome<Result<RulesOfContainer>>> => {
+      const replaced = await this.#of(kind).updateOne(current, { $set: { approvalRules } }, { session });
+      if (replaced.matchedCount === 0) return unchanged(refused(await this.#overtaken(kind, _id, session)));
+      // Replaced only if the rules were at the version that was read.
+      const after = rulesOf({ approvalRules });
+      return changed(ok(after), { before: known, after });
+    };
+    return this.#turns.take(_id, () => transaction(replace));
   }
 
   /** Somebody else has changed the container since it was read: archived is said before stale. */
-  async #overtaken(kind: ContainerKind, _id: string) {
-    const now = await this.#of(kind).findOne({ _id }, { projection: { archivedAt: 1 } });
+  async #overtaken(kind: ContainerKind, _id: string, session: ClientSession) {
+    const now = await this.#of(kind).findOne({ _id }, { projection: { archivedAt: 1 }, session });
     return refusal(now?.archivedAt ? "CONTAINER_ARCHIVED" : "STALE_APPROVAL_RULES");
   }
 
   #of(kind: ContainerKind): Collection<ContainerDocument> {
     return this.#containers[kind];
   }
+}
+
+/** What their hash is the same for is the same to the letter: rules are kept in memory by it (server/rules). */
+function stored(rules: readonly ApprovalRule[], version: number): StoredRules {
+  const contentHash = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
+  return { rules, version, contentHash };
 }
 
 function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]): ValidationIssue[] {

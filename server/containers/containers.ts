@@ -2,9 +2,9 @@ import type { ClientSession, Collection, Filter } from "mongodb";
 import type { ContainerDocument } from "../../activities/documents.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { Collections } from "../collections.ts";
 import { given } from "../lists.ts";
-import type { Transaction } from "../transactions.ts";
 import type { Turns } from "../turns.ts";
 import type { Logos } from "./logos.ts";
 
@@ -29,7 +29,6 @@ export interface ContainerFields {
 export interface ContainersDependencies {
   readonly collections: Collections;
   readonly logos: Logos;
-  readonly transaction: Transaction;
   readonly turns: Turns;
   readonly clock: () => Date;
 }
@@ -62,31 +61,42 @@ export class Containers {
     kind: ContainerKind,
     target: ContainerDocument,
     { logo, ...fields }: ContainerFields,
+    { transaction }: AuditedWrites,
   ): Promise<Result<ContainerDocument>> {
     if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
-    const { logos } = this.#dependencies;
+    const { logos, turns } = this.#dependencies;
     const logoHash = typeof logo === "string" ? await logos.keep(target.organizationId, logo) : logo;
     const $set = given({ ...fields, logoHash });
-    const alive = { _id: target._id, archivedAt: null };
-    const changed = await this.#of(kind).findOneAndUpdate(alive, { $set }, { returnDocument: "after" });
-    return changed === null ? refused(refusal("CONTAINER_ARCHIVED")) : ok(changed);
+    const { _id } = target;
+    const alive = { _id, archivedAt: null };
+    const change = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {
+      const before = await this.#of(kind).findOneAndUpdate(alive, { $set }, { session });
+      if (before === null) return unchanged(refused(refusal("CONTAINER_ARCHIVED")));
+      const after = { ...before, ...$set };
+      return changed(ok(after), { before: shownOf(before), after: shownOf(after) });
+    };
+    return turns.take(_id, () => transaction(change));
   }
 
   /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
-  async archive(kind: ContainerKind, target: ContainerDocument): Promise<Result<ContainerDocument>> {
-    const { clock, transaction, turns } = this.#dependencies;
+  async archive(
+    kind: ContainerKind,
+    target: ContainerDocument,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<ContainerDocument>> {
+    const { clock, turns } = this.#dependencies;
     const { _id } = target;
     const containers = this.#of(kind);
-    const archive = async (session: ClientSession): Promise<Result<ContainerDocument>> => {
+    const archive = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {
       const archived = await containers.findOneAndUpdate(
         { _id, archivedAt: null },
         { $set: { archivedAt: clock() } },
         { session, returnDocument: "after" },
       );
-      if (archived === null) return ok(await this.#read(kind, _id, session));
-      if (!(await this.#hasLiveChildren(kind, _id, session))) return ok(archived);
+      if (archived === null) return unchanged(ok(await this.#read(kind, _id, session)));
+      if (!(await this.#hasLiveChildren(kind, _id, session))) return changed(ok(archived), ARCHIVED);
       await session.abortTransaction();
-      return refused(refusal("CONTAINER_NOT_EMPTY"));
+      return unchanged(refused(refusal("CONTAINER_NOT_EMPTY")));
     };
     return turns.take(_id, () => transaction(archive));
   }
@@ -112,6 +122,17 @@ export class Containers {
     return this.#dependencies.collections.containers[kind];
   }
 }
+
+/** What its entry says of an archive. */
+const ARCHIVED = { before: { state: "active" }, after: { state: "archived" } };
+
+/** What a change can change, for the audit log; of the logo its hash. */
+const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => ({
+  name,
+  description,
+  color,
+  logoHash,
+});
 
 /** Lists show no rules, which may be many times what they do show. */
 export const WITHOUT_RULES = { approvalRules: 0 } as const;

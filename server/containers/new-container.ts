@@ -18,6 +18,9 @@ export const payloadOf = ({ color, description, logo, name }: NewContainer) => (
   logo: logo ?? null,
 });
 
+/** What is kept of a new container in the audit log. */
+export const createdOf = ({ description, name }: ContainerDocument) => ({ name, description });
+
 /** The record of a new container. Its logo is kept first: a record never names an image that is not there. */
 export async function newContainer(
   id: string,

@@ -2,6 +2,7 @@ import type { ClientSession, Collection } from "mongodb";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
+import { type AuditedWrites, changed, type Noted, type Outcome, unchanged } from "../audit/notes.ts";
 import type { CreateDocument } from "../collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
 import { ANSWERING_MS, type Deadline } from "../deadline.ts";
@@ -11,7 +12,6 @@ import { newUuid, payloadHash, shortHash } from "../ids.ts";
 import { dailyCreatesId } from "../organization-keys/documents.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
-import type { Transaction } from "../transactions.ts";
 import type { Turns } from "../turns.ts";
 import type { DailyCreates, Place } from "./daily-creates.ts";
 
@@ -24,6 +24,8 @@ interface Committable {
 export interface Create<R extends Committable, M extends { readonly record: R }> {
   readonly kind: "agent" | "project" | "team";
   readonly principal: ManagementPrincipal;
+  /** The record is written with its entry in the audit log. */
+  readonly audit: AuditedWrites;
   readonly idempotencyKey: string | undefined;
   /** Moved where another call is found at the same create, and where nothing but the answer tells what it came to. */
   readonly deadline: Deadline;
@@ -37,8 +39,8 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
    * `begunAt` is when that id was first set to work.
    */
   readonly prepare: (id: string, begunAt: Date) => Promise<M>;
-  /** Writes the record, which commits the create. */
-  readonly insert: (made: M, session: ClientSession) => Promise<unknown>;
+  /** Writes the record, which commits the create, and says what its entry says of it. */
+  readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
   /** Where what goes before the record is given up after some time: how that is told, and done. */
   readonly givenUp?: GivenUp;
 }
@@ -79,7 +81,6 @@ export interface CreatesDependencies {
   readonly creates: Collection<CreateDocument>;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
-  readonly transaction: Transaction;
   readonly turns: Turns;
   readonly clock: () => Date;
 }
@@ -256,22 +257,23 @@ export class Creates {
   }
 
   async #commit<R extends Committable, M extends { readonly record: R }>(
-    { insert, parent }: Create<R, M>,
+    { audit, insert, kind, parent }: Create<R, M>,
     made: M,
     place: Place | null,
     isAbandoned: Slot["isAbandoned"],
   ): Promise<Committed> {
-    const { containers, dailyCreates, transaction, turns } = this.#dependencies;
+    const { containers, dailyCreates, turns } = this.#dependencies;
     const commit = (): Promise<Committed> =>
-      transaction(async (session) => {
-        const undone = async (outcome: Committed): Promise<Committed> => {
+      audit.transaction<Committed>(async (session) => {
+        const undone = async (outcome: Committed): Promise<Outcome<Committed>> => {
           await session.abortTransaction();
-          return outcome;
+          return unchanged(outcome);
         };
         if (place !== null && !(await dailyCreates.confirm(place, session))) return undone("place_lost");
         if (parent !== null && !(await containers.enter(parent, session))) return undone("archived");
-        await insert(made, session);
-        return isAbandoned?.() === true ? undone("abandoned") : "committed";
+        const entry = await insert(made, session);
+        if (isAbandoned?.() === true) return undone("abandoned");
+        return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
       });
     try {
       // What it shares with others that commit: the day's places, the container, or nothing.

@@ -49,6 +49,7 @@ export function agentKeyHandlers(
     async mintAgentKey(_input, { audit, target: { _id, key, lifecycle } }) {
       if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { apiKey, record } = newKey();
+      await audit.begin({ before: null, after: namedBy(record) });
       await propose(_id, record);
       const command = { kind: "mint_key", keyId: record.id, recordedKeyId: key?.id ?? null } as const;
       const reply = await mailboxes.submit(_id, command);
@@ -61,7 +62,7 @@ export function agentKeyHandlers(
       if ((await current(_id)).key?.id !== record.id) {
         throw new ActorUnavailable("the agent's record does not show the new key");
       }
-      audit.change(null, { keyId: record.id, last4: record.last4 });
+      audit.change(null, namedBy(record));
       const body = {
         apiKey,
         mcpConfigBlock: mcpConfigBlock(mcpUrl, apiKey),
@@ -72,6 +73,7 @@ export function agentKeyHandlers(
 
     async revokeAgentKey(_input, { audit, target }) {
       const { _id, candidateKeys = [], key } = await current(target._id);
+      await audit.begin({ before: key === null ? null : namedBy(key), after: null });
       const reply = await mailboxes.submit(_id, { kind: "revoke_key", recordedKeyId: key?.id ?? null });
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind !== "key") return refused(refusal("NOT_FOUND"));
@@ -82,8 +84,11 @@ export function agentKeyHandlers(
       if (now.key?.id === reply.keyId || revoked === undefined) {
         throw new ActorUnavailable("the agent's record does not follow its actor");
       }
-      audit.change({ keyId: revoked.id, last4: revoked.last4 }, null);
+      audit.change(namedBy(revoked), null);
       return ok({ body: { key: agentKeyView(revoked, "revoked") } });
     },
   };
 }
+
+/** A key as the audit log has it. */
+const namedBy = (key: AgentKeyRecord) => ({ keyId: key.id, last4: key.last4 });

@@ -1,4 +1,5 @@
 import type { AgentDocument } from "../../activities/documents.ts";
+import { patchPolicy } from "../../src/domain/agent/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
@@ -44,7 +45,15 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     return ok({ body: budgetPolicyView(budget) });
   }
 
-  async function setLifecycle(id: string, kind: "pause" | "resume", audit: AuditNotes) {
+  async function setLifecycle(
+    { _id: id, lifecycle }: AgentDocument,
+    kind: "pause" | "resume",
+    audit: AuditNotes,
+  ) {
+    await audit.begin({
+      before: { state: lifecycle },
+      after: { state: kind === "pause" ? "paused" : "active" },
+    });
     const { reply, revision } = await mailboxes.answered(id, { kind });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
     if (reply.kind === "lifecycle" && reply.changed) {
@@ -98,8 +107,18 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
 
     getAgentBudgetPolicy: (_input, { target: { _id } }) => budgetPolicy(_id),
 
-    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target: { _id } }) {
+    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
+      const { _id, policy: recorded, policyVersion: recordedVersion } = target;
       const command = { kind: "change_policy", patch: given(fields), version } as const;
+      // The actor changes no other version than the one that is named; the record may be a moment behind it.
+      const isCurrent = recordedVersion === version;
+      await audit.begin({
+        before: isCurrent ? { ...recorded, version } : { version },
+        after: {
+          ...(isCurrent ? patchPolicy(recorded, command.patch) : command.patch),
+          version: version + 1,
+        },
+      });
       const { reply, revision } = await mailboxes.answered(_id, command);
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
@@ -115,6 +134,8 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     async updateAgent({ body }, { audit, target }) {
       if (target.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { appearance, description, name } = body;
+      const before = shownOf(target);
+      await audit.begin({ before, after: { ...before, ...given({ appearance, description, name }) } });
       let renamedAt = 0;
       if (name !== undefined) {
         const reply = await mailboxes.submit(target._id, { kind: "rename", name });
@@ -134,15 +155,15 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       if (agent.revision < renamedAt) {
         throw new ActorUnavailable("the agent's record does not follow its actor");
       }
-      audit.change(shownOf(target), shownOf(agent));
+      audit.change(before, shownOf(agent));
       return ok({ body: { agent: agentView(agent) } });
     },
 
     ...agentKeyHandlers(dependencies),
     archiveAgent: archiveAgentHandler(dependencies),
 
-    pauseAgent: (_input, { audit, target: { _id } }) => setLifecycle(_id, "pause", audit),
-    resumeAgent: (_input, { audit, target: { _id } }) => setLifecycle(_id, "resume", audit),
+    pauseAgent: (_input, { audit, target }) => setLifecycle(target, "pause", audit),
+    resumeAgent: (_input, { audit, target }) => setLifecycle(target, "resume", audit),
   };
 }
 

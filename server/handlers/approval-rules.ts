@@ -1,6 +1,6 @@
 import type { ContainerDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { AuditNotes } from "../audit/notes.ts";
+import type { AuditedWrites } from "../audit/notes.ts";
 import { ApprovalRules, rulesOf, type SentRule } from "../containers/approval-rules.ts";
 import type { ContainerKind } from "../containers/containers.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -17,22 +17,20 @@ interface Replacement {
 
 interface ReplaceContext {
   readonly target: ContainerDocument;
-  readonly audit: AuditNotes;
+  readonly audit: AuditedWrites;
 }
 
 const read = (_input: unknown, { target }: { readonly target: ContainerDocument }) =>
   Promise.resolve(ok({ body: rulesOf(target) }));
 
 /** Approval rules of projects and teams. */
-export function approvalRulesHandlers({ collections }: HandlerDependencies): ApprovalRulesHandlers {
-  const approvalRules = new ApprovalRules(collections);
+export function approvalRulesHandlers({ collections, turns }: HandlerDependencies): ApprovalRulesHandlers {
+  const approvalRules = new ApprovalRules(collections, turns);
 
   const replaceOf =
     (kind: ContainerKind) =>
     async ({ body }: Replacement, { audit, target }: ReplaceContext) => {
-      const replaced = await approvalRules.replace(kind, target, body);
-      // Replaced only if the rules were at the version that was read.
-      if (replaced.ok) audit.change(rulesOf(target), replaced.value);
+      const replaced = await approvalRules.replace(kind, target, body, audit);
       return replaced.ok ? ok({ body: replaced.value }) : replaced;
     };
 

@@ -21,7 +21,7 @@ type ApprovalHandlers = Pick<
   "getApproval" | "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
 >;
 
-type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "deadline" | "principal">;
+type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" | "deadline" | "principal">;
 
 type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
@@ -60,7 +60,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   /** Puts a person's decision to the agent's actor, which alone says whether it came in time. */
   async function resolve(
     id: string,
-    { deadline, principal }: Caller,
+    { audit, deadline, principal }: Caller,
     decision: PersonsDecision,
   ): Promise<Result<ApprovalDocument>> {
     const approval = await find(id, principal);
@@ -68,6 +68,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     if (approval.state === "completed") return refused(tooLate(approval));
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
+    // What the actor decides has an entry of its own, `resolvePayment`, which the actor sees to.
+    await audit.begin({ before: null, after: null });
     const reply = await mailboxes.submit(approval.agentId, commandOf(approval, decision, proof));
     if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
     const { changed, payment } = reply;

@@ -89,11 +89,13 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
 
   return async (_input, { audit, deadline, principal, target }) => {
     const by = await archiverOf(principal, target);
+    const change = { before: { state: target.lifecycle }, after: { state: "archived" } };
+    await audit.begin(change);
     const reply = await mailboxes.submit(target._id, { kind: "archive", by });
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
     // Whether it was paused until then is as its record had it: one that somebody pauses meanwhile may still say active.
     if (reply.kind === "archive" && reply.changed) {
-      audit.change({ state: target.lifecycle }, { state: "archived" });
+      audit.change(change.before, change.after);
     }
     const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
     const [agent, walletsFailed] = await Promise.all([

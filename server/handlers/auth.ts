@@ -26,45 +26,41 @@ type AuthHandlers = Pick<
 /** People's sessions and second factors. */
 export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers {
   return {
-    async signIn({ body: { code, ...credentials } }, { audit, userAgent }) {
-      const input = { ...credentials, userAgent, ...(code === undefined ? {} : { code }) };
-      return sessionReply(await auth.signIn(input, audit.concerns));
+    async signIn({ body: { deviceToken: _counted, ...credentials } }, { audit, onlyUserId, userAgent }) {
+      const input = { ...credentials, onlyUserId, userAgent };
+      return sessionReply(await auth.writing(audit).signIn(input, audit.concerns));
     },
     async checkSetUp({ body }) {
       return (await auth.isSetUpToken(body.token)) ? ok({ body: undefined }) : refused(refusal("NOT_FOUND"));
     },
-    async setUp({ body }, { userAgent }) {
-      return sessionReply(await auth.setUp({ ...body, userAgent }));
+    async setUp({ body }, { audit, userAgent }) {
+      return sessionReply(await auth.writing(audit).setUp({ ...body, userAgent }));
     },
     async refreshSession({ body }, { audit }) {
       const refreshToken = body?.refreshToken;
       if (refreshToken === undefined) return refused(refusal("UNAUTHORIZED"));
-      return sessionReply(await auth.refresh({ refreshToken }, audit.concerns));
+      return sessionReply(await auth.writing(audit).refresh({ refreshToken }, audit.concerns));
     },
-    async signOut(_input, { principal }) {
-      const result = await auth.signOut(principal);
+    async signOut(_input, { audit, principal }) {
+      const result = await auth.writing(audit).signOut(principal);
       return result.ok ? ok({ body: undefined }) : result;
     },
     async changePassword({ body }, { audit, principal }) {
-      const changed = await auth.changePassword(principal, body);
-      if (!changed.ok) return changed;
-      audit.change(null, changed.value);
-      return ok({ body: undefined });
+      const changed = await auth.writing(audit).changePassword(principal, body);
+      return changed.ok ? ok({ body: undefined }) : changed;
     },
     async listSessions(_input, { principal }) {
       const sessions = await auth.sessions(principal);
       if (!sessions.ok) return sessions;
       return ok({ body: { sessions: sessions.value.map((each) => sessionView(each, principal)) } });
     },
-    async endSession({ params }, { principal }) {
-      const ended = await auth.endSession(principal, params.id);
+    async endSession({ params }, { audit, principal }) {
+      const ended = await auth.writing(audit).endSession(principal, params.id);
       return ended.ok ? ok({ body: undefined }) : ended;
     },
     async endOtherSessions(_input, { audit, principal }) {
-      const ended = await auth.endOtherSessions(principal);
-      if (!ended.ok) return ended;
-      audit.change(null, ended.value);
-      return ok({ body: undefined });
+      const ended = await auth.writing(audit).endOtherSessions(principal);
+      return ended.ok ? ok({ body: undefined }) : ended;
     },
     async getMe(_input, { principal }) {
       const result = await auth.me(principal);
@@ -73,16 +69,16 @@ export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers
       const stepUpExpiresAt = steppedUp ? (principal.stepUpExpiresAt?.toISOString() ?? null) : null;
       return ok({ body: { ...result.value, stepUpExpiresAt } });
     },
-    async enrollTotp(_input, { principal }) {
-      const result = await auth.enrollTotp(principal);
+    async enrollTotp(_input, { audit, principal }) {
+      const result = await auth.writing(audit).enrollTotp(principal);
       return result.ok ? ok({ body: result.value }) : result;
     },
-    async confirmTotp({ body }, { principal }) {
-      const result = await auth.confirmTotp(principal, body);
+    async confirmTotp({ body }, { audit, principal }) {
+      const result = await auth.writing(audit).confirmTotp(principal, body);
       return result.ok ? ok({ body: result.value }) : result;
     },
-    async stepUp({ body }, { principal }) {
-      const result = await auth.stepUp(principal, body);
+    async stepUp({ body }, { audit, principal }) {
+      const result = await auth.writing(audit).stepUp(principal, body);
       return result.ok ? ok({ body: result.value }) : result;
     },
   };

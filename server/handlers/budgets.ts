@@ -17,7 +17,7 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
       const replacing = replace(
         () => containerBudgets.projectAsDecided(target),
         () => containerBudgets.replaceProject(target, body),
-        audit,
+        { audit, body },
       );
       return answer(await replacing);
     },
@@ -25,7 +25,7 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
       const replacing = replace(
         () => containerBudgets.teamAsDecided(target),
         () => containerBudgets.replaceTeam(target, body),
-        audit,
+        { audit, body },
       );
       return answer(await replacing);
     },
@@ -41,9 +41,10 @@ interface Budget {
 async function replace<T extends Budget>(
   read: () => Promise<T>,
   carryOut: () => Promise<Result<T>>,
-  audit: AuditNotes,
+  { audit, body }: { readonly audit: AuditNotes; readonly body: { readonly version: number } },
 ): Promise<Result<T>> {
   const before = await read();
+  await audit.begin({ before: withoutUsage(before), after: { ...body, version: body.version + 1 } });
   const replaced = await carryOut();
   if (replaced.ok) {
     // Somebody else's replacement may have come between.

@@ -152,6 +152,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   return async ({ body }, { audit, deadline, principal, target: team }) => {
     const created = await creates.once<AgentDocument, NewAgent>({
       kind: "agent",
+      audit,
       principal,
       deadline,
       idempotencyKey: body.idempotencyKey,
@@ -163,6 +164,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await keyDeliveries.begin(record._id, sealed, session);
         await collections.agents.insertOne(record, { session });
         await collections.events.insertOne(createdEvent(record), { session });
+        return { after: createdOf(record) };
       },
       givenUp: {
         isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
@@ -175,16 +177,13 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       },
     });
     if (!created.ok) return created;
-    const record = created.value.replayed ? created.value.record : created.value.made.record;
-    // Of a replay, too: the first call may have died before its entry. As long as it is still what was created.
-    if (record.policyVersion === CREATED_VERSION) {
-      audit.change(null, { ...record.policy, version: CREATED_VERSION, scopes: record.scopes });
-    }
-    return created.value.replayed
-      ? replayed(record, principal, body.idempotencyKey)
-      : firstAnswer(created.value.made);
+    const { value } = created;
+    return value.replayed ? replayed(value.record, principal, body.idempotencyKey) : firstAnswer(value.made);
   };
 }
+
+/** What is kept of a new agent in the audit log. */
+const createdOf = ({ policy, scopes }: AgentDocument) => ({ ...policy, version: CREATED_VERSION, scopes });
 
 /** A machine's key: a person's is given once, whenever that is. */
 const isStillDeliverable = (

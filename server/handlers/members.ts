@@ -1,6 +1,6 @@
 import { ok } from "../../src/domain/result.ts";
-import type { InviteDocument } from "../auth/documents.ts";
 import { openInvitesSince } from "../auth/invites.ts";
+import { inviteView } from "../auth/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { sessionReply } from "./session-reply.ts";
 import type { Handlers } from "./types.ts";
@@ -34,19 +34,18 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       return ok({ body: { members: await auth.memberViews(items), nextCursor } });
     },
     async updateMember({ params, query, body }, { audit, principal }) {
-      const changed = await auth.changeRole(principal, params.id, body.role, audit, keysBy(query));
+      const changed = await auth.writing(audit).changeRole(principal, params.id, body.role, keysBy(query));
       return changed.ok ? ok({ body: changed.value }) : changed;
     },
     async removeMember({ params, query }, { audit, principal }) {
-      const removed = await auth.removeMember(principal, params.id, audit, keysBy(query));
+      const removed = await auth.writing(audit).removeMember(principal, params.id, keysBy(query));
       return removed.ok ? ok({ body: undefined }) : removed;
     },
     async createInvite({ body }, { audit, principal }) {
-      const created = await auth.createInvite(principal, body);
+      const created = await auth.writing(audit).createInvite(principal, body);
       if (!created.ok) return created;
-      const { invite, token } = created.value;
-      audit.change(null, { email: invite.email, role: invite.role });
-      return ok({ body: { invite: inviteView(invite), token } });
+      const { isReplay, ...answer } = created.value;
+      return ok(isReplay ? { status: 200, body: answer } : { body: answer });
     },
     async listInvites({ query }, { principal: { organizationId } }) {
       const page = await lists.page({
@@ -63,26 +62,15 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       return ok({ body: { invites: items.map(inviteView), nextCursor } });
     },
     async revokeInvite({ params }, { audit, principal }) {
-      const revoked = await auth.revokeInvite(principal, params.id);
-      if (!revoked.ok) return revoked;
-      audit.change({ email: revoked.value.email, role: revoked.value.role }, null);
-      return ok({ body: { invite: inviteView(revoked.value) } });
+      const revoked = await auth.writing(audit).revokeInvite(principal, params.id);
+      return revoked.ok ? ok({ body: { invite: inviteView(revoked.value) } }) : revoked;
     },
     async acceptInvite({ body }, { audit, userAgent }) {
-      return sessionReply(await auth.acceptInvite({ ...body, userAgent }, audit));
+      return sessionReply(await auth.writing(audit).acceptInvite({ ...body, userAgent }));
     },
   };
 }
 
 const keysBy = ({ keepKeys }: { readonly keepKeys?: "true" | "false" | undefined }) => ({
   keepKeys: keepKeys === "true",
-});
-
-const inviteView = ({ _id, createdAt, createdBy, email, expiresAt, role }: InviteDocument) => ({
-  id: _id,
-  email,
-  role,
-  createdBy,
-  createdAt: createdAt.toISOString(),
-  expiresAt: expiresAt.toISOString(),
 });

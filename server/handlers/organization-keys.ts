@@ -36,22 +36,14 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
 
   return {
     async mintOrganizationKey({ body }, { audit, principal }) {
-      const minted = await organizationKeys.mint(principal, body);
-      if (minted.ok) audit.change(null, keptOf(minted.value.document));
-      return shownOnce(minted);
+      return shownOnce(await organizationKeys.mint(principal, body, audit));
     },
     async rotateOrganizationKey({ params }, { audit, principal }) {
-      const rotated = await organizationKeys.rotate(principal, params.id);
-      if (rotated.ok) {
-        const after = keptOf(rotated.value.document);
-        audit.change({ ...after, keyId: params.id }, after);
-      }
-      return shownOnce(rotated);
+      return shownOnce(await organizationKeys.rotate(principal, params.id, audit));
     },
     async revokeOrganizationKey({ params }, { audit, principal }) {
-      const revoked = await organizationKeys.revoke(principal, params.id);
+      const revoked = await organizationKeys.revoke(principal, params.id, audit);
       if (!revoked.ok) return revoked;
-      audit.change(keptOf(revoked.value), null);
       return ok({ body: { organizationKey: await view(revoked.value) } });
     },
     async listOrganizationKeys({ query }, { principal: { organizationId } }) {
@@ -69,13 +61,3 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
     },
   };
 }
-
-/** What a key may do, for the audit log. */
-const keptOf = ({ _id, binding, dailyCreateLimit, lineageId, name, scopes }: OrganizationKeyDocument) => ({
-  keyId: _id,
-  lineageId,
-  name,
-  scopes,
-  binding,
-  dailyCreateLimit,
-});

@@ -17,20 +17,14 @@ export function organizationHandlers({
     },
 
     async updateOrganization({ body: { requireSecondFactor, walletOwner } }, { audit, principal }) {
-      const changed = await auth.changeOrganizationSettings(principal, {
+      const changed = await auth.writing(audit).changeOrganizationSettings(principal, {
         ...(walletOwner === undefined
           ? {}
           : { walletOwner: walletOwner === null ? null : withChecksum(walletOwner) }),
         ...(requireSecondFactor === undefined ? {} : { requireSecondFactor }),
       });
       if (!changed.ok) return changed;
-      const { after, before } = changed.value;
-      const named = (settings: ReturnType<typeof settingsOf>) => ({
-        ...(walletOwner === undefined ? {} : { walletOwner: settings.walletOwner }),
-        ...(requireSecondFactor === undefined ? {} : { requireSecondFactor: settings.requireSecondFactor }),
-      });
-      audit.change(named(settingsOf(before)), named(settingsOf(after)));
-      return reply(after);
+      return reply(changed.value.after);
     },
   };
 }

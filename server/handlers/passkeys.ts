@@ -25,12 +25,8 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
       return options.ok ? ok({ body: options.value }) : options;
     },
     async enrollPasskey({ body }, { audit, principal }) {
-      const enrolled = await auth.enrollPasskey(principal, body);
-      if (!enrolled.ok) return enrolled;
-      const { _id: id, name } = enrolled.value;
-      audit.on({ type: "passkey", id });
-      audit.change(null, { name });
-      return ok({ body: { passkey: passkeyView(enrolled.value) } });
+      const enrolled = await auth.writing(audit).enrollPasskey(principal, body);
+      return enrolled.ok ? ok({ body: { passkey: passkeyView(enrolled.value) } }) : enrolled;
     },
     async listPasskeys({ query }, { principal: { userId } }) {
       const page = await lists.page({
@@ -46,19 +42,20 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
       const { items, nextCursor } = page.value;
       return ok({ body: { passkeys: items.map(passkeyView), nextCursor } });
     },
-    async updatePasskey({ params, body }, { principal }) {
-      const renamed = await auth.renamePasskey(principal, params.id, body.name);
+    async updatePasskey({ params, body }, { audit, principal }) {
+      const renamed = await auth.writing(audit).renamePasskey(principal, params.id, body.name);
       return renamed.ok ? ok({ body: { passkey: passkeyView(renamed.value) } }) : renamed;
     },
-    async removePasskey({ params }, { principal }) {
-      const removed = await auth.removePasskey(principal, params.id);
+    async removePasskey({ params }, { audit, principal }) {
+      const removed = await auth.writing(audit).removePasskey(principal, params.id);
       return removed.ok ? ok({ body: undefined }) : removed;
     },
     async passkeySignInOptions() {
       return ok({ body: await auth.passkeySignInOptions() });
     },
     async signInWithPasskey({ body }, { audit, userAgent }) {
-      return sessionReply(await auth.signInWithPasskey(body.response, audit.concerns, userAgent));
+      const signedIn = await auth.writing(audit).signInWithPasskey(body.response, audit.concerns, userAgent);
+      return sessionReply(signedIn);
     },
     async stepUpOptions(_input, { principal }) {
       const options = await auth.stepUpOptions(principal);

@@ -1,7 +1,8 @@
 import type { ProjectDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
+import type { AuditedWrites } from "../audit/notes.ts";
 import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
-import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
+import { createdOf, type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { projectView } from "../views.ts";
@@ -13,6 +14,12 @@ type ProjectHandlers = Pick<
   "createProject" | "createProjectByTool" | "listProjects" | "getProject" | "updateProject" | "archiveProject"
 >;
 
+interface CreateContext {
+  readonly audit: AuditedWrites;
+  readonly deadline: Deadline;
+  readonly principal: ManagementPrincipal;
+}
+
 /** Projects. */
 export function projectHandlers(dependencies: HandlerDependencies): ProjectHandlers {
   const { collections, containers, creates, lists, logos } = dependencies;
@@ -22,10 +29,11 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
   /** By REST and as a tool alike. */
   async function create(
     { body }: { readonly body: NewContainer },
-    { deadline, principal }: { readonly deadline: Deadline; readonly principal: ManagementPrincipal },
+    { audit, deadline, principal }: CreateContext,
   ) {
     const created = await creates.once({
       kind: "project",
+      audit,
       principal,
       deadline,
       idempotencyKey: body.idempotencyKey,
@@ -35,7 +43,10 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       prepare: async (id) => ({
         record: await newContainer(id, principal.organizationId, body, dependencies),
       }),
-      insert: ({ record }, session) => collections.projects.insertOne(record, { session }),
+      async insert({ record }, session) {
+        await collections.projects.insertOne(record, { session });
+        return { after: createdOf(record) };
+      },
     });
     if (!created.ok) return created;
     const { value } = created;
@@ -65,13 +76,13 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
 
     getProject: (_input, { target }) => Promise.resolve(ok(answer(target))),
 
-    async updateProject({ body }, { target }) {
-      const changed = await containers.change("project", target, body);
+    async updateProject({ body }, { audit, target }) {
+      const changed = await containers.change("project", target, body, audit);
       return changed.ok ? ok(answer(changed.value)) : changed;
     },
 
-    async archiveProject(_input, { target }) {
-      const archived = await containers.archive("project", target);
+    async archiveProject(_input, { audit, target }) {
+      const archived = await containers.archive("project", target, audit);
       return archived.ok ? ok(answer(archived.value)) : archived;
     },
   };

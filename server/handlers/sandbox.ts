@@ -18,27 +18,31 @@ export function sandboxHandlers(
 ): Pick<Handlers, "depositToTreasury" | "failBilling" | "fundAgentInSandbox" | "listCardLedger"> {
   const { clock, collections, journal, lists, wallets } = dependencies;
   return {
-    async fundAgentInSandbox({ body: { amountCents } }, { target: agent }) {
+    async fundAgentInSandbox({ body: { amountCents } }, { audit, target: agent }) {
       const wallet = agent.wallet ?? null;
       const sandbox = wallets?.sandbox ?? null;
       if (wallets === null || sandbox === null || wallet === null) return refused(refusal("NOT_FOUND"));
       // A wallet from before, on a chain that is no sandbox, would not see the money.
       if (wallet.chainCaip2 !== caip2Of(wallets.place.chainId)) return refused(refusal("NOT_FOUND"));
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
+      await audit.begin({ before: null, after: { amountCents } });
       const minted = await sandbox.mint(randomUUID(), getAddress(wallet.address), amountCents);
+      if (minted !== null) audit.change(null, { amountCents });
       const balance = await wallets.rail.balance(profileOf(agent));
       if (minted === null || balance.kind !== "cents") return refused(mayStillArrive());
       return ok({ body: { balanceCents: balance.cents, onChainTxHash: minted.hash } });
     },
 
-    async depositToTreasury({ body: { amountCents } }, { principal: { organizationId } }) {
+    async depositToTreasury({ body: { amountCents } }, { audit, principal: { organizationId } }) {
       const sandbox = wallets?.sandbox ?? null;
       if (wallets === null || sandbox === null) return refused(refusal("NOT_FOUND"));
       const { place, rpc, treasuries } = wallets;
       const treasury = await treasuries.of(organizationId);
       if (treasury === null) return refused(refusal("NOT_FOUND"));
+      await audit.begin({ before: null, after: { amountCents } });
       const minted = await sandbox.mint(randomUUID(), treasury, amountCents);
       if (minted === null) return refused(mayStillArrive());
+      audit.change(null, { amountCents });
       const units = await rpc.balanceAt(treasury, "latest").catch(() => null);
       if (units === null) return refused(mayStillArrive());
       const balanceCents = centsOf(units, place.tokenDecimals);
@@ -46,11 +50,12 @@ export function sandboxHandlers(
       return ok({ body: { treasury: at, balanceCents, onChainTxHash: minted.hash } });
     },
 
-    async failBilling(_input, { principal: { organizationId } }) {
+    async failBilling(_input, { audit, principal: { organizationId } }) {
       // Where wallets hold real money, nobody is told of a failure that was made up.
       if ((wallets?.sandbox ?? null) === null) return refused(refusal("NOT_FOUND"));
       const organization = await collections.organizations.findOne({ _id: organizationId });
       if (organization === null) throw new Error("a caller's organization has lost its record");
+      await audit.begin({ before: null, after: null });
       const failedAt = clock();
       const payment = { id: newId("pay"), plan: organization.plan, reason: DECLINED, failedAt };
       await journal.organizationEvent(organizationId, {

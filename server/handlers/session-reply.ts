@@ -7,8 +7,17 @@ import type { Reply } from "./types.ts";
 /** The reply of everything that signs somebody in: the tokens stay apart, since a browser gets them in cookies. */
 export function sessionReply(signedIn: Result<SignedIn>): Result<Reply<OutputOf<Operations["signIn"]>>> {
   if (!signedIn.ok) return signedIn;
-  const { expiresAt, organization, refreshToken, secondFactorEnrolment, sessionEndsAt, token, user, of } =
-    signedIn.value;
+  const {
+    deviceToken,
+    expiresAt,
+    organization,
+    refreshToken,
+    secondFactorEnrolment,
+    sessionEndsAt,
+    token,
+    user,
+    of,
+  } = signedIn.value;
   return ok({
     body: {
       expiresAt,
@@ -16,6 +25,6 @@ export function sessionReply(signedIn: Result<SignedIn>): Result<Reply<OutputOf<
       organization,
       secondFactorEnrolment,
     },
-    session: { token, refreshToken, expiresAt, sessionEndsAt, of },
+    session: { token, refreshToken, deviceToken, expiresAt, sessionEndsAt, of },
   });
 }

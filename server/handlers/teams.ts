@@ -1,7 +1,8 @@
 import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
+import type { AuditedWrites } from "../audit/notes.ts";
 import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
-import { type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
+import { createdOf, type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import { given } from "../lists.ts";
 import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
@@ -15,6 +16,7 @@ type TeamHandlers = Pick<
 >;
 
 interface CreateContext {
+  readonly audit: AuditedWrites;
   readonly deadline: Deadline;
   readonly principal: ManagementPrincipal;
   /** The project that the team is for. */
@@ -34,11 +36,12 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
   /** By REST and as a tool alike. The project that a default stands for is part of the payload. */
   async function create(
     { body }: { readonly body: NewContainer },
-    { deadline, principal, target }: CreateContext,
+    { audit, deadline, principal, target }: CreateContext,
   ) {
     const { _id: projectId, archivedAt } = target;
     const created = await creates.once({
       kind: "team",
+      audit,
       principal,
       deadline,
       idempotencyKey: body.idempotencyKey,
@@ -49,7 +52,10 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
         const container = await newContainer(id, principal.organizationId, body, dependencies);
         return { record: { ...container, projectId } };
       },
-      insert: ({ record }, session) => collections.teams.insertOne(record, { session }),
+      async insert({ record }, session) {
+        await collections.teams.insertOne(record, { session });
+        return { after: createdOf(record) };
+      },
     });
     if (!created.ok) return created;
     const { value } = created;
@@ -80,13 +86,13 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
 
     getTeam: (_input, { target }) => Promise.resolve(ok(answer(target))),
 
-    async updateTeam({ body }, { target }) {
-      const changed = await containers.change("team", target, body);
+    async updateTeam({ body }, { audit, target }) {
+      const changed = await containers.change("team", target, body, audit);
       return changed.ok ? ok(answerChanged(changed.value, target)) : changed;
     },
 
-    async archiveTeam(_input, { target }) {
-      const archived = await containers.archive("team", target);
+    async archiveTeam(_input, { audit, target }) {
+      const archived = await containers.archive("team", target, audit);
       return archived.ok ? ok(answerChanged(archived.value, target)) : archived;
     },
   };

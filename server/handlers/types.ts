@@ -16,6 +16,8 @@ interface Common {
   readonly deadline: Deadline;
   /** What the client calls itself, as it may be kept; null: nothing, or it came over MCP. */
   readonly userAgent: string | null;
+  /** Whose account alone a sign-in may be for: that of the device that was let in where strangers are not. */
+  readonly onlyUserId: string | null;
 }
 
 /** The same with who calls, and what on, as its operation's access promises. */

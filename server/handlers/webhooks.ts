@@ -29,6 +29,9 @@ type WebhookHandlers = Pick<
 /** From a request's arrival: a receiver has 15 s, and its delivery some more to be begun and written down. */
 const RECEIVER_MS = 20_000;
 
+/** What is sent again changes nothing that decides who may do what. */
+const SAYS_NOTHING = { before: null, after: null };
+
 interface Named {
   readonly id: string;
   readonly deliveryId: string;
@@ -62,15 +65,15 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
 
   return {
     async createWebhook({ body }, { audit, principal }) {
-      const created = await endpoints.create(principal, {
+      const choice = {
         ...body,
         scopeType: body.scopeType ?? "organization",
         scopeIds: body.scopeIds ?? [],
         description: body.description ?? null,
-      });
+      };
+      const created = await endpoints.create(principal, choice, audit);
       if (!created.ok) return created;
       const { endpoint, secret } = created.value;
-      audit.change(null, keptOf(endpoint));
       return ok({ body: { endpoint: endpointView(endpoint), secret } });
     },
 
@@ -93,22 +96,16 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
     },
 
     async updateWebhook({ params, body }, { audit, principal }) {
-      const updated = await endpoints.update(principal.organizationId, params.id, body);
-      if (!updated.ok) return updated;
-      const { after, before } = updated.value;
-      audit.change(keptOf(before), keptOf(after));
-      return shown(ok(after));
+      return shown(await endpoints.update(principal.organizationId, params.id, body, audit));
     },
 
     async deleteWebhook({ params }, { audit, principal }) {
-      const removed = await endpoints.remove(principal.organizationId, params.id);
-      if (!removed.ok) return removed;
-      audit.change(keptOf(removed.value), null);
-      return ok({ body: undefined });
+      const removed = await endpoints.remove(principal.organizationId, params.id, audit);
+      return removed.ok ? ok({ body: undefined }) : removed;
     },
 
-    async rotateWebhookSecret({ params }, { principal }) {
-      const rotated = await endpoints.rotate(principal.organizationId, params.id);
+    async rotateWebhookSecret({ params }, { audit, principal }) {
+      const rotated = await endpoints.rotate(principal.organizationId, params.id, audit);
       if (!rotated.ok) return rotated;
       const { secret } = rotated.value;
       const endpoint = endpointView(rotated.value.endpoint);
@@ -117,10 +114,11 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       return ok({ body: { endpoint, secret, secretPreviousExpiresAt } });
     },
 
-    async testWebhook({ params, body }, { deadline, principal }) {
+    async testWebhook({ params, body }, { audit, deadline, principal }) {
       const found = await endpoints.find(principal.organizationId, params.id);
       if (!found.ok) return found;
       const eventType = body?.eventType ?? firstTypeOf(found.value);
+      await audit.begin(SAYS_NOTHING);
       const { _id, attempts } = await tried(found.value, eventType, deadline);
       const attempt = attempts.at(-1) ?? null;
       return ok({
@@ -157,18 +155,19 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       return ok({ body: { delivery: deliveryView(found.value.delivery), body: found.value.delivery.body } });
     },
 
-    async redeliverWebhook({ params }, { principal }) {
+    async redeliverWebhook({ params }, { audit, principal }) {
       const found = await delivery(principal.organizationId, params);
       if (!found.ok) return found;
       if (!found.value.endpoint.isActive && !found.value.delivery.isTest)
         return refused(refusal("WEBHOOK_DISABLED"));
+      await audit.begin(SAYS_NOTHING);
       const again = await redeliveries.again(found.value.delivery);
       return again === null ? refused(refusal("NOT_FOUND")) : ok({ body: { delivery: deliveryView(again) } });
     },
 
-    async replayWebhook({ params, body }, { principal }) {
+    async replayWebhook({ params, body }, { audit, principal }) {
       const since = new Date(body.since);
-      const begun = await endpoints.replay(principal.organizationId, params.id, since);
+      const begun = await endpoints.replay(principal.organizationId, params.id, since, audit);
       return begun.ok ? ok({ body: { replay: replayView(begun.value) } }) : begun;
     },
 
@@ -187,13 +186,3 @@ const shown = (found: Result<EndpointDocument>) =>
 /** Of an endpoint for all events, one that every organization has. */
 const firstTypeOf = ({ eventTypes }: EndpointDocument): EventType =>
   EVENT_TYPES.find((type) => type === eventTypes[0]) ?? "agent.created";
-
-/** What decides where events go, for the audit log. */
-const keptOf = (endpoint: EndpointDocument) => ({
-  name: endpoint.name,
-  url: endpoint.url,
-  eventTypes: endpoint.eventTypes,
-  scopeType: endpoint.scopeType,
-  scopeIds: endpoint.scopeIds,
-  isActive: endpoint.isActive,
-});

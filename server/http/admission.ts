@@ -64,6 +64,16 @@ export class Admission {
     return result.ok ? counted : result;
   }
 
+  /**
+   * Who the caller is once the whole request is here. Its sender decides how long after its headers its body comes, and what was revoked,
+   * paused or demoted in between is so for this request, too. Nobody is counted twice.
+   */
+  async still(request: Request, surface: Surface, requester: Requester): Promise<Result<Requester>> {
+    if (requester.principal === null) return ok(requester);
+    const { result } = await this.#authenticator.authenticate(this.#authorizationOf(request, surface));
+    return result.ok ? ok({ ...requester, principal: result.value }) : result;
+  }
+
   /** Counts what more one HTTP request turned out to be: the further messages of a JSON-RPC batch. */
   async more(
     request: Request,
@@ -84,6 +94,11 @@ export class Admission {
   /** Shows how the address stands, without counting: on an answer that comes before anybody is known. */
   async showAddress(request: Request, response: Response): Promise<void> {
     showStanding(response, await this.#limits.lookAtAddress(addressOf(request)));
+  }
+
+  /** The headers of whoever is turned away at once: nobody is counted, and nothing is looked up. */
+  showUncounted(response: Response): void {
+    showStanding(response, this.#limits.uncounted());
   }
 
   /** What the request authenticates with; a browser's cookie is none to MCP. */

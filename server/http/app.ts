@@ -6,7 +6,7 @@ import express, {
   type Response,
 } from "express";
 import { refusal } from "../../src/domain/errors.ts";
-import { type OpenApiDocument, openApiDocument } from "../../src/contract/openapi.ts";
+import { openApiDocument } from "../../src/contract/openapi.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { methodsAt, routesOf } from "../../src/contract/routes.ts";
 import type { TrustedProxies } from "../config.ts";
@@ -47,11 +47,11 @@ export function createApp(dependencies: AppDependencies): Express {
   });
 
   // Made when somebody asks for it first: it takes a tenth of a start.
-  let made: OpenApiDocument | null = null;
-  const document = (): OpenApiDocument => (made ??= openApiDocument(baseUrl));
+  let made: string | null = null;
+  const document = (): string => (made ??= JSON.stringify(openApiDocument(baseUrl)));
   app.get(DOCUMENT.http.path, async (request, response) => {
     const admitted = await admission.anyone(request, response);
-    if (admitted.ok) response.json(document());
+    if (admitted.ok) response.type("json").send(document());
     else sendRefusal(response, admitted.refusal);
   });
   app.use(pages(callers));

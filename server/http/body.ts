@@ -22,17 +22,28 @@ function isInUtf8({ headers }: Request): boolean {
   return charset.toLowerCase() === "utf-8";
 }
 
+/** A body that is here so soon after its headers came with them. */
+const WITH_HEADERS_MS = 20;
+
+/** A body, and whether it came so long after its headers that what they said has to be looked at anew. */
+export interface ReadBody {
+  readonly value: unknown;
+  readonly cameLate: boolean;
+}
+
 /**
  * Reads a JSON body, after the caller was let in: 413 over 256 KiB, 415 for what is not JSON, 400 for what is
  * malformed. Undefined when there is none.
  */
-export async function readBody(request: Request, response: Response): Promise<Result<unknown>> {
-  if (!hasBody(request)) return ok(undefined);
+export async function readBody(request: Request, response: Response): Promise<Result<ReadBody>> {
+  if (!hasBody(request)) return ok({ value: undefined, cameLate: false });
   if (request.is("application/json") === false || !isInUtf8(request)) {
     return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
   }
+  const began = performance.now();
   const error = await new Promise<unknown>((resolve) => readJson(request, response, resolve));
-  if (error === undefined) return ok(request.body);
+  const cameLate = performance.now() - began > WITH_HEADERS_MS;
+  if (error === undefined) return ok({ value: request.body, cameLate });
   const status = typeof error === "object" && error !== null && "status" in error ? error.status : 400;
   if (status === 413) return refused(refusal("PAYLOAD_TOO_LARGE"));
   if (status === 415) return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));

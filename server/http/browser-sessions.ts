@@ -4,14 +4,16 @@ import {
   COOKIE_REQUEST_HEADER,
   COOKIE_REQUEST_VALUE,
   cookieNames,
+  DEVICE_PATH,
   type CookieNames,
   isSecure,
   REFRESH_PATH,
 } from "../../src/contract/cookies.ts";
-import { answersSession, type OperationId } from "../../src/contract/registry.ts";
+import { answersSession, type OperationId, operations } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { Reply } from "../handlers/types.ts";
+import { DEVICE_TOKEN_LIFETIME_SECONDS } from "../auth/device-token.ts";
 import type { Callers } from "./callers.ts";
 import { authorizationOf } from "./credentials.ts";
 
@@ -53,11 +55,13 @@ export class BrowserSessions {
 
   /**
    * Whoever comes with cookies, asks for them, or hands in the secret of a link must come for this service, from none but
-   * its own pages. What comes with an Authorization header may come by any name, as API clients do through proxies.
+   * its own pages. What comes with an Authorization header may come by any name, as API clients do through proxies. What nobody has to
+   * sign in for no foreign page may send: it could not read the answer, and would use up the tries of its visitor's address.
    */
   strangerOf(id: OperationId, request: Request): Refusal | null {
     const isOpen = !TAKES_LINK.has(id) && !asksForCookies(request) && !this.#hasCookie(request);
-    return isOpen ? null : this.#callers.refusalOf(request);
+    if (!isOpen) return this.#callers.refusalOf(request);
+    return operations[id].access.kind === "public" ? this.#callers.foreignPage(request) : null;
   }
 
   /** A cookie of ours that may count, whatever is in it. */
@@ -83,13 +87,21 @@ export class BrowserSessions {
 
   /**
    * A refresh without a token in its body means the cookie's. It is answered in cookies whatever it asks for: a script
-   * must not get to see what was hidden from it.
+   * must not get to see what was hidden from it. A sign-in is from the device that its cookie says.
    */
   receive(id: OperationId, request: Request, body: unknown): Received {
     const inCookies = answersSession(id) && asksForCookies(request);
+    if (id === "signIn") return { body: this.#fromItsDevice(request, body), inCookies };
     if (id !== "refreshSession" || !isEmpty(body)) return { body, inCookies };
     const refreshToken = this.#credential(request, this.#names.refresh);
     return refreshToken === null ? { body, inCookies } : { body: { refreshToken }, inCookies: true };
+  }
+
+  #fromItsDevice(request: Request, body: unknown): unknown {
+    if (typeof body !== "object" || body === null || Array.isArray(body) || "deviceToken" in body)
+      return body;
+    const deviceToken = this.#credential(request, this.#names.device);
+    return deviceToken === null ? body : { ...body, deviceToken };
   }
 
   /** The body to answer, once the cookies that go with it are set. */
@@ -98,15 +110,21 @@ export class BrowserSessions {
     if (id === "signOut") this.#clear(response);
     if (session === undefined) return body;
     if (inCookies) this.#set(response, session);
-    const { refreshToken, token } = session;
-    return inCookies ? body : Object.assign({ token, refreshToken }, body);
+    const { deviceToken, refreshToken, token } = session;
+    const device = deviceToken === null ? {} : { deviceToken };
+    return inCookies ? body : Object.assign({ token, refreshToken, ...device }, body);
   }
 
-  #set(response: Response, { expiresAt, refreshToken, sessionEndsAt, token }: SessionTokensIssued): void {
+  #set(response: Response, issued: SessionTokensIssued): void {
+    const { deviceToken, expiresAt, refreshToken, sessionEndsAt, token } = issued;
     this.#append(response, this.#names.session, "/", token, new Date(expiresAt));
     this.#append(response, this.#names.refresh, REFRESH_PATH, refreshToken, sessionEndsAt);
+    if (deviceToken === null) return;
+    const known = new Date(Date.now() + DEVICE_TOKEN_LIFETIME_SECONDS * 1_000);
+    this.#append(response, this.#names.device, DEVICE_PATH, deviceToken, known);
   }
 
+  /** The device stays known: whoever signs out wants to sign in again. */
   #clear(response: Response): void {
     const past = new Date(0);
     this.#append(response, this.#names.session, "/", "", past);

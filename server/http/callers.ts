@@ -21,6 +21,12 @@ export class Callers {
     ]);
   }
 
+  /** Refuses what a web page sends to another name than its own, as its browser says. Null: no such page does. */
+  foreignPage({ headers: { host, origin } }: Pick<Request, "headers">): Refusal | null {
+    const isOwn = origin === undefined || this.#origins.has(origin) || hostOf(origin) === host;
+    return isOwn ? null : refusal("ORIGIN_NOT_ALLOWED");
+  }
+
   /** Null: it may. */
   refusalOf({ headers }: Pick<Request, "headers">): Refusal | null {
     const { host, origin } = headers;
@@ -30,6 +36,8 @@ export class Callers {
     return name !== null && (isAddress(name) || this.#hosts.has(name)) ? null : refusal("HOST_NOT_ALLOWED");
   }
 }
+
+const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new URL(origin).host : null);
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 

@@ -12,6 +12,7 @@ export function errorBodyOf(refusal: Refusal, requestId: string): Record<string,
     ...(refusal.requiredScope === undefined ? {} : { requiredScope: refusal.requiredScope }),
     ...(refusal.missing === undefined ? {} : { missing: refusal.missing }),
     ...(refusal.unknown === undefined ? {} : { unknown: refusal.unknown }),
+    ...(refusal.organizations === undefined ? {} : { organizations: refusal.organizations }),
     ...(refusal.retryAfterSeconds === undefined ? {} : { retry_after_seconds: refusal.retryAfterSeconds }),
     requestId,
   };

@@ -37,7 +37,7 @@ const SET_UP = entrance({
     { name: "email", label: "E-mail", type: "email", autocomplete: "username" },
     PASSWORD,
   ],
-  next: "enrol a second factor (<code>POST /v1/auth/totp</code>), which keys, budgets and members need; then create agents.",
+  next: "enrol a second factor (<code>POST /v1/auth/totp</code>), which keys, budgets and members need. The first one is enrolled within 5 minutes of signing in; after that, sign in again. Then create agents.",
 });
 
 const INVITE = entrance({
@@ -46,7 +46,7 @@ const INVITE = entrance({
   route: "/v1/invites/accept",
   button: "Join",
   fields: [NAME, PASSWORD],
-  next: "enrol a second factor (<code>POST /v1/auth/totp</code>).",
+  next: "enrol a second factor (<code>POST /v1/auth/totp</code>). The first one is enrolled within 5 minutes of signing in; after that, sign in again.",
 });
 
 const SCRIPTS = [

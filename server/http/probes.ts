@@ -22,10 +22,13 @@ export function probes({ draining, metrics, missing, showsMetrics = true }: Prob
     const lacking = draining() ? ["accepting requests"] : await missing();
     response.status(lacking.length === 0 ? 200 : 503).json({ ready: lacking.length === 0, missing: lacking });
   });
+  const { registry } = metrics;
+  let collecting: Promise<string> | null = null;
+  // Those who ask at once get one answer: collecting takes some milliseconds, and reads from MongoDB.
+  const text = (): Promise<string> => (collecting ??= registry.metrics().finally(() => (collecting = null)));
   if (showsMetrics)
     router.get("/metrics", async (_request, response) => {
-      const { registry } = metrics;
-      response.type(registry.contentType).send(await registry.metrics());
+      response.type(registry.contentType).send(await text());
     });
   return router;
 }

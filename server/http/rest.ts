@@ -4,6 +4,7 @@ import { type OperationId, operationList } from "../../src/contract/registry.ts"
 import { routesOf } from "../../src/contract/routes.ts";
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import { Arrival } from "../deadline.ts";
+import { refusal } from "../../src/domain/errors.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Admission } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
@@ -11,6 +12,7 @@ import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 import { sendFile } from "./file.ts";
+import { Gate, type Place } from "./gate.ts";
 import { coerceQuery } from "./query.ts";
 import { shownUserAgent } from "./user-agent.ts";
 
@@ -20,13 +22,36 @@ export interface RestDependencies {
   readonly pipeline: Pipeline;
 }
 
+/** One request to an operation's route. */
+interface Called {
+  readonly http: HttpBinding;
+  readonly id: OperationId;
+  readonly operation: Operation;
+  readonly request: Request;
+  readonly response: Response;
+}
+
+/** What hashes a password, the most expensive thing that anybody can ask for. */
+const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
+  "signIn",
+  "setUp",
+  "acceptInvite",
+  "changePassword",
+]);
+
+/** Requests of theirs under way: those whose password is hashed or waits for it, and some on their way there or back. */
+const HASHING_REQUESTS_MAX = 48;
+
+const NO_PLACE: Pick<Place, "aside"> = { aside: (work) => work };
+
 /** The REST routes of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
+  const gate = new Gate(HASHING_REQUESTS_MAX);
   const routes = routesOf(operationList);
   for (const [index, { http, id, operation }] of routes.entries()) {
     router[http.method](http.path, (request, response) =>
-      serve(dependencies, id, operation, http, request, response),
+      serve(dependencies, gate, { http, id, operation, request, response }),
     );
     const isLastOfPath = routes[index + 1]?.http.path !== http.path;
     // Another method is not meant for a route with an id in the place of what is written out here.
@@ -35,17 +60,29 @@ export function restRouter(dependencies: RestDependencies): Router {
   return router;
 }
 
-async function serve(
+async function serve(dependencies: RestDependencies, gate: Gate, called: Called): Promise<void> {
+  const { id, response } = called;
+  noteOf(response).operations.push(id);
+  if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, called, NO_PLACE);
+  const place = gate.enter();
+  if (place === null) {
+    dependencies.admission.showUncounted(response);
+    return sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+  }
+  try {
+    await answerTo(dependencies, called, place);
+  } finally {
+    place.leave();
+  }
+}
+
+async function answerTo(
   { admission, browsers, pipeline }: RestDependencies,
-  id: OperationId,
-  operation: Operation,
-  http: HttpBinding,
-  request: Request,
-  response: Response,
+  { http, id, operation, request, response }: Called,
+  place: Pick<Place, "aside">,
 ): Promise<void> {
   const arrival = new Arrival();
   const note = noteOf(response);
-  note.operations.push(id);
   const stranger = browsers.strangerOf(id, request);
   if (stranger !== null) {
     const counted = await admission.anyone(request, response);
@@ -57,14 +94,20 @@ async function serve(
     : admission.known(request, response, "rest"));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
   const userAgent = shownUserAgent(request.headers["user-agent"]);
-  const requester = admitted.value;
-  const call = { id, requester, surface: "rest", requestId: note.id, arrival, userAgent } as const;
-  const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(call, request.params));
+  const about = { id, surface: "rest", requestId: note.id, arrival, userAgent } as const;
+  const early = { ...about, requester: admitted.value };
+  const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(early, request.params));
   if (denied !== null) return sendRefusal(response, denied);
-  const body = await arrival.aside(readBody(request, response));
-  if (!body.ok) return sendRefusal(response, await pipeline.refuse(call, request.params, body.refusal));
+  const body = await place.aside(arrival.aside(readBody(request, response)));
+  if (!body.ok) return sendRefusal(response, await pipeline.refuse(early, request.params, body.refusal));
+  const { cameLate, value } = body.value;
+  const still = cameLate ? await admission.still(request, "rest", early.requester) : admitted;
+  if (!still.ok) return sendRefusal(response, still.refusal);
+  const call = { ...about, requester: still.value };
+  const lost = cameLate ? pipeline.authorize(id, still.value.principal) : null;
+  if (lost !== null) return sendRefusal(response, await pipeline.refuse(call, request.params, lost));
 
-  const received = browsers.receive(id, request, body.value);
+  const received = browsers.receive(id, request, value);
   const raw = {
     params: request.params,
     query: coerceQuery(operation.query, request.query),

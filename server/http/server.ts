@@ -6,12 +6,25 @@ import { refusal } from "../../src/domain/errors.ts";
 import { standing } from "../limits/minutes.ts";
 import { standingHeaders, surfaceOf } from "./admission.ts";
 import { newUuid } from "../ids.ts";
+import { connectionsMax, endIfSilent, oneAtATime } from "./connections.ts";
 import { errorBodyOf } from "./errors.ts";
+import { PROBES } from "./probes.ts";
 import { REQUEST_ID } from "./request-note.ts";
+import { inSlices } from "./slices.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
 /** How long requests at hand may take once the service drains. */
 const DRAIN_MS = 10_000;
+
+/**
+ * How long a request may take to arrive, its headers and all of it: who sends slowly on purpose holds a connection no longer. Both
+ * are looked at every few seconds.
+ */
+const ARRIVAL = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 5_000,
+} as const;
 
 /** The port is held from the start; requests are answered once there is an application. */
 export interface HttpServer {
@@ -48,8 +61,17 @@ const starting: RequestListener = (request, response) => {
 /** Takes the port, which the variable names. Throws `ListenError`. */
 export async function listen(host: string, port: number, variable = "PORT"): Promise<HttpServer> {
   let application = starting;
-  const server = createServer((request, response) => application(request, response));
-  server.on("clientError", (_error, socket) => refuseMalformed(socket));
+  const server = createServer(ARRIVAL, (request, response) => application(request, response));
+  server.maxConnections = connectionsMax();
+  server.on("connection", (socket) => endIfSilent(socket));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
+    refuseMalformed(
+      socket,
+      error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? "The request took too long to arrive."
+        : "The request is not well-formed HTTP.",
+    ),
+  );
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port, variable)));
     server.listen(port, host, resolve);
@@ -59,16 +81,16 @@ export async function listen(host: string, port: number, variable = "PORT"): Pro
   return {
     port: portOf(server),
     serve(next) {
-      application = next;
+      application = oneAtATime(inSlices(next, ({ url = "" }) => PROBES.has(url)));
     },
     drain: () => drain(server),
   };
 }
 
-/** What is no HTTP, or has headers too large, is answered with the flat body as well; there is no response object. */
-function refuseMalformed(socket: Duplex): void {
+/** What is no HTTP, has headers too large, or does not arrive, is answered with the flat body as well; there is no response object. */
+function refuseMalformed(socket: Duplex, message: string): void {
   if (!socket.writable) return void socket.destroy();
-  const reason = refusal("VALIDATION_FAILED", "The request is not well-formed HTTP.", { issues: [] });
+  const reason = refusal("VALIDATION_FAILED", message, { issues: [] });
   const requestId = newUuid();
   const body = JSON.stringify(errorBodyOf(reason, requestId));
   const head = [

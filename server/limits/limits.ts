@@ -9,9 +9,12 @@ import {
 } from "../../src/contract/rate-classes.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { within } from "../../activities/within.ts";
+import type { DeviceTokens, KnownDevice } from "../auth/device-token.ts";
 import { EMAIL_UNITS_MAX, normalizeEmail } from "../auth/email.ts";
 import type { Organizations } from "../auth/organizations.ts";
+import type { SessionPrincipal } from "../auth/principal.ts";
 import type { Caller } from "../authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
 import type { Counts } from "./counts.ts";
@@ -30,8 +33,14 @@ export interface LimitsDependencies {
   readonly counts: Counts;
   readonly clock: () => Date;
   readonly organizations: Organizations;
+  readonly devices: Pick<DeviceTokens, "read">;
   /** Called for each request that is over a limit. */
   readonly onHit: (limit: LimitName) => void;
+}
+
+/** What a call may go on with: any account, or that of a device that is known to it. */
+export interface AdmittedTo {
+  readonly onlyUserId: string | null;
 }
 
 /** Which limit per minute somebody was over. */
@@ -44,9 +53,13 @@ const LOOK_UP_MS = 500;
 export class Limits {
   readonly #minutes: Minutes;
   readonly #organizations: Organizations;
+  readonly #devices: Pick<DeviceTokens, "read">;
+  readonly #clock: () => Date;
   readonly #onHit: (limit: LimitName) => void;
 
-  constructor({ clock, counts, onHit, organizations }: LimitsDependencies) {
+  constructor({ clock, counts, devices, onHit, organizations }: LimitsDependencies) {
+    this.#devices = devices;
+    this.#clock = clock;
     this.#minutes = new Minutes(counts, clock);
     this.#organizations = organizations;
     this.#onHit = onHit;
@@ -74,6 +87,11 @@ export class Limits {
     return this.#minutes.look(addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
+  /** How an address stands that nobody has looked at. */
+  uncounted(): Standing {
+    return this.#minutes.fresh(ANONYMOUS_PER_MINUTE);
+  }
+
   /** Takes the operation's caps that are known before its body is read. */
   routeCaps(id: OperationId, rate: RateClass, { address, caller }: Requester): Promise<Refusal | null> {
     return this.#takeCaps(id, rate, ({ per }) => {
@@ -82,18 +100,42 @@ export class Limits {
     });
   }
 
-  /** Takes those that count per account: the signed-in user's, or that of the e-mail in the body, known or not. */
-  accountCaps(
+  /**
+   * Takes those that count per account: the signed-in user's, or that of the e-mail in the body, known or not. Strangers who use up an
+   * e-mail's tries do not keep its person out: a device that is known to one of its accounts then has as many of its own, and they
+   * are for that account alone. So nobody gets more tries at somebody else's account by a device of their own.
+   */
+  async accountCaps(
     id: OperationId,
     rate: RateClass,
     principal: Principal | null,
     body: unknown,
-  ): Promise<Refusal | null> {
-    return this.#takeCaps(id, rate, ({ countedAs, per }) => {
-      if (per !== "account") return null;
-      const isByEmail = countedAs === "signIn" && principal?.type === "session";
-      return isByEmail ? emailAccount(principal.email) : accountOf(principal, body);
-    });
+  ): Promise<Result<AdmittedTo>> {
+    const over = await this.#takeCaps(id, rate, ({ per }) =>
+      per === "account" ? accountOf(principal, body) : null,
+    );
+    if (over === null) return ok({ onlyUserId: null });
+    const device = principal === null ? this.#deviceIn(body) : null;
+    if (device === null) return refused(over);
+    const ofDevice = await this.#takeCaps(id, rate, ({ per }) =>
+      per === "account" ? `device/${device.deviceId}` : null,
+    );
+    return ofDevice === null ? ok({ onlyUserId: device.userId }) : refused(ofDevice);
+  }
+
+  /**
+   * Counts a wrong current password with the sign-ins of its account, so that whoever has stolen a session gets no further tries by
+   * signing in. Not the reverse: strangers' sign-ins must not keep a person from changing their password.
+   */
+  async wrongPassword({ email }: Pick<SessionPrincipal, "email">): Promise<void> {
+    const ofAccount = RATE_CLASSES.signIn.filter(({ per }) => per === "account");
+    const name = capName("signIn", emailAccount(email));
+    await Promise.all(ofAccount.map(({ perMinute }) => this.#minutes.take(name, perMinute)));
+  }
+
+  #deviceIn(body: unknown): KnownDevice | null {
+    const { data } = fromDevice.safeParse(body);
+    return data === undefined ? null : this.#devices.read(data.deviceToken, this.#clock());
   }
 
   /**
@@ -120,7 +162,7 @@ export class Limits {
     return taken;
   }
 
-  /** Takes every cap that `whose` has a name for; each operation counts on its own, unless the cap says otherwise. */
+  /** Takes every cap that `whose` has a name for; each operation counts on its own. */
   async #takeCaps(
     id: OperationId,
     rate: RateClass,
@@ -129,13 +171,13 @@ export class Limits {
     const caps: readonly RouteCap[] = RATE_CLASSES[rate];
     const taken = caps.flatMap((cap) => {
       const name = whose(cap);
-      return name === null
-        ? []
-        : [this.#take("operation", `cap/${cap.countedAs ?? id}/${name}`, cap.perMinute)];
+      return name === null ? [] : [this.#take("operation", capName(id, name), cap.perMinute)];
     });
     return taken.length === 0 ? null : firstExceeded(await Promise.all(taken));
   }
 }
+
+const capName = (id: OperationId, whose: string): string => `cap/${id}/${whose}`;
 
 const addressName = (address: string): string => `address/${address}`;
 
@@ -160,5 +202,10 @@ const accounts = z.union([
   z.object({ email: z.string().max(EMAIL_UNITS_MAX) }),
   z.object({ response: z.object({ id: z.string().max(CREDENTIAL_CHARACTERS_MAX) }) }),
 ]);
+
+/** As long as a device token can be, with room. */
+const DEVICE_TOKEN_CHARACTERS_MAX = 512;
+
+const fromDevice = z.object({ email: z.string(), deviceToken: z.string().max(DEVICE_TOKEN_CHARACTERS_MAX) });
 
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("base64url");

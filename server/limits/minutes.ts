@@ -36,6 +36,11 @@ export class Minutes {
     const now = this.#clock();
     return standing(limit, await this.#counts.read(keyOf(name, now), limit), now);
   }
+
+  /** How somebody stands of whom nothing is counted yet; nothing is looked up. */
+  fresh(limit: number): Standing {
+    return standing(limit, 0, this.#clock());
+  }
 }
 
 const minuteOf = (now: Date): number => Math.floor(now.getTime() / MINUTE_MS);

@@ -12,6 +12,8 @@ import type { Callers } from "../http/callers.ts";
 import { sendRefusal } from "../http/errors.ts";
 import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline.ts";
+import type { SessionPrincipal } from "../auth/principal.ts";
+import type { Principal } from "../principals.ts";
 import { Band } from "./band.ts";
 import type { CurrentProtocol } from "./current-protocol.ts";
 import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
@@ -42,18 +44,18 @@ export function mcpEndpoint({
     }
     const admitted = await admission.known(request, response, "mcp");
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-    const { principal } = admitted.value;
-    // People have no band: their session is no credential here.
-    if (principal === null || principal.type === "session") {
-      return sendRefusal(response, refusal("UNAUTHORIZED"));
-    }
+    if (!isBandOf(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const read = await arrival.aside(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
-    const body = read.value;
+    const { cameLate, value: body } = read.value;
+    const still = cameLate ? await admission.still(request, "mcp", admitted.value) : admitted;
+    if (!still.ok) return sendRefusal(response, still.refusal);
+    const { principal } = still.value;
+    if (!isBandOf(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const counted = await admission.more(request, response, "mcp", admitted.value, furtherMessages(body));
     if (!counted.ok) return sendRefusal(response, counted.refusal);
     const note = noteOf(response);
-    const band = new Band(operations, { requester: { ...admitted.value, principal }, arrival, note });
+    const band = new Band(operations, { requester: { ...still.value, principal }, arrival, note });
     const asked = requestOf(request, response);
     const isEarlier = await isLegacyRequest(asked, body);
     const served = await (isEarlier
@@ -62,6 +64,10 @@ export function mcpEndpoint({
     await sendAnswer(response, served, note.id);
   };
 }
+
+/** People have no band: their session is no credential here. */
+const isBandOf = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
+  principal !== null && principal.type !== "session";
 
 /** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
 export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {

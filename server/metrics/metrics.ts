@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { MailOutcome } from "../../activities/mail/invite-mail.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { heldRevision, type Payment, type Rail } from "../../src/domain/agent/payment.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
@@ -8,14 +9,17 @@ import type { Surface } from "../limits/plans.ts";
 /** What a payment waits for, one after the other, before its caller is answered. */
 export type PaymentPhase = "look_up" | "decision" | "rail" | "record";
 
-/** A limit that somebody was over: one per minute, or a key's creates of a day. */
-type HitLimit = LimitName | "daily_creates";
+/** A limit that somebody was over: one per minute, a key's creates of a day, or an organization's mails. */
+type HitLimit = LimitName | "daily_creates" | "mailed_invites";
 
 /** Where work waits for its turn in this process. */
 export type QueueName = "agent_commands" | "budget_commands" | "audit_entries" | "records" | "events";
 
-/** What actors have done when nobody else has: a payment carried out, a budget or an agent told, a record written. */
-export type SweepName = "payment" | "budget_report" | "budget_delivery" | "agent_record";
+/**
+ * What is done late since nobody else has: by actors a payment carried out, a budget or an agent told, a record written; by servers an
+ * entry put into the audit log that another had left.
+ */
+export type SweepName = "payment" | "budget_report" | "budget_delivery" | "agent_record" | "audit_entry";
 
 export type RailCall = "send" | "query" | "settle" | "reverse" | "balance" | "detach";
 
@@ -75,10 +79,13 @@ export class Metrics {
     "call",
     "result",
   ]);
-  readonly #sweeps = this.#counter("sweeps_total", "Work that an actor's sweep has done", ["what", "result"]);
-  readonly #forged = this.#counter("forged_total", "Payments and decisions that did not come through here", [
-    "what",
-  ]);
+  readonly #sweeps = this.#counter("sweeps_total", "Work that a sweep has done", ["what", "result"]);
+  readonly #mails = this.#counter("mails_total", "Tries to send mail by what came of them", ["outcome"]);
+  readonly #forged = this.#counter(
+    "forged_total",
+    "Payments, decisions and activities that did not come through here",
+    ["what"],
+  );
   readonly #webhookSeconds = this.#histogram(
     "webhook_attempt_duration_seconds",
     "Attempts to deliver webhooks, by whether they were acknowledged",
@@ -163,13 +170,18 @@ export class Metrics {
     this.#railCalls.inc({ rail, call, result });
   }
 
-  swept(what: SweepName, result: "done" | "failed"): void {
-    this.#sweeps.inc({ what, result });
+  swept(what: SweepName, result: "done" | "failed", count = 1): void {
+    this.#sweeps.inc({ what, result }, count);
   }
 
   /** Something that came through Temporal was not of this service's making, and came to nothing. */
-  forged(what: "payment" | "decision"): void {
+  forged(what: "payment" | "decision" | "activity"): void {
     this.#forged.inc({ what });
+  }
+
+  /** `unsent`: the mail server did not take it, and it is tried again. */
+  mailed(outcome: MailOutcome): void {
+    this.#mails.inc({ outcome });
   }
 
   webhookAttempted(result: "acknowledged" | "failed", seconds: number): void {

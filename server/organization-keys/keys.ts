@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthCollections } from "../auth/documents.ts";
 import type { Organizations } from "../auth/organizations.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
@@ -13,7 +14,6 @@ import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
 import { isSameHash } from "../secrets/api-key-hash.ts";
 import type { ClientSession } from "mongodb";
 import { together } from "../together.ts";
-import type { Transaction } from "../transactions.ts";
 import type { Turns } from "../turns.ts";
 import type { OrganizationKeyDocument } from "./documents.ts";
 
@@ -25,7 +25,6 @@ export interface OrganizationKeysDependencies {
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
-  readonly transaction: Transaction;
   readonly turns: Turns;
 }
 
@@ -82,28 +81,32 @@ export class OrganizationKeys {
   }
 
   /** A new key. Its container must be there and not archived: a key that can do nothing is a mistake. */
-  async mint(principal: SessionPrincipal, choice: KeyChoice): Promise<Result<MintedKey>> {
+  async mint(
+    principal: SessionPrincipal,
+    choice: KeyChoice,
+    audit: AuditedWrites,
+  ): Promise<Result<MintedKey>> {
     const bound = await this.#checkBinding(principal.organizationId, choice.binding);
     if (!bound.ok) return bound;
     const minted = this.#newKey(principal, choice, null);
-    return await this.#asMinter(principal, async (session) => {
+    return await this.#asMinter(principal, audit, async (session) => {
       await this.#dependencies.collections.organizationKeys.insertOne(minted.document, { session });
-      return ok(minted);
+      return changed(ok(minted), { on: keyNamed(minted.document._id), after: keptOf(minted.document) });
     });
   }
 
   /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
-  async rotate(principal: SessionPrincipal, id: string): Promise<Result<MintedKey>> {
+  async rotate(principal: SessionPrincipal, id: string, audit: AuditedWrites): Promise<Result<MintedKey>> {
     const { clock, collections } = this.#dependencies;
-    return await this.#asMinter(principal, async (session) => {
+    return await this.#asMinter(principal, audit, async (session) => {
       const alive = { _id: id, organizationId: principal.organizationId, rotatedAt: null, revokedAt: null };
       const change = { $set: { rotatedAt: clock() } };
       const old = await collections.organizationKeys.findOneAndUpdate(alive, change, { session });
-      if (old === null) return refused(refusal("NOT_FOUND"));
+      if (old === null) return unchanged(refused(refusal("NOT_FOUND")));
       const { name, scopes, binding, dailyCreateLimit, lineageId } = old;
       const minted = this.#newKey(principal, { name, scopes, binding, dailyCreateLimit }, lineageId);
       await collections.organizationKeys.insertOne(minted.document, { session });
-      return ok(minted);
+      return changed(ok(minted), { before: keptOf(old), after: keptOf(minted.document) });
     });
   }
 
@@ -114,14 +117,15 @@ export class OrganizationKeys {
    */
   #asMinter(
     { organizationId, userId }: SessionPrincipal,
-    work: (session: ClientSession) => Promise<Result<MintedKey>>,
+    { transaction }: AuditedWrites,
+    work: (session: ClientSession) => Promise<Outcome<Result<MintedKey>>>,
   ): Promise<Result<MintedKey>> {
-    const { transaction, turns, users } = this.#dependencies;
+    const { turns, users } = this.#dependencies;
     const minter = { _id: userId, organizationId, role: { $in: ["owner", "admin"] as const } };
     const next = { $inc: { keysRevision: 1 } };
-    const write = async (session: ClientSession): Promise<Result<MintedKey>> => {
+    const write = async (session: ClientSession): Promise<Outcome<Result<MintedKey>>> => {
       const { matchedCount } = await users.updateOne(minter, next, { session });
-      return matchedCount === 1 ? work(session) : refused(refusal("ROLE_REQUIRED"));
+      return matchedCount === 1 ? work(session) : unchanged(refused(refusal("ROLE_REQUIRED")));
     };
     return turns.take(`minter/${userId}`, () => transaction(write));
   }
@@ -130,14 +134,22 @@ export class OrganizationKeys {
    * Ends a key, from its next request on. Again is free. One that was rotated is not found: it is dead already, and
    * whoever means to stop its lineage must not be told that it is stopped while its successor lives.
    */
-  async revoke(principal: SessionPrincipal, id: string): Promise<Result<OrganizationKeyDocument>> {
+  async revoke(
+    principal: SessionPrincipal,
+    id: string,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<OrganizationKeyDocument>> {
     const { clock, collections } = this.#dependencies;
     const own = { _id: id, organizationId: principal.organizationId, rotatedAt: null };
     const change = [{ $set: { revokedAt: { $ifNull: ["$revokedAt", clock()] } } }];
-    const revoked = await collections.organizationKeys.findOneAndUpdate(own, change, {
-      returnDocument: "after",
+    return await transaction<Result<OrganizationKeyDocument>>(async (session) => {
+      const revoked = await collections.organizationKeys.findOneAndUpdate(own, change, {
+        session,
+        returnDocument: "after",
+      });
+      if (revoked === null) return unchanged(refused(refusal("NOT_FOUND")));
+      return changed(ok(revoked), { before: keptOf(revoked) });
     });
-    return revoked === null ? refused(refusal("NOT_FOUND")) : ok(revoked);
   }
 
   async #checkBinding(organizationId: string, binding: Binding): Promise<Result<null>> {
@@ -169,3 +181,15 @@ export class OrganizationKeys {
     return { document, value };
   }
 }
+
+const keyNamed = (id: string) => ({ type: "organization_key", id });
+
+/** What a key may do, for the audit log. */
+const keptOf = ({ _id, binding, dailyCreateLimit, lineageId, name, scopes }: OrganizationKeyDocument) => ({
+  keyId: _id,
+  lineageId,
+  name,
+  scopes,
+  binding,
+  dailyCreateLimit,
+});

@@ -1,21 +1,19 @@
-import type DataLoader from "dataloader";
-import type { Collection, Filter } from "mongodb";
-import type { ContainerDocument, TransactionDocument } from "../../activities/documents.ts";
+import type { Filter } from "mongodb";
+import type { TransactionDocument } from "../../activities/documents.ts";
 import { RECIPIENT_INDEX } from "../../activities/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { paymentRules, type PaymentRules } from "../../src/domain/rules/checks.ts";
-import { type ApprovalRule, comparedName } from "../../src/domain/rules/rules.ts";
+import type { ReadyRule } from "../../src/domain/rules/ready-rules.ts";
+import { comparedName } from "../../src/domain/rules/rules.ts";
 import type { Collections } from "../collections.ts";
 import { shortHash } from "../ids.ts";
-import { documentsTogether } from "../together.ts";
+import { ReadyRulesCache } from "./ready-cache.ts";
+import { type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
 
 /** The parts of a payment that its rules look at. */
 type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merchantCategory">;
-
-/** The part of a container's record that a payment needs. */
-type RulesDocument = Pick<ContainerDocument, "_id" | "approvalRules">;
 
 /** What the rules of a payment's project and team say of it. */
 export interface Ruling {
@@ -44,26 +42,26 @@ export interface PaymentRulesDependencies {
 /** What the rules of a payment's project and team say of it, made ready for its agent's actor (docs/policy.md). */
 export class PaymentRulings {
   readonly #transactions: Collections["transactions"];
-  readonly #projects: DataLoader<string, RulesDocument | null>;
-  readonly #teams: DataLoader<string, RulesDocument | null>;
+  readonly #projects: RulesOf;
+  readonly #teams: RulesOf;
   readonly #zones: ZoneClocks;
 
   constructor({ clock, collections }: PaymentRulesDependencies) {
     this.#transactions = collections.transactions;
-    this.#projects = rulesTogether(collections.containers.project);
-    this.#teams = rulesTogether(collections.containers.team);
+    const cache = new ReadyRulesCache();
+    this.#projects = new RulesOf(collections.containers.project, cache);
+    this.#teams = new RulesOf(collections.containers.team, cache);
     this.#zones = new ZoneClocks(clock);
   }
 
   /** By the rules as they are now: those of a replacement that was answered before this was asked. */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const [project, team] = await Promise.all([
-      this.#projects.load(profile.projectId),
-      this.#teams.load(profile.teamId),
+      this.#projects.of(profile.projectId),
+      this.#teams.of(profile.teamId),
     ]);
     const versions = versionsOf(project, team);
-    const rules = [project, team].flatMap((container) => container?.approvalRules?.rules ?? []);
-    const enabled = rules.filter((rule) => rule.enabled);
+    const enabled = [...(project?.rules ?? []), ...(team?.rules ?? [])];
     if (enabled.length === 0) return { rules: undefined, versions };
     const findings = {
       isNewRecipient: await this.#isNewRecipient(enabled, profile.agentId, payment),
@@ -89,7 +87,7 @@ export class PaymentRulings {
    * Asked of the records, which have every settled payment before anybody is told that it settled, and from before there
    * were rules as well. Found once, it stays: a reversal unlearns nothing.
    */
-  async #isNewRecipient(rules: readonly ApprovalRule[], agentId: string, payment: Payment): Promise<boolean> {
+  async #isNewRecipient(rules: readonly ReadyRule[], agentId: string, payment: Payment): Promise<boolean> {
     if (!rules.some(({ type }) => type === "new_recipient")) return false;
     const status = { $in: ["approved", "reversed"] } as const;
     return (await this.#newest(agentId, payment, { status })) === null;
@@ -109,17 +107,10 @@ export class PaymentRulings {
   }
 }
 
-function versionsOf(project: RulesDocument | null, team: RulesDocument | null): RulesVersions | undefined {
-  const [ofProject, ofTeam] = [project?.approvalRules?.version, team?.approvalRules?.version];
-  if (ofProject === undefined && ofTeam === undefined) return undefined;
-  return { project: ofProject ?? null, team: ofTeam ?? null };
-}
-
-/** From the primary: a rule that was set binds the next payment. */
-function rulesTogether(containers: Collection<ContainerDocument>) {
-  const options = { projection: { approvalRules: 1 }, readPreference: "primary" } as const;
-  return documentsTogether<RulesDocument>(
-    (_id) => containers.findOne({ _id }, options),
-    (ids) => containers.find({ _id: { $in: [...ids] } }, options).toArray(),
-  );
+function versionsOf(
+  project: RulesInForce | undefined,
+  team: RulesInForce | undefined,
+): RulesVersions | undefined {
+  if (project === undefined && team === undefined) return undefined;
+  return { project: project?.version ?? null, team: team?.version ?? null };
 }

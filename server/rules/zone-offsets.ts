@@ -1,5 +1,5 @@
-import { IANAZone } from "luxon";
 import type { ZoneOffsets } from "../../src/domain/rules/time-window.ts";
+import { offsetOf } from "../zone-offset.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -38,8 +38,7 @@ export class ZoneClocks {
  * goes to and fro within an hour, so looking at each full hour misses none.
  */
 export function zoneOffsets(timezone: string, fromMs: number, untilMs: number): ZoneOffsets {
-  const zone = IANAZone.create(timezone);
-  const offsetAt = (at: number) => zone.offset(at);
+  const offsetAt = offsetOf(timezone);
   const segments: [number, number][] = [[fromMs, offsetAt(fromMs)]];
   for (let hour = fromMs; hour < untilMs; hour += HOUR_MS) {
     const until = Math.min(hour + HOUR_MS, untilMs);

@@ -10,6 +10,7 @@ export type KeyPurpose =
   | "cursor-signing"
   | "logo-links"
   | "refresh-token"
+  | "device-token"
   | "set-up-token"
   | "invite-token"
   | "chain-spender"
@@ -22,6 +23,8 @@ const SUB_KEY_SIZE_BYTES = 32;
 
 export const MASTER_KEY_MIN_CHARACTERS = 32;
 export const MASTER_KEY_MAX_CHARACTERS = 1024;
+/** A random one has them for certain; what has fewer was typed, and can be guessed. */
+const DISTINCT_CHARACTERS_MIN = 10;
 
 export type MasterKeyErrorCode =
   "MASTER_KEY_MISSING" | "MASTER_KEY_MALFORMED" | "MASTER_KEY_UNREADABLE" | "MASTER_KEY_MISMATCH";
@@ -52,13 +55,19 @@ export class MasterKey {
     this.source = source;
   }
 
-  /** Takes the key's text as it stands in the environment or the file: 32 to 1,024 printable ASCII characters. */
+  /** Takes the key's text as it stands in the environment or the file: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
   static parse(text: string, source: string): MasterKey {
     const trimmed = text.trim();
     if (!/^[\x21-\x7e]*$/.test(trimmed) || !isSensibleLength(trimmed.length)) {
       throw new MasterKeyError(
         "MASTER_KEY_MALFORMED",
         `${source} must be ${MASTER_KEY_MIN_CHARACTERS} to ${MASTER_KEY_MAX_CHARACTERS} printable characters without spaces; make one with: openssl rand -base64 32`,
+      );
+    }
+    if (new Set(trimmed).size < DISTINCT_CHARACTERS_MIN) {
+      throw new MasterKeyError(
+        "MASTER_KEY_MALFORMED",
+        `${source} can be guessed: it has fewer than ${DISTINCT_CHARACTERS_MIN} different characters; make one with: openssl rand -base64 32`,
       );
     }
     return new MasterKey(createSecretKey(trimmed, "utf8"), source);

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import type { Filter } from "mongodb";
 import type {
   EndpointDocument,
   ReplayRecord,
@@ -15,12 +14,13 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { WebhookScope } from "../../src/domain/webhooks/subscription.ts";
 import type { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { newWebhookSecret } from "../../src/webhooks/signature.ts";
+import { type AuditedWrites, changed, unchanged } from "../audit/notes.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
 import type { Collections } from "../collections.ts";
 import { newId } from "../ids.ts";
 import { given } from "../lists.ts";
 import type { Sealer } from "../secrets/sealer.ts";
-import type { Transaction } from "../transactions.ts";
+import type { Turns } from "../turns.ts";
 
 /** How long the secret before the last rotation signs, too. */
 const DAY_MS = 86_400_000;
@@ -34,8 +34,8 @@ export interface WebhookEndpointsDependencies {
   readonly guard: Pick<GuardedFetch, "judge">;
   readonly sealer: Sealer;
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
-  readonly transaction: Transaction;
   readonly clock: () => Date;
+  readonly turns: Turns;
   /** For so long deliveries are kept. */
   readonly retentionDays: number;
 }
@@ -58,12 +58,6 @@ export interface WithSecret {
   readonly secret: string;
 }
 
-/** What a change has made of an endpoint. */
-export interface Changed {
-  readonly before: EndpointDocument;
-  readonly after: EndpointDocument;
-}
-
 const notFound = () => refused(refusal("NOT_FOUND"));
 const invalid = (path: string, message: string) =>
   refused(refusal("VALIDATION_FAILED", undefined, { issues: [{ path, message }] }));
@@ -84,6 +78,7 @@ export class WebhookEndpoints {
   async create(
     { organizationId, userId }: SessionPrincipal,
     { eventTypes, scopeIds, ...choice }: EndpointChoice,
+    { transaction }: AuditedWrites,
   ): Promise<Result<WithSecret>> {
     const { clock, webhooks } = this.#dependencies;
     const wrong = await this.#dependencies.guard.judge(choice.url);
@@ -107,12 +102,20 @@ export class WebhookEndpoints {
       createdAt: now,
       updatedAt: now,
     };
-    await webhooks.endpoints.insertOne(endpoint);
-    return ok({ endpoint, secret });
+    return transaction<Result<WithSecret>>(async (session) => {
+      await webhooks.endpoints.insertOne(endpoint, { session });
+      const on = { type: "webhook_endpoint", id: endpoint._id };
+      return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
+    });
   }
 
   /** Of two changes at once the later stands, field by field. */
-  async update(organizationId: string, id: string, change: EndpointChange): Promise<Result<Changed>> {
+  async update(
+    organizationId: string,
+    id: string,
+    change: EndpointChange,
+    audit: AuditedWrites,
+  ): Promise<Result<EndpointDocument>> {
     if (change.url !== undefined) {
       const wrong = await this.#dependencies.guard.judge(change.url);
       if (wrong !== null) return invalid("url", wrong);
@@ -127,22 +130,30 @@ export class WebhookEndpoints {
     const { isActive, ...fields } = change;
     const scope =
       change.scopeType === undefined && change.scopeIds === undefined ? {} : { scopeType, scopeIds };
-    return this.#write({ _id: id, organizationId }, { ...given(fields), ...scope }, isActive);
+    return this.#write({ _id: id, organizationId }, { ...given(fields), ...scope }, isActive, audit);
   }
 
   /** Its secrets go with it; what is queued is not sent any more. */
-  async remove(organizationId: string, id: string): Promise<Result<EndpointDocument>> {
-    const { transaction, webhooks } = this.#dependencies;
-    const removed = await transaction(async (session) => {
+  async remove(
+    organizationId: string,
+    id: string,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<EndpointDocument>> {
+    const { webhooks } = this.#dependencies;
+    return transaction<Result<EndpointDocument>>(async (session) => {
       const endpoint = await webhooks.endpoints.findOneAndDelete({ _id: id, organizationId }, { session });
-      if (endpoint !== null) await dropQueued(webhooks, id, session);
-      return endpoint;
+      if (endpoint === null) return unchanged(notFound());
+      await dropQueued(webhooks, id, session);
+      return changed(ok(endpoint), { before: keptOf(endpoint) });
     });
-    return removed === null ? notFound() : ok(removed);
   }
 
   /** The secret before the last rotation is forgotten at once: the two newest sign. Of two rotations at once, one is refused. */
-  async rotate(organizationId: string, id: string): Promise<Result<WithSecret>> {
+  async rotate(
+    organizationId: string,
+    id: string,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<WithSecret>> {
     const { clock, webhooks, workflows } = this.#dependencies;
     const found = await this.find(organizationId, id);
     if (!found.ok) return found;
@@ -156,16 +167,26 @@ export class WebhookEndpoints {
       secretId: old.id,
       expiresAt: expiresAt.getTime(),
     });
-    const endpoint = await webhooks.endpoints.findOneAndUpdate(
-      { _id: id, organizationId, "secret.id": old.id },
-      { $set: { secret: sealed, previousSecret: { ...old, expiresAt }, updatedAt: now } },
-      { returnDocument: "after" },
-    );
-    return endpoint === null ? refused(refusal("REQUEST_IN_PROGRESS")) : ok({ endpoint, secret });
+    const unrotated = { _id: id, organizationId, "secret.id": old.id };
+    const $set = { secret: sealed, previousSecret: { ...old, expiresAt }, updatedAt: now };
+    return transaction<Result<WithSecret>>(async (session) => {
+      const endpoint = await webhooks.endpoints.findOneAndUpdate(
+        unrotated,
+        { $set },
+        { session, returnDocument: "after" },
+      );
+      if (endpoint === null) return unchanged(refused(refusal("REQUEST_IN_PROGRESS")));
+      return changed(ok({ endpoint, secret }));
+    });
   }
 
   /** Begins to send what it missed since then, up to now. One at a time. */
-  async replay(organizationId: string, id: string, since: Date): Promise<Result<ReplayRecord>> {
+  async replay(
+    organizationId: string,
+    id: string,
+    since: Date,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<ReplayRecord>> {
     const { clock, retentionDays, webhooks, workflows } = this.#dependencies;
     const found = await this.find(organizationId, id);
     if (!found.ok) return found;
@@ -190,8 +211,11 @@ export class WebhookEndpoints {
       endedAt: null,
     };
     const idle = { _id: id, organizationId, "replay.state": { $ne: "running" } } as const;
-    const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } });
-    if (matchedCount === 0) return this.#replaying(organizationId, id);
+    const isBegun = await transaction(async (session) => {
+      const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } }, { session });
+      return matchedCount === 0 ? unchanged(false) : changed(true);
+    });
+    if (!isBegun) return this.#replaying(organizationId, id);
     try {
       await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
     } catch (error) {
@@ -215,26 +239,29 @@ export class WebhookEndpoints {
   }
 
   async #write(
-    own: Filter<EndpointDocument>,
+    own: { readonly _id: string; readonly organizationId: string },
     fields: Partial<EndpointDocument>,
     isActive: boolean | undefined,
-  ): Promise<Result<Changed>> {
-    const { clock, transaction, webhooks } = this.#dependencies;
-    const written = await transaction(async (session): Promise<Changed | null> => {
-      const before = await webhooks.endpoints.findOne(own, { session });
-      if (before === null) return null;
-      const turned = isActive === undefined || isActive === before.isActive ? {} : turn(isActive, clock());
-      // Enabling one that is active starts its count anew, too.
-      const counted = isActive === true ? { consecutiveFailures: 0 } : {};
-      const after = await webhooks.endpoints.findOneAndUpdate(
-        own,
-        { $set: { ...fields, ...turned, ...counted, updatedAt: clock() } },
-        { session, returnDocument: "after" },
-      );
-      if (before.isActive && isActive === false) await dropQueued(webhooks, before._id, session);
-      return after === null ? null : { before, after };
-    });
-    return written === null ? notFound() : ok(written);
+    { transaction }: AuditedWrites,
+  ): Promise<Result<EndpointDocument>> {
+    const { clock, turns, webhooks } = this.#dependencies;
+    const write = () =>
+      transaction<Result<EndpointDocument>>(async (session) => {
+        const before = await webhooks.endpoints.findOne(own, { session });
+        if (before === null) return unchanged(notFound());
+        const turned = isActive === undefined || isActive === before.isActive ? {} : turn(isActive, clock());
+        // Enabling one that is active starts its count anew, too.
+        const counted = isActive === true ? { consecutiveFailures: 0 } : {};
+        const after = await webhooks.endpoints.findOneAndUpdate(
+          own,
+          { $set: { ...fields, ...turned, ...counted, updatedAt: clock() } },
+          { session, returnDocument: "after" },
+        );
+        if (before.isActive && isActive === false) await dropQueued(webhooks, before._id, session);
+        if (after === null) return unchanged(notFound());
+        return changed(ok(after), { before: keptOf(before), after: keptOf(after) });
+      });
+    return turns.take(own._id, write);
   }
 
   /** Whether all of them are there, in this organization. Archived ones are. */
@@ -256,6 +283,16 @@ export class WebhookEndpoints {
     return { sealed: { id, sealed: this.#dependencies.sealer.seal(SECRET_PURPOSE, id, secret) }, secret };
   }
 }
+
+/** What decides where events go, for the audit log. */
+const keptOf = (endpoint: EndpointDocument) => ({
+  name: endpoint.name,
+  url: endpoint.url,
+  eventTypes: endpoint.eventTypes,
+  scopeType: endpoint.scopeType,
+  scopeIds: endpoint.scopeIds,
+  isActive: endpoint.isActive,
+});
 
 /** What is queued is dropped with it; enabled, it begins without failures. */
 const turn = (isActive: boolean, at: Date): Partial<EndpointDocument> =>

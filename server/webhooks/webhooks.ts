@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import type { Db } from "mongodb";
 import type { AuditLog } from "../../activities/audit/appender.ts";
 import {
@@ -21,7 +20,8 @@ import { auditValue } from "../../src/domain/audit/canonical.ts";
 import { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { Load } from "../../src/lib/load.ts";
 import type { TemporalWebhooks } from "../actors/webhooks.ts";
-import { ConfigError, type WebhookSettings } from "../config.ts";
+import { authoritiesIn } from "../authorities.ts";
+import type { WebhookSettings } from "../config.ts";
 import type { Logger } from "../logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Sealer } from "../secrets/sealer.ts";
@@ -29,9 +29,9 @@ import { SECRET_PURPOSE } from "./endpoints.ts";
 import { eventData } from "./event-data.ts";
 
 /** How often the journal is looked at while nobody in this process has written to it: others write, too. */
-const EVENTS_PAUSE_MS = 250;
+const EVENTS_PAUSE_MS = { pauseMs: 250, pauseMaxMs: 1_000 };
 /** The same for blocks of the chain. */
-const DEPOSITS_PAUSE_MS = 1_000;
+const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 1_000 };
 
 export interface WebhooksOptions {
   readonly db: Db;
@@ -43,6 +43,8 @@ export interface WebhooksOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** What else is begun that somebody has left, whenever deliveries are looked for that were; how much that was. */
+  readonly sweepOthers: () => Promise<number>;
 }
 
 /** What a process has for webhooks, whichever of their parts it plays. */
@@ -68,7 +70,11 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     logger.warn({ allowCidrs }, "webhooks may be sent to these networks, too: for development only");
   }
   const collections = webhookCollections(db);
-  const guard = new GuardedFetch({ allowCidrs, allowPorts, extraCa: await authoritiesIn(caFile) });
+  const guard = new GuardedFetch({
+    allowCidrs,
+    allowPorts,
+    extraCa: await authoritiesIn("WEBHOOK_CA_FILE", caFile),
+  });
   const outcomes = new DeliveryOutcomes({ client: db.client, webhooks: collections, clock });
   const attempts = new DeliveryAttempts({
     webhooks: collections,
@@ -87,8 +93,8 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const redeliveries = new Redeliveries(sharing);
   const load = new Load();
   const watching = {
-    events: new Watching({ pauseMs: EVENTS_PAUSE_MS, settleMs: SETTLED_MS }),
-    deposits: new Watching({ pauseMs: DEPOSITS_PAUSE_MS, settleMs: 0 }),
+    events: new Watching({ ...EVENTS_PAUSE_MS, settleMs: SETTLED_MS }),
+    deposits: new Watching({ ...DEPOSITS_PAUSE_MS, settleMs: 0 }),
   };
   const activities = createWebhookActivities({
     webhooks: collections,
@@ -97,6 +103,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     redeliveries,
     deposits,
     watching,
+    sweepOthers: options.sweepOthers,
   });
   return {
     collections,
@@ -112,21 +119,6 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     },
     close: () => guard.close(),
   };
-}
-
-async function authoritiesIn(caFile: string | null): Promise<string | null> {
-  if (caFile === null) return null;
-  const advice = "name a PEM file of certificates.";
-  const text = await readFile(caFile, "utf8").catch((error: unknown) => {
-    const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    throw new ConfigError(`WEBHOOK_CA_FILE: ${caFile} can't be read (${reason}): ${advice}`, {
-      cause: error,
-    });
-  });
-  if (!text.includes("-----BEGIN CERTIFICATE-----")) {
-    throw new ConfigError(`WEBHOOK_CA_FILE: ${caFile} holds no certificate: ${advice}`);
-  }
-  return text;
 }
 
 /** So the owner learns that an endpoint was disabled, and by what. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RULE_TYPES, RULE_WINDOW_SECONDS_MAX, type RuleType, WEEKDAYS } from "../domain/rules/rules.ts";
-import { cents, paymentCount, text, version } from "./primitives.ts";
+import { cents, paymentCount, recipientName, version } from "./primitives.ts";
 import { rail } from "./records.ts";
 import { referred } from "./reference.ts";
 import { timezone } from "./timezone.ts";
@@ -49,7 +49,7 @@ const windowAsSent = window
 const params = {
   amount_above: z.strictObject({ amountCents: cents }),
   new_recipient: z.strictObject({}),
-  recipient: anyOf(text(1, 200)),
+  recipient: anyOf(recipientName),
   merchant_category: anyOf(z.string().regex(/^[0-9]{4}$/, "must be a four-digit code")),
   rail: anyOf(rail),
   velocity: z.strictObject({ count: paymentCount, windowSeconds }),

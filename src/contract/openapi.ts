@@ -137,7 +137,7 @@ const COOKIE_PARAMETER = {
   required: false,
   schema: { type: "string", examples: [COOKIE_REQUEST_VALUE] },
   description:
-    "`cookie`, from a page of the service: the two tokens come in HttpOnly cookies instead of in the body. Anything else is not looked at.",
+    "`cookie`, from a page of the service: the tokens come in HttpOnly cookies instead of in the body. Anything else is not looked at.",
 };
 
 const schemaOf = (schema: z.ZodType, owner: string): Schema =>
@@ -197,9 +197,7 @@ function responsesOf(
     errorResponse(status, codes),
   ]);
   return {
-    ...(isReplayed
-      ? { "200": { description: "A replay: what the first call has made, as it is now.", ...success } }
-      : {}),
+    ...(isReplayed ? { "200": { description: "A replay: what the first call has made.", ...success } } : {}),
     [successStatus]: { description: successStatus === 204 ? "Done." : "Success.", ...success },
     ...Object.fromEntries(errors),
   };

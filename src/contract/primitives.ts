@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isAddress } from "../domain/address.ts";
 import { MAX_CENTS } from "../domain/money.ts";
+import { FOLDED_NAME_MAX, foldsShort } from "../domain/rules/rules.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 import { referred } from "./reference.ts";
 
@@ -33,6 +34,12 @@ export const text = (min: number, max: number) =>
       .meta({ minLength: min, maxLength: max }),
     { keywords: { pattern: textPattern(min) } },
   );
+
+/** Who is paid, as a payment or a rule names them. */
+export const recipientName = text(1, 200).refine(
+  foldsShort,
+  `must not become longer than ${FOLDED_NAME_MAX} when its compatibility forms are folded (NFKC)`,
+);
 
 export const name = text(1, 100);
 export const description = text(0, 500);

@@ -3,8 +3,6 @@ export interface RouteCap {
   readonly perMinute: number;
   /** Whose requests are counted together: one key's or user's, one address's, or those about one user's account. */
   readonly per: "credential" | "address" | "account";
-  /** What else guesses the same secret, so that its tries and these count together. */
-  readonly countedAs?: "signIn";
 }
 
 const MANY_GUESSES: readonly RouteCap[] = [
@@ -18,10 +16,7 @@ export const RATE_CLASSES = {
   standard: [],
   signIn: MANY_GUESSES,
   stepUp: MANY_GUESSES,
-  password: [
-    { perMinute: 10, per: "address" },
-    { perMinute: 10, per: "account", countedAs: "signIn" },
-  ],
+  password: MANY_GUESSES,
   keyMint: SENSITIVE,
   keyRevoke: SENSITIVE,
   archive: SENSITIVE,

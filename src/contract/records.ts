@@ -14,6 +14,7 @@ export const errorBody = z
     requiredScope: z.string().optional(),
     missing: z.array(z.string()).optional(),
     unknown: z.array(z.string()).optional(),
+    organizations: z.array(z.strictObject({ id: uuid, name: z.string() })).optional(),
     retry_after_seconds: z.int().optional(),
     requestId: z.string().meta({ description: "Name it when you report an error: the log has it." }),
   })
@@ -189,6 +190,7 @@ export const user = z
     id: uuid,
     name: z.string(),
     email: z.string(),
+    emailVerified: z.boolean(),
     role: z.enum(["owner", "admin", "member"]),
     secondFactors: z.array(z.string()),
     createdAt: timestamp,
@@ -225,10 +227,11 @@ export const organization = z
 /** Whether a person without a second factor has to enrol one, or should; null: neither. */
 export const secondFactorEnrolment = z.enum(["required", "recommended"]).nullable();
 
-/** What whoever signs in gets. A browser that asks for cookies gets the two tokens in them, and not here. */
+/** What whoever signs in gets. A browser that asks for cookies gets the tokens in them, and not here. */
 export const session = z.strictObject({
   token: z.string().optional(),
   refreshToken: z.string().optional(),
+  deviceToken: z.string().optional(),
   expiresAt: timestamp,
   user,
   organization,

@@ -60,6 +60,10 @@ export const ERRORS = {
   },
   VERSION_CONFLICT: { status: 409, message: "The version is stale; read again, then retry." },
   STALE_APPROVAL_RULES: { status: 409, message: "The version is stale; read the rules again, then retry." },
+  ORGANIZATION_REQUIRED: {
+    status: 409,
+    message: "You have accounts in several organizations: send `organizationId`, one of `organizations`.",
+  },
   REQUEST_IN_PROGRESS: { status: 409, message: "The same request is still in progress; replay it." },
   ORG_NOT_READY: {
     status: 409,
@@ -139,6 +143,8 @@ export interface Refusal {
   /** Children that a full replacement does not name, and what it names and has not. */
   readonly missing?: readonly string[];
   readonly unknown?: readonly string[];
+  /** Those to choose from. */
+  readonly organizations?: readonly { readonly id: string; readonly name: string }[];
 }
 
 /** Builds a refusal with the table's message unless a better one is given. */

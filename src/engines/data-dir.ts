@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
-import { access, chmod, mkdir, readdir, realpath, stat } from "node:fs/promises";
+import { access, chmod, lstat, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { EngineError, reasonOf } from "./errors.ts";
+import { EngineError, hasErrorCode, reasonOf } from "./errors.ts";
 import { LOOPBACK } from "./ports.ts";
-import { endProcess, listProcesses } from "./processes.ts";
+import { effectiveUserOf, endProcess, listProcesses } from "./processes.ts";
 import { lockHolder, type ProcessLock, takeLock } from "./process-lock.ts";
 import type { OnProgress } from "./progress.ts";
 
@@ -38,6 +38,7 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
   try {
     await mkdir(path.join(dataDir, "logs"), { recursive: true, mode: 0o700 });
     folder = await realpath(dataDir);
+    await refuseForeign(folder);
     await closeToOthers(folder);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     await access(path.join(folder, "logs"), constants.W_OK);
@@ -65,6 +66,41 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
 
 const OWNER_ONLY_FOLDER = 0o700;
 const OTHERS = 0o077;
+
+/** What is read or written by name in a DATA_DIR. What lies elsewhere, or is another user's, is not what we put there. */
+const OURS = [".", LOCK, "logs", "logs/service.log", "master.key", "mongodb.key", "runtime.json"] as const;
+
+/**
+ * That others can't look into a folder says nothing where it is theirs: they open it again, or have put there what they know
+ * already. Throws EngineError DATA_DIR.
+ */
+async function refuseForeign(folder: string): Promise<void> {
+  const user = process.geteuid?.();
+  for (const name of OURS) {
+    const found = await lstatIfThere(path.join(folder, name));
+    if (found === null) continue;
+    const what = name === "." ? `DATA_DIR ${folder}` : `${path.join(folder, name)} in DATA_DIR`;
+    if (found.isSymbolicLink()) {
+      throw new EngineError("DATA_DIR", `${what} is a symbolic link: remove it, or choose another folder.`);
+    }
+    if (user !== undefined && found.uid !== user) {
+      const whose = `belongs to another user (${String(found.uid)}, not ${String(user)})`;
+      throw new EngineError(
+        "DATA_DIR",
+        `${what} ${whose}: choose a folder of your own, or take it over (chown).`,
+      );
+    }
+  }
+}
+
+async function lstatIfThere(file: string) {
+  try {
+    return await lstat(file);
+  } catch (error) {
+    if (hasErrorCode(error, "ENOENT")) return null;
+    throw error;
+  }
+}
 
 /** What may lie in a folder that is about to become one: the service's log is open by then, and a volume's own folder. */
 const OF_A_NEW_ONE: ReadonlySet<string> = new Set(["logs", "lost+found"]);
@@ -105,7 +141,8 @@ function engineOf(commandLine: string, traces: EngineTraces): string | null {
 /**
  * Ends the engines that a service that died left on this DATA_DIR, dying ones included, so that nothing else is at
  * the files. Found by their command lines, not by recorded pids: a pid may be another's by now, and a service can die
- * before it has recorded any. The caller holds the DATA_DIR, so no live service owns them.
+ * before it has recorded any. The caller holds the DATA_DIR, so no live service owns them. Other users' processes may have
+ * any command line they like, and are none of ours.
  *
  * Throws EngineError DATA_DIR if one cannot be ended.
  */
@@ -113,10 +150,20 @@ export async function endOrphans(traces: EngineTraces, onProgress: OnProgress): 
   await Promise.all(
     (await listProcesses()).map(async ({ pid, commandLine }) => {
       const name = engineOf(commandLine, traces);
-      if (name === null) return;
+      if (name === null || (await effectiveUserOf(pid)) !== process.geteuid?.()) return;
       onProgress(`${name}: ending process ${String(pid)}, which an earlier run left behind`);
-      if (await endProcess(pid, ORPHAN_GRACE_MS)) return;
+      if (await endedOrNotOurs(pid)) return;
       throw new EngineError("DATA_DIR", `${name} of an earlier run (process ${String(pid)}) does not end.`);
     }),
   );
+}
+
+/** One that may not be told to end has become another user's since it was looked at. */
+async function endedOrNotOurs(pid: number): Promise<boolean> {
+  try {
+    return await endProcess(pid, ORPHAN_GRACE_MS);
+  } catch (error) {
+    if (hasErrorCode(error, "EPERM")) return true;
+    throw error;
+  }
 }

@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { type FileHandle, open, rename, stat } from "node:fs/promises";
 import { z } from "zod";
 import { oneLine } from "./errors.ts";
@@ -20,10 +21,13 @@ async function sizeOf(file: string): Promise<number> {
   }
 }
 
+/** Never what a link leads to. */
+const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;
+
 /** Opens an engine's log for appending; a long one is put aside as `<file>.1` first, so two are kept at most. */
 export async function openLog(file: string): Promise<LogFile> {
   if ((await sizeOf(file)) > ROTATE_BYTES) await rename(file, `${file}.1`);
-  return { handle: await open(file, "a", 0o600), from: await sizeOf(file) };
+  return { handle: await open(file, APPEND, 0o600), from: await sizeOf(file) };
 }
 
 const mongodLineSchema = z.object({

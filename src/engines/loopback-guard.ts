@@ -12,6 +12,16 @@ export interface LoopbackPlace {
 
 const OCTET_MAX = 255;
 
+/** How long a request may take to arrive, and how often that is looked at. */
+const ARRIVAL = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 5_000,
+} as const;
+
+/** Far more than this machine's own programs need. */
+const CONNECTIONS_MAX = 256;
+
 /**
  * Where an engine that checks no Host listens behind its guard. A web page can try any address of this machine, so on Linux
  * it is one of 2^24 addresses besides the port, made anew with each start. macOS has only one: there it is the port alone.
@@ -54,12 +64,13 @@ function refusalOf({ headers, method }: IncomingMessage, hosts: readonly string[
 export async function guardLoopback(port: number, target: LoopbackPlace, audience: Audience): Promise<Guard> {
   const hosts = [LOOPBACK, "localhost", "[::1]"].map((host) => `${host}:${String(port)}`);
   const agent = new Agent({ keepAlive: true });
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer(ARRIVAL, (incoming, outgoing) => {
     const refusal = refusalOf(incoming, hosts, audience);
     if (refusal === null) return forward(incoming, outgoing, target, agent);
     incoming.resume();
     outgoing.writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
   });
+  server.maxConnections = CONNECTIONS_MAX;
   // Without a listener of its own the server ends what asks for an upgrade; said here, since a page may ask for one.
   server.on("upgrade", (_request, socket) => socket.destroy());
   try {

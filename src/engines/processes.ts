@@ -74,6 +74,18 @@ async function readCommandLine(pid: number): Promise<ProcessLine | null> {
   }
 }
 
+/** Whose rights a process has, as a user's id. Null if there is no such process. */
+export async function effectiveUserOf(pid: number): Promise<number | null> {
+  try {
+    const found = onLinux
+      ? /^Uid:\s+\d+\s+(\d+)/m.exec(await readFile(`/proc/${String(pid)}/status`, "utf8"))
+      : /^\s*(\d+)/.exec(await ps("-o", "uid=", "-p", String(pid)));
+    return found?.[1] === undefined ? null : Number(found[1]);
+  } catch {
+    return null;
+  }
+}
+
 /** The command lines of all processes that can be seen. */
 export async function listProcesses(): Promise<readonly ProcessLine[]> {
   if (onLinux) {

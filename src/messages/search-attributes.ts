@@ -27,6 +27,10 @@ const ofProfile = (profile: AgentProfile) => [
 export const agentSearchAttributes = (profile: AgentProfile, state: string): TypedSearchAttributes =>
   new TypedSearchAttributes([...ofProfile(profile), { key: agentStateKey, value: state }]);
 
+/** What a workflow that is about nothing smaller is found by. */
+export const organizationSearchAttributes = (organizationId: string): TypedSearchAttributes =>
+  new TypedSearchAttributes([{ key: organizationIdKey, value: organizationId }]);
+
 /** What a project's budget is found by. */
 export const budgetSearchAttributes = (organizationId: string, projectId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([

@@ -86,4 +86,21 @@ describe("agents' records", () => {
       ["archived", AT],
     ]);
   });
+
+  it("what a summary brings along besides what an actor says is not written", async () => {
+    await newAgent("mine");
+    const wallet = { address: "0x1", chainCaip2: "eip155:1", owner: "0x2", spender: "0x3", factory: "0x4" };
+    const forged = {
+      organizationId: "org-2",
+      projectId: "project-2",
+      teamId: "team-2",
+      wallet,
+      scopes: null,
+    };
+    const before = await agents().findOne({ _id: "mine" });
+    await projections().writeAgentSummary("mine", { ...summary(), ...forged });
+    const { authenticatedAt: _first, ...after } = (await agents().findOne({ _id: "mine" })) ?? {};
+    const told = { lifecycle: "paused", revision: 2, walletDetached: false };
+    expect(after).to.deep.equal({ ...before, ...told });
+  });
 });

@@ -7,6 +7,7 @@ import { Logos } from "../../server/containers/logos.ts";
 import { Creates } from "../../server/creates/creates.ts";
 import { DailyCreates } from "../../server/creates/daily-creates.ts";
 import { Deadline } from "../../server/deadline.ts";
+import { keptBefore } from "../../server/admin/keep-command.ts";
 import { transactionsOf } from "../../server/transactions.ts";
 import { Turns } from "../../server/turns.ts";
 import { newWorld, type World } from "../support/world.ts";
@@ -51,7 +52,7 @@ describe("a create without an idempotency key", () => {
     await db.createCollection("test_notes").catch(() => undefined);
     const key = createSecretKey(randomBytes(32));
     const logos = new Logos({ collection: collections.logos, key, baseUrl: world.service.baseUrl, clock });
-    const parts = { transaction: transactionsOf(db.client), turns: new Turns(10_000), clock };
+    const parts = { turns: new Turns(10_000), clock };
     const creates = new Creates({
       ...parts,
       creates: collections.creates,
@@ -63,13 +64,17 @@ describe("a create without an idempotency key", () => {
     const created = await creates.once<Note, { readonly record: Note }>({
       kind: "project",
       principal: await owner(world),
+      audit: { transaction: keptBefore(transactionsOf(db.client)) },
       deadline,
       idempotencyKey: undefined,
       payload: {},
       parent: null,
       find: (id) => notes.findOne({ _id: id }),
       prepare: () => Promise.resolve({ record }),
-      insert: (made, session) => notes.insertOne(made.record, { session }),
+      async insert(made, session) {
+        await notes.insertOne(made.record, { session });
+        return {};
+      },
     });
     return { created, leftMs: deadline.leftMs, isMade: (await notes.findOne(record)) !== null };
   }

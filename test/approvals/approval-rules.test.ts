@@ -148,6 +148,11 @@ for (const { get, noun, set } of KINDS) {
       ["a category of three digits", anyOf("merchant_category", ["599"]), "rules.0.params.anyOf.0"],
       ["a rail that there is not", anyOf("rail", ["card", "cash"]), "rules.0.params.anyOf.1"],
       ["a recipient that is blank", anyOf("recipient", [" "]), "rules.0.params.anyOf.0"],
+      [
+        "a recipient that becomes far longer when it is folded",
+        anyOf("recipient", ["Casino", "\ufdfa".repeat(45)]),
+        "rules.0.params.anyOf.1",
+      ],
       ["too many recipients", anyOf("recipient", many(ANY_OF_MAX + 1)), "rules.0.params.anyOf"],
       [
         "a window of no time",
@@ -160,6 +165,7 @@ for (const { get, noun, set } of KINDS) {
         "rules.0.params.windowSeconds",
       ],
       ["a zone that there is not", timed({ timezone: "Europe/Atlantis" }), "rules.0.params.timezone"],
+      ["a zone of one system's own", timed({ timezone: "SystemV/PST8" }), "rules.0.params.timezone"],
       ["an offset for a zone", timed({ timezone: "+02:00" }), "rules.0.params.timezone"],
       ["no day", timed({ days: [] }), "rules.0.params.days"],
       ["a day twice", timed({ days: ["mon", "mon"] }), "rules.0.params.days"],
@@ -212,6 +218,24 @@ for (const { get, noun, set } of KINDS) {
       const { rules } = await put(id, full);
       expect(rules).to.have.lengthOf(RULES_MAX);
       expect(rules.at(-1)?.params).to.deep.equal({ ...window, to: "24:00", outside: true });
+    });
+
+    it("a time zone's name is kept as IANA spells it, in whatever case it was sent", async () => {
+      const id = await container();
+      const zones = ["eUROPE/bERLIN", "us/PACIFIC", "asia/kolkata", "utc", "Nz-Chat", "etc/gmt+5"];
+      await put(
+        id,
+        zones.map((timezone) => timed({ timezone })),
+      );
+      const { rules } = await read(id);
+      expect(rules.map(({ params }) => ("timezone" in params ? params.timezone : null))).to.deep.equal([
+        "Europe/Berlin",
+        "US/Pacific",
+        "Asia/Kolkata",
+        "UTC",
+        "NZ-CHAT",
+        "Etc/GMT+5",
+      ]);
     });
 
     it("the record and the lists of containers do not show them", async () => {

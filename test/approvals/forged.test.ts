@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { COLLECTIONS } from "../../activities/documents.ts";
+import { CommandsRefused, refusalIn } from "../../server/actors/commands-refused.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -109,29 +110,29 @@ describe("what is written to Temporal past this service", () => {
     expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
   });
 
-  it("an approval in nobody's name pays nothing either", async () => {
-    const inNobodysName = [{ by: null }];
-    await Promise.all(
-      inNobodysName.map(async (name) => {
-        const agent = await asksAlways();
-        const { payment } = await heldBy(agent);
-        const { transactionId, proof } = payment.request;
-        const command = { kind: "approve", transactionId, proof, ...name };
-        await actorOf(agent.id).executeUpdate<unknown, [unknown[]]>(SUBMIT_UPDATE, {
-          args: [[command]],
-        });
-        await nothingIsOpen(agent);
-        const { approval, transaction } = await paymentOf(agent, transactionId);
-        const said = JSON.stringify(name);
-        expect([transaction.status, transaction.denialCode], said).to.deep.equal([
-          "failed",
-          "RAIL_UNAVAILABLE",
-        ]);
-        expect(approval, said).to.deep.include({ resolution: "failed", resolvedBy: null });
-        expect(await effectsOn(transactionId), said).to.equal(0);
-        await expectBooksAgree(world, agent);
-      }),
-    );
+  it("an approval in nobody's name is refused by the actor, and a person decides after it", async () => {
+    const agent = await asksAlways();
+    const { payment } = await heldBy(agent);
+    const { approvalId, proof, transactionId } = payment.request;
+    for (const name of [{ by: null }, {}, { by: "Owner" }, { by: {} }]) {
+      const command = { kind: "approve", transactionId, proof, ...name };
+      const told = actorOf(agent.id).executeUpdate<unknown, [unknown[]]>(SUBMIT_UPDATE, {
+        args: [[command]],
+      });
+      const error = await told.then(
+        () => null,
+        (failed: unknown) => refusalIn(failed),
+      );
+      expect(error, JSON.stringify(name)).to.be.instanceOf(CommandsRefused);
+    }
+    expect((await paymentOf(agent, transactionId)).transaction.status).to.equal("pending");
+    expect(await effectsOn(transactionId)).to.equal(0);
+    await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+    await nothingIsOpen(agent);
+    const { approval } = await paymentOf(agent, transactionId);
+    expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["approved", owner().userId]);
+    expect(await effectsOn(transactionId)).to.equal(1);
+    await expectBooksAgree(world, agent);
   });
 
   it("a denial in the owner's name is written down in nobody's", async () => {
@@ -204,24 +205,27 @@ describe("what is written to Temporal past this service", () => {
       flaggedByRuleTypes: [],
       expiresAt: Date.now() + 60_000,
     };
-    const made = {
+    const unnamed: Payment = {
+      ...approved,
+      approval: approved.approval && { ...approved.approval, resolvedBy: null },
+    };
+    const made: Payment = {
       ...approved,
       request: { ...request, transactionId: `txn_forged_${randomUUID()}` },
-      approval: null,
     };
     const ends = await Promise.all(
-      [approved, made].map(async (told) => {
+      [approved, unnamed, made].map(async (told) => {
         const handle = await temporal().signalWithStart(APPROVAL_WORKFLOW, {
           workflowId: `forged/${randomUUID()}`,
           taskQueue,
-          args: [input],
+          args: [{ ...input, transactionId: told.request.transactionId }],
           signal: RESOLVED_SIGNAL,
           signalArgs: [told],
         });
         return (await handle.result()) as Payment;
       }),
     );
-    expect(ends.map(({ status }) => status)).to.deep.equal(["failed", "failed"]);
+    expect(ends.map(({ status }) => status)).to.deep.equal(["failed", "failed", "failed"]);
     const altered: Payment = {
       ...payment,
       request: { ...request, amountCents: 1 },

@@ -20,6 +20,16 @@ const toldOf = (entries: readonly { readonly after: unknown }[]): number =>
 const countIn = (after: unknown): number =>
   typeof after === "object" && after !== null && "refusals" in after ? Number(after.refusals) : 1;
 
+const agentKey = (index: number) =>
+  ({ type: "agent", id: `agent-${index}`, keyId: `key-${index}`, name: "Ada's" }) as const;
+const madeUp = (index: number) => ({ type: "agent", id: `made-up-${index}` });
+
+/** A hundred at once. */
+async function keepAll(kept: Refusals, records: readonly AuditRecord[]): Promise<void> {
+  for (let from = 0; from < records.length; from += 100)
+    await Promise.all(records.slice(from, from + 100).map((record) => kept.keep(record)));
+}
+
 describe("refusals in the audit log", () => {
   let database: TestDatabase;
   let organizationId: string;
@@ -94,18 +104,92 @@ describe("refusals in the audit log", () => {
     expect(await entries()).to.have.lengthOf(2 * each.length);
   });
 
-  it("from 5,000 addresses in a minute: 100 entries, one for all further ones, none forgotten", async () => {
+  const further = async () => (await entries()).filter(({ action }) => action === "furtherRefusals");
+  const guess = (index: number) =>
+    refused({
+      action: "signIn",
+      actor: { type: "user", id: "admin", name: "An admin" },
+      resource: { type: "user", id: "admin" },
+      from: { address: `10.0.${index >> 8}.${index & 255}`, surface: "rest", via: "POST /v1/auth/sign-in" },
+      result: { status: 401, code: "UNAUTHORIZED" },
+    });
+  const byPerson = (id: string, action: string, index = 0) =>
+    refused({
+      action,
+      actor: { type: "user", id, sessionId: `session-${id}`, name: id },
+      resource: madeUp(index),
+    });
+  /** Who is known to have done what, of entries that tell of one refusal. */
+  const toldAtOnce = async () =>
+    (await entries())
+      .filter(({ after }) => after === null)
+      .map(({ action, actor }) => `${action} ${actor.id}`);
+
+  it("from 5,000 addresses in a minute: 25 entries and 11 counts, none forgotten", async () => {
     const kept = refusals();
-    const firsts = times(5_000, fromAddress);
-    for (let from = 0; from < firsts.length; from += 100) {
-      await Promise.all(firsts.slice(from, from + 100).map((record) => kept.keep(record)));
-    }
-    expect(kept.size).to.be.at.most(101);
+    await keepAll(kept, times(5_000, guess));
+    expect(kept.size).to.equal(36);
     await kept.end();
     const found = await entries();
-    expect(found).to.have.lengthOf(101);
-    expect(found.at(-1)).to.deep.include({ action: "furtherRefusals", after: { refusals: 4_900 } });
+    expect([found.length, toldOf(found)]).to.deep.equal([36, 5_000]);
+    const counts = await further();
+    expect(counts.map(({ after }) => countIn(after))).to.have.members([...times(10, () => 1), 4_965]);
+    expect(new Set(counts.map(({ from }) => from?.address)).size).to.equal(11);
     expect(breakIn(found, seal)).to.equal(null);
+  });
+
+  it("one actor's flood with made-up ids hides nobody else's, and is counted as its own", async () => {
+    const kept = refusals();
+    const flood = (id: number) =>
+      times(100, (index) =>
+        refused({ actor: agentKey(id), resource: madeUp(index), action: "archiveAgent" }),
+      );
+    await keepAll(kept, flood(1));
+    await keepAll(kept, [refused({ actor: agentKey(2) }), guess(1)]);
+    await keepAll(kept, [byPerson("mallory", "updateMember"), byPerson("mallory", "pauseAgent")]);
+    expect((await toldAtOnce()).slice(10)).to.deep.equal([
+      "updateAgentBudgetPolicy agent-2",
+      "signIn admin",
+      "updateMember mallory",
+      "pauseAgent mallory",
+    ]);
+    await kept.end();
+    const [count, ...more] = await further();
+    expect(more).to.deep.equal([]);
+    expect(count?.actor).to.deep.equal({ type: "agent", id: "agent-1", name: "Ada's" });
+    expect(count?.after).to.deep.equal({ refusals: 90 });
+  });
+
+  it("no number of keys, addresses and members takes the places of roles, step-up and sign-in", async () => {
+    const kept = refusals();
+    const floods = times(40, (who) =>
+      times(12, (index) => [
+        refused({ actor: agentKey(who), resource: madeUp(index), action: "updateMember" }),
+        byPerson(`member-${who}`, "pauseAgent", index),
+      ]),
+    );
+    await keepAll(kept, floods.flat(2));
+    await keepAll(kept, [guess(1), byPerson("mallory", "updateMember"), byPerson("mallory", "stepUp")]);
+    expect((await toldAtOnce()).slice(-3)).to.deep.equal([
+      "signIn admin",
+      "updateMember mallory",
+      "stepUp mallory",
+    ]);
+    expect(kept.size).to.be.at.most(4 * 35 + 1);
+    await kept.end();
+    expect(toldOf(await entries())).to.equal(40 * 12 * 2 + 3);
+  });
+
+  it("what was not found is alike for one actor, whatever ids it makes up", async () => {
+    const kept = refusals();
+    const NOT_FOUND = { status: 404, code: "NOT_FOUND" };
+    const missing = (index: number) => refused({ resource: madeUp(index), result: NOT_FOUND });
+    await keepAll(kept, times(300, missing));
+    await kept.end();
+    const [first, count, ...more] = await entries();
+    expect(more).to.deep.equal([]);
+    expect(first?.resource).to.deep.equal(madeUp(0));
+    expect(count).to.deep.include({ resource: { type: "agent", id: null }, after: { refusals: 299 } });
   });
 
   it("memory is bounded over all organizations; what gives way is written, not forgotten", async () => {

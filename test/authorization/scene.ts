@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { authCollections } from "../../server/auth/documents.ts";
+import { Passwords } from "../../server/auth/passwords.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
@@ -35,10 +36,22 @@ async function sessionOf(
 ): Promise<string> {
   const { organizationId } = world.organization;
   const { sessions, users } = authCollections(world.service.db);
-  const owner = await users.findOne({ organizationId });
+  const owner = await users.findOne({
+    organizationId,
+    emailNormalized: world.organization.email.toLowerCase(),
+  });
   if (owner === null) throw new Error("an organization has its owner");
   const email = `${role}-${randomUUID()}@example.com`;
-  const user = { ...owner, _id: randomUUID(), email, emailNormalized: email, role, ...lacks };
+  const passwordHash = await (await Passwords.on(world.service.db)).hash(email, PASSWORD);
+  const user = {
+    ...owner,
+    _id: randomUUID(),
+    email,
+    emailNormalized: email,
+    passwordHash,
+    role,
+    ...lacks,
+  };
   await users.insertOne(user);
   const body = { email, password: PASSWORD };
   const answer = await world.service.api.call("POST", "/v1/auth/sign-in", { body });

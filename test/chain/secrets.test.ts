@@ -80,6 +80,26 @@ describe("what must not be shown, and whom not to believe", () => {
     impostor.server.close();
   });
 
+  it("a record that names another agent's wallet, or an address of nobody's, has nothing signed", async () => {
+    const [mine, theirs] = [await scene.funded(100), await scene.funded(100)];
+    const record = await scene.agents.findOne({ _id: mine.profile.agentId });
+    const victims = await scene.agents.findOne({ _id: theirs.profile.agentId });
+    if (!record?.wallet || !victims?.wallet) throw new Error("both have wallets");
+    const before = await scene.transactions.countDocuments();
+    const forged = [victims.wallet, { ...record.wallet, address: theirs.wallet }];
+    for (const wallet of forged) {
+      await scene.agents.updateOne({ _id: record._id }, { $set: { wallet } });
+      const { rail } = scene.open().wallets;
+      const thrown = await rail.send(mine.profile, newPayment(100)).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      expect(String(thrown)).to.include("names a wallet that is not the agent's");
+    }
+    expect(await scene.transactions.countDocuments()).to.equal(before);
+    expect(await scene.balanceCents(theirs.wallet)).to.equal(100);
+  });
+
   it("a service does not start on a chain with another id, whether it is a sandbox or not", async () => {
     const impostor = await startImpostor(1);
     const place = { ...scene.place, rpcUrl: impostor.url };
@@ -99,7 +119,12 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a first nonce is not taken from a chain with another id", async () => {
     const { close, db }: TestDatabase = await testDatabase();
     const impostor = await startImpostor(1);
-    const { place, signer } = readChain(impostor.url, {}, MasterKey.parse("x".repeat(40), "a test"), db);
+    const { place, signer } = readChain(
+      impostor.url,
+      {},
+      MasterKey.parse("another-master-key-for-this-one-test", "a test"),
+      db,
+    );
     const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: true };
     const wallets = createWallets({ db, place, signer, ...common });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(

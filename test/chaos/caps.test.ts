@@ -11,6 +11,7 @@ import { collectionsOf } from "../../server/collections.ts";
 import { connectMongo } from "../../server/connections.ts";
 import { Api } from "../support/api.ts";
 import { PASSWORD, WITHOUT_LIMITS } from "../support/service.ts";
+import { isSoak } from "../support/soak.ts";
 import { roleEnvironment, Roles } from "../restart/support/roles.ts";
 import { type Accepted, passedCaps, type SetCap } from "./caps/observed.ts";
 import { type Member, type Order, type Place, type Reached, Workload } from "./caps/workload.ts";
@@ -18,7 +19,7 @@ import { type Member, type Order, type Place, type Reached, Workload } from "./c
 const TEAMS = 3;
 const AGENTS = 9;
 /** Before the kill, while one server is down, and after it is back. */
-const LOAD_MS = [7_000, 1_000, 7_000] as const;
+const LOAD_MS = isSoak ? ([7_000, 1_000, 7_000] as const) : ([2_000, 1_000, 2_000] as const);
 /** A workload that does less proves nothing. */
 const ACCEPTED_MIN = 11;
 const CAPS_MIN = 3;

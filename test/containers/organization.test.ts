@@ -1,5 +1,8 @@
 import { expect } from "chai";
-import { elevate, newWorld, type World } from "../support/world.ts";
+import { entriesOf } from "../audit/support.ts";
+import { freshRecipient } from "../support/chain.ts";
+import { join } from "../support/people.ts";
+import { elevate, newWorld, times, type World } from "../support/world.ts";
 
 const OWNER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const DEMO_OWNER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
@@ -29,6 +32,32 @@ describe("an organization's settings", () => {
     expect([await ownerOf(before.id), await ownerOf(after.id)]).to.deep.equal([DEMO_OWNER, OWNER]);
     await named(null);
     expect(await ownerOf((await world.agent()).id)).to.equal(DEMO_OWNER);
+  });
+
+  it("of an owner who is being removed, nothing is changed once that is done", async () => {
+    const other = await join(world, "owner");
+    await elevate(world);
+    const { db } = world.service;
+    const { organizationId } = world.organization;
+    const removal = { token: world.token, id: other.id };
+    // They wait for one another, so most have begun before the removal is done.
+    const changes = times(30, () => {
+      const body = { walletOwner: freshRecipient() };
+      return world.api.call("updateOrganization", { token: other.token, body });
+    });
+    await world.api.ok("removeMember", 204, removal);
+    const statuses = (await Promise.all(changes)).map(({ status }) => status);
+    expect(
+      statuses.every((status) => [200, 401, 403, 503].includes(status)),
+      statuses.join(),
+    ).to.equal(true);
+    const entries = await entriesOf(db, organizationId);
+    const removed = entries.findIndex(({ action }) => action === "removeMember");
+    const late = entries
+      .slice(removed + 1)
+      .filter(({ action, result }) => action === "updateOrganization" && result.status === 200);
+    expect(removed).to.be.at.least(0);
+    expect(late).to.deep.equal([]);
   });
 
   it("an owner that is no address, mistyped or zero is refused and changes nothing", async () => {

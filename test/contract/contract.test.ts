@@ -132,6 +132,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   409: [
     "VERSION_CONFLICT",
     "STALE_APPROVAL_RULES",
+    "ORGANIZATION_REQUIRED",
     "REQUEST_IN_PROGRESS",
     "ORG_NOT_READY",
     "AGENT_ARCHIVED",
@@ -216,10 +217,7 @@ describe("the contract", () => {
       passkeySignInOptions: guesses,
       signInWithPasskey: guesses,
       stepUp: guesses,
-      changePassword: [
-        { perMinute: 10, per: "address" },
-        { perMinute: 10, per: "account", countedAs: "signIn" },
-      ],
+      changePassword: guesses,
       stepUpOptions: guesses,
       mintOrganizationKey: [{ perMinute: 30, per: "credential" }],
       rotateOrganizationKey: [{ perMinute: 30, per: "credential" }],

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { DateTime } from "luxon";
 import { ZoneClocks, zoneOffsets } from "../../server/rules/zone-offsets.ts";
 import { paymentRules } from "../../src/domain/rules/checks.ts";
+import { readyRules } from "../../src/domain/rules/ready-rules.ts";
 import { type RuleParams, WEEKDAYS } from "../../src/domain/rules/rules.ts";
 import { timeWindowFlags, wallClock } from "../../src/domain/rules/time-window.ts";
 import { DAY, HOUR, MINUTE } from "./support/actor.ts";
@@ -22,7 +23,7 @@ function flags(change: Partial<Window>, at: string): boolean {
   const clocks = new ZoneClocks(() => new Date(now));
   const rule = { id: "r", type: "time_window", enabled: true, params: { ...WORKING, ...change } } as const;
   const payment = { rail: "card", recipient: "x", amountCents: 1, merchantCategory: null } as const;
-  const rules = paymentRules([rule], payment, {
+  const rules = paymentRules(readyRules([rule]), payment, {
     isNewRecipient: false,
     offsetsOf: (timezone) => clocks.offsetsOf(timezone),
   });

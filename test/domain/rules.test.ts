@@ -15,6 +15,7 @@ import { DateTime } from "luxon";
 import { zoneOffsets } from "../../server/rules/zone-offsets.ts";
 import { paymentRules, type RuledPayment } from "../../src/domain/rules/checks.ts";
 import { flaggedTypes } from "../../src/domain/rules/flags.ts";
+import { readyRules } from "../../src/domain/rules/ready-rules.ts";
 import {
   type ApprovalRule,
   RULE_TYPES,
@@ -77,7 +78,7 @@ const NOTHING: Circumstances = { isNewRecipient: false, ages: [], likeAge: null,
 function flagged(rules: readonly ApprovalRule[], change: Partial<RuledPayment & Circumstances> = {}) {
   const { ages, isNewRecipient, likeAge, now, ...paid } = { ...payment, ...NOTHING, ...change };
   const offsetsOf = (timezone: string) => zoneOffsets(timezone, now - HOUR, now + 2 * HOUR);
-  const travelling = paymentRules(rules, paid, { isNewRecipient, offsetsOf });
+  const travelling = paymentRules(readyRules(rules), paid, { isNewRecipient, offsetsOf });
   if (travelling === undefined) return [];
   const history = {
     countWithin: (windowMs: number) => ages.filter((age) => age < windowMs).length,
@@ -186,7 +187,7 @@ describe("rules: what is told of them", () => {
       rule("velocity", { count: 1, windowSeconds: 1 }, false),
     ];
     expect(paymentRules([], payment, findings)).to.equal(undefined);
-    expect(paymentRules(silent, payment, findings)).to.equal(undefined);
+    expect(paymentRules(readyRules(silent), payment, findings)).to.equal(undefined);
     const window = { timezone: "Europe/Berlin", from: "08:00", to: "18:00", outside: true };
     const rules = [
       ...silent,
@@ -202,7 +203,7 @@ describe("rules: what is told of them", () => {
       rule("time_window", { ...window, days: ["mon", "tue"] }),
     ];
     const berlin = { zone: 0, fromMinutes: 480, toMinutes: 1_080, outside: true };
-    expect(paymentRules(rules, payment, findings)).to.deep.equal({
+    expect(paymentRules(readyRules(rules), payment, findings)).to.deep.equal({
       checks: [
         { type: "recipient" },
         { type: "velocity", count: 5, windowSeconds: 60 },

@@ -144,6 +144,16 @@ describe("who may come to MCP, to the pages, and with cookies", () => {
       expect((await from("proxy.internal", "POST /v1/auth/sign-in", [], credentials())).status).to.equal(200);
     });
 
+    it("another site's page uses up no tries of its visitor's address", async () => {
+      const { email, password } = world.organization;
+      const body = { email, password: "not the right password" };
+      const address = { "x-forwarded-for": "127.9.9.9" };
+      const foreign = { ...address, origin: "https://evil.example" };
+      for (let tries = 0; tries < 15; tries += 1)
+        await world.api.refused("signIn", 403, "ORIGIN_NOT_ALLOWED", { body, headers: foreign });
+      await world.api.ok("signIn", 200, { body: { email, password }, headers: address });
+    });
+
     it("under the service's own name the same requests are answered", async () => {
       const { host } = new URL(world.service.baseUrl);
       for (const [what, request, headers, body] of reached) {

@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { atMostOncePerSecond } from "../../server/readiness.ts";
+import { onceASecond } from "../../src/lib/once-a-second.ts";
 
 describe("what /readyz answers", () => {
   it("is looked up once for all who ask at once, and anew after a second, not before", async () => {
     let nowMs = 0;
     let looks = 0;
-    const missing = atMostOncePerSecond(
+    const missing = onceASecond(
       () => Promise.resolve([`look ${(looks += 1)}`]),
       () => nowMs,
     );
@@ -19,7 +19,7 @@ describe("what /readyz answers", () => {
 
   it("a look that fails is nobody's answer later", async () => {
     let looks = 0;
-    const missing = atMostOncePerSecond(() => {
+    const missing = onceASecond(() => {
       looks += 1;
       return looks === 1 ? Promise.reject(new Error("broken")) : Promise.resolve([]);
     });

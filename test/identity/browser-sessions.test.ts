@@ -62,7 +62,7 @@ describe("a browser's session", () => {
       "user",
     ]);
     const cookies = cookiesOf(answer);
-    expect(cookies.map(({ name }) => name)).to.deep.equal(["svc_session", "svc_refresh"]);
+    expect(cookies.map(({ name }) => name)).to.deep.equal(["svc_session", "svc_refresh", "svc_device"]);
     const [session, refreshing] = [named(cookies, "svc_session"), named(cookies, "svc_refresh")];
     const strict = { httpOnly: true, sameSite: "strict" };
     expect(session.attributes).to.deep.equal({ ...strict, path: "/", expires: new Date(body.expiresAt) });
@@ -134,7 +134,7 @@ describe("a browser's session", () => {
     const { token } = await invite(world, "member");
     const body = { token, name: "New", password: PASSWORD };
     const answer = await world.api.call("acceptInvite", { body, headers: ASKING });
-    expect([answer.status, cookiesOf(answer).length]).to.deep.equal([201, 2]);
+    expect([answer.status, cookiesOf(answer).length]).to.deep.equal([201, 3]);
     expect(successOf("acceptInvite", answer.body)).not.to.have.any.keys("token", "refreshToken");
   });
 
@@ -296,7 +296,11 @@ describe("a browser's session behind https", () => {
     const headers = { "svc-session": "cookie", origin: PUBLIC_URL };
     const answer = await world.api.call("signIn", { body: { email, password }, headers });
     const cookies = cookiesOf(answer);
-    expect(cookies.map(({ name }) => name)).to.deep.equal(["__Host-svc_session", "__Secure-svc_refresh"]);
+    expect(cookies.map(({ name }) => name)).to.deep.equal([
+      "__Host-svc_session",
+      "__Secure-svc_refresh",
+      "__Secure-svc_device",
+    ]);
     for (const { attributes } of cookies) {
       expect(attributes).to.include({ secure: true, httpOnly: true, sameSite: "strict" });
       expect(attributes).not.to.have.any.keys("domain");

@@ -1,7 +1,8 @@
 import { expect } from "chai";
+import { authCollections } from "../../server/auth/documents.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { join, type Person } from "../support/people.ts";
-import { elevate, newWorld, tally, times, type World } from "../support/world.ts";
+import { elevate, newWorld, tally, times, until, type World } from "../support/world.ts";
 import { entriesOf } from "../audit/support.ts";
 
 interface Key {
@@ -107,6 +108,34 @@ describe("organization keys of who can't mint any more", () => {
     const request = { ...owner(), id: admin.id, query: { keepKeys: "yes" } };
     await world.api.refused("removeMember", 400, "VALIDATION_FAILED", request);
     await world.api.ok("getMe", 200, { token: admin.token });
+  });
+
+  it("a mint waits for a demotion that is under way, and is refused once that is there", async () => {
+    const { db } = world.service;
+    const users = authCollections(db).users;
+    const conflicts = async () => {
+      const { transactions } = await db.admin().serverStatus();
+      return Number(transactions.totalAborted);
+    };
+    const session = db.client.startSession();
+    session.startTransaction();
+    try {
+      await users.updateOne({ _id: admin.id }, { $set: { role: "member" } }, { session });
+      const before = await conflicts();
+      let isAnswered = false;
+      const minting = world.api
+        .call("mintOrganizationKey", { token: admin.token, body: CHOICE })
+        .finally(() => (isAnswered = true));
+      await until("the mint meets the demotion", async () =>
+        isAnswered || (await conflicts()) > before ? true : null,
+      );
+      await session.commitTransaction();
+      expect(codeOf(await minting)).to.equal("ROLE_REQUIRED");
+    } finally {
+      await session.endSession();
+    }
+    const made = { "createdBy.id": admin.id };
+    expect(await db.collection("organization_keys").countDocuments(made)).to.equal(0);
   });
 
   it("mints and rotations that race the removal leave no live key behind", async () => {

@@ -1,7 +1,9 @@
 import { expect } from "chai";
+import { keptBefore } from "../../server/admin/keep-command.ts";
 import { createAuthContext } from "../../server/auth/context.ts";
 import { createAuthService } from "../../server/auth/service.ts";
 import { beginSession } from "../../server/auth/sign-in.ts";
+import { transactionsOf } from "../../server/transactions.ts";
 import { resetPassword } from "../../server/auth/password-change.ts";
 import { newAuthenticator, withPasskey } from "./passkey-support.ts";
 import {
@@ -60,13 +62,12 @@ describe("what a session may do by its sign-in", () => {
     expect(outcomeOf(await the.auth.passkeyOptions(fresh))).to.equal("STEP_UP_REQUIRED");
   });
 
-  const contextOf = () =>
-    createAuthContext({
-      db: the.database.db,
-      masterKey: the.masterKey,
-      baseUrl: BASE_URL,
-      clock: the.clock.read,
-    });
+  const contextOf = async () => {
+    const { db } = the.database;
+    const deps = { db, masterKey: the.masterKey, baseUrl: BASE_URL, clock: the.clock.read };
+    const transaction = keptBefore(transactionsOf(db.client));
+    return { ...(await createAuthContext(deps)), transaction };
+  };
 
   for (const how of ["changed", "reset"] as const) {
     it(`a sign-in that read the password before it was ${how} gets a session that is over`, async () => {
@@ -76,7 +77,7 @@ describe("what a session may do by its sign-in", () => {
       const own = await the.session();
       const change = { currentPassword: PASSWORD, newPassword: NEWER };
       if (how === "changed") valueOf(await the.auth.changePassword(own, change));
-      else valueOf(await resetPassword(context, the.userId, NEWER));
+      else valueOf(await resetPassword(context, read, NEWER));
       const late = await beginSession(context, read, ["pwd"]);
       expect(outcomeOf(await the.auth.authenticateSession(late.token))).to.equal("UNAUTHORIZED");
       const { refreshToken } = late;

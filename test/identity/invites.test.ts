@@ -1,8 +1,9 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { codeOf } from "../support/contract-api.ts";
-import { invite, join, newEmail, type Person, type Role } from "../support/people.ts";
-import { newWorld, tally, times, type World } from "../support/world.ts";
+import { handed, invite, join, newEmail, type Person, type Role } from "../support/people.ts";
+import { elevate, newWorld, tally, times, type World } from "../support/world.ts";
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 
@@ -39,8 +40,7 @@ describe("invites", () => {
 
   it("an invite is worth what its maker may still give: nobody comes back by one they kept", async () => {
     const [removed, demoted] = [await join(world, "admin"), await join(world, "owner")];
-    const kept = async (maker: Person, role: Role) =>
-      await world.api.ok("createInvite", 201, { token: maker.token, body: { email: newEmail(), role } });
+    const kept = (maker: Person, role: Role) => handed(world, maker.token, { email: newEmail(), role });
     const ofRemoved = await kept(removed, "admin");
     const [ofDemoted, stillGood] = [await kept(demoted, "owner"), await kept(demoted, "member")];
     await world.api.call("removeMember", { token: world.token, id: removed.id });
@@ -54,7 +54,17 @@ describe("invites", () => {
   it("of twenty at once that accept one invite exactly one is let through", async () => {
     const { token } = await invite(world, "member");
     const answers = await Promise.all(times(20, () => world.api.call("acceptInvite", accepting(token))));
-    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "201": 1, "404": 19 });
+    // On a busy machine some passwords wait too long to be hashed: 503, which the one that was let through may be told, too.
+    const {
+      "201": joined = 0,
+      "404": late = 0,
+      "503": busy = 0,
+      ...others
+    } = tally(answers.map(({ status }) => status));
+    expect(others).to.deep.equal({});
+    expect([joined + late + busy, joined <= 1]).to.deep.equal([20, true]);
+    await world.api.call("acceptInvite", accepting(token));
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(token));
     const { organizationId } = world.organization;
     expect(await world.service.db.collection("users").countDocuments({ organizationId })).to.equal(2);
   });
@@ -84,6 +94,28 @@ describe("invites", () => {
     }
     const token = made.find(({ invite: { id } }) => id === left?.id)?.token ?? "";
     expect((await world.api.ok("acceptInvite", 201, accepting(token))).user.role).to.equal("member");
+  });
+
+  it("the same request, by its idempotency key, is answered the same and makes one invite", async () => {
+    const body = { email: newEmail(), role: "member", idempotencyKey: randomUUID() };
+    const ask = { token: world.token, body };
+    await Promise.all(times(5, () => world.api.call("createInvite", ask)));
+    const first = await world.api.ok("createInvite", 200, ask);
+    expect(await open()).to.deep.equal([first.invite]);
+    expect(await world.api.ok("createInvite", 200, ask)).to.deep.equal(first);
+    const stored = await world.service.db.collection("invite_requests").find().toArray();
+    expect(JSON.stringify(stored)).not.to.include(first.token ?? "");
+    const other = { ...ask, body: { ...body, role: "admin" } };
+    await elevate(world);
+    await world.api.refused("createInvite", 422, "IDEMPOTENCY_KEY_REUSED", other);
+    const { token: another } = await join(world, "admin");
+    const theirs = await world.api.ok("createInvite", 201, { token: another, body });
+    expect(theirs.invite.id, "a key is its person's").not.to.equal(first.invite.id);
+    await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(first.token ?? ""));
+    const again = await world.api.ok("createInvite", 200, ask);
+    expect(again, "though it was replaced").to.deep.equal(first);
+    const { user } = await world.api.ok("acceptInvite", 201, accepting(theirs.token ?? ""));
+    expect(user.emailVerified).to.equal(false);
   });
 
   it("a withdrawn invite is worth nothing; another organization's can't be seen or withdrawn", async () => {
@@ -123,6 +155,24 @@ describe("invites", () => {
     expect(await outcomes(admin.token)).to.deep.equal(["made", STEP_UP, "ROLE_REQUIRED"]);
   });
 
+  it("an owner's invite is replaced or withdrawn by owners with step-up alone", async () => {
+    const admin = await join(world, "admin");
+    const { invite: made, token } = await invite(world, "owner");
+    const body = { email: made.email.toUpperCase(), role: "member" };
+    const refused = async (by: string, status: 403, code: "ROLE_REQUIRED" | "STEP_UP_REQUIRED") => {
+      await world.api.refused("createInvite", status, code, { token: by, body });
+      await world.api.refused("revokeInvite", status, code, { token: by, id: made.id });
+    };
+    await refused(admin.token, 403, "ROLE_REQUIRED");
+    const { organizationId } = world.organization;
+    const none = { $set: { stepUpExpiresAt: null } };
+    await world.service.db.collection("sessions").updateMany({ organizationId }, none);
+    await refused(world.token, 403, "STEP_UP_REQUIRED");
+    expect((await world.api.ok("acceptInvite", 201, accepting(token))).user.role).to.equal("owner");
+    const again = await invite(world, "owner");
+    await world.api.ok("revokeInvite", 200, { token: world.token, id: again.invite.id });
+  });
+
   it("a member can't be invited again, which says nothing about people of other organizations", async () => {
     const member = await join(world, "member");
     const foreign = await newWorld();
@@ -133,12 +183,16 @@ describe("invites", () => {
     await world.api.ok("createInvite", 201, ask(foreign.organization.email));
   });
 
-  it("whose e-mail has an account elsewhere by now is told so, and the invite stays open", async () => {
+  it("whose e-mail has an account elsewhere joins all the same, with a password of its own", async () => {
     const foreign = await newWorld();
-    const { invite: made, token } = await invite(world, "member", foreign.organization.email);
-    const { issues } = await world.api.refused("acceptInvite", 400, "VALIDATION_FAILED", accepting(token));
-    expect(issues?.map(({ path }) => path)).to.deep.equal(["email"]);
-    expect(await open()).to.deep.equal([made]);
+    const { email, password } = foreign.organization;
+    const { token } = await invite(world, "member", email);
+    const own = "Wn4-qilto-Rb";
+    const { user } = await world.api.ok("acceptInvite", 201, accepting(token, { password: own }));
+    expect(user).to.deep.include({ email, emailVerified: false });
+    expect((await world.api.ok("signIn", 200, { body: { email, password: own } })).user.id).to.equal(user.id);
+    const elsewhere = await world.api.ok("signIn", 200, { body: { email, password } });
+    expect(elsewhere.user.id).to.equal(foreign.organization.userId);
   });
 
   it("an easily guessed password is refused by its field, and the invite stays open", async () => {
@@ -176,8 +230,7 @@ describe("invites", () => {
       const { token = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
       expect((await world.api.ok("listInvites", 200, { token })).invites).to.deep.equal([]);
       await world.api.refused("revokeInvite", 404, "NOT_FOUND", { token, id: late.invite.id });
-      const body = { email: late.invite.email, role: "member" };
-      const again = await world.api.ok("createInvite", 201, { token, body });
+      const again = await handed(world, token, { email: late.invite.email, role: "member" });
       await world.api.ok("acceptInvite", 201, accepting(again.token));
     });
   });

@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import type { SessionPrincipal } from "../../server/auth/principal.ts";
 import type { Role } from "../../server/auth/documents.ts";
+import type { AuditedTransaction } from "../../server/audit/notes.ts";
 import { createAuthContext } from "../../server/auth/context.ts";
 import { changeRole, removeMember } from "../../server/auth/members.ts";
+import { transactionsOf } from "../../server/transactions.ts";
 import {
   atOnce,
   BASE_URL,
@@ -25,7 +27,9 @@ describe("Owners, among requests that were let in before either was carried out"
   async function join(by: SessionPrincipal, role: Role): Promise<SessionPrincipal> {
     joined += 1;
     const { token } = valueOf(await the.auth.createInvite(by, { email: `p${joined}@example.test`, role }));
-    const session = valueOf(await the.auth.acceptInvite({ token, name: "P", password: PASSWORD }));
+    const session = valueOf(
+      await the.auth.acceptInvite({ token: token ?? "", name: "P", password: PASSWORD }),
+    );
     return valueOf(await the.auth.authenticateSession(session.token));
   }
   const owners = () => the.collections.users.countDocuments({ role: "owner" });
@@ -70,29 +74,35 @@ describe("Owners, among requests that were let in before either was carried out"
     const first = await the.session();
     const [second, third] = [await join(first, "owner"), await join(first, "admin")];
     const { collections, database, masterKey } = the;
-    const context = await createAuthContext({ db: database.db, masterKey, baseUrl: BASE_URL });
+    const plain = transactionsOf(database.db.client);
+    const told: unknown[] = [];
+    const transaction: AuditedTransaction = async (work) => {
+      const { entry, value } = await plain(work);
+      if (entry !== null) told.push([entry.before, entry.after]);
+      return value;
+    };
+    const deps = { db: database.db, masterKey, baseUrl: BASE_URL };
+    const context = { ...(await createAuthContext(deps)), transaction };
     /** Runs it for nothing at first, as against a conflict; somebody is demoted before it is run again. */
-    const twice: typeof context.transaction = async (work) => {
+    const twice: AuditedTransaction = async (work) => {
       const session = database.db.client.startSession();
       session.startTransaction();
       await work(session);
       await session.abortTransaction();
       await session.endSession();
       await collections.users.updateOne({ _id: second.userId }, { $set: { role: "member" } });
-      return await context.transaction(work);
+      return await transaction(work);
     };
-    const told: unknown[] = [];
-    const audit = { change: (...change: unknown[]) => void told.push(change) };
     const conflicting = { ...context, transaction: twice };
     for (const act of [
-      () => changeRole(conflicting, second, third.userId, "member", audit),
-      () => removeMember(conflicting, second, third.userId, audit),
+      () => changeRole(conflicting, second, third.userId, "member"),
+      () => removeMember(conflicting, second, third.userId),
     ]) {
       await collections.users.updateOne({ _id: second.userId }, { $set: { role: "owner" } });
       expect(outcomeOf(await act())).to.equal("ROLE_REQUIRED");
       expect(told).to.deep.equal([]);
     }
-    valueOf(await changeRole(context, first, third.userId, "member", audit));
+    valueOf(await changeRole(context, first, third.userId, "member"));
     expect(told).to.deep.equal([[{ role: "admin" }, { role: "member" }]]);
   });
 

@@ -54,7 +54,7 @@ export async function join(the: Fixture, by: SessionPrincipal, role: Role): Prom
   joined += 1;
   const email = `p${joined}@example.test`;
   const { token } = valueOf(await the.auth.createInvite(by, { email, role }));
-  const session = valueOf(await the.auth.acceptInvite({ token, name: "P", password: PASSWORD }));
+  const session = valueOf(await the.auth.acceptInvite({ token: token ?? "", name: "P", password: PASSWORD }));
   return valueOf(await the.auth.authenticateSession(session.token));
 }
 

@@ -92,7 +92,11 @@ describe("passkeys over HTTP", () => {
     expect(answer.status, "what is refused unread uses no challenge up").to.equal(200);
     expect(answer.body).not.to.have.any.keys("token", "refreshToken");
     const cookies = answer.headers.getSetCookie();
-    expect(cookies.map((cookie) => cookie.split("=", 1)[0])).to.deep.equal(["svc_session", "svc_refresh"]);
+    expect(cookies.map((cookie) => cookie.split("=", 1)[0])).to.deep.equal([
+      "svc_session",
+      "svc_refresh",
+      "svc_device",
+    ]);
     for (const cookie of cookies) expect(cookie).to.include("HttpOnly").and.include("SameSite=Strict");
   });
 

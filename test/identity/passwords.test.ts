@@ -1,5 +1,7 @@
 import { expect } from "chai";
-import { hashPassword, passwordIssue, PasswordVerifier } from "../../server/auth/passwords.ts";
+import { BoundedWork, TooMuchWork } from "../../server/auth/bounded-work.ts";
+import { isSamePassword, passwordIssue, Passwords } from "../../server/auth/passwords.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { EMAIL, fixture, PASSWORD, refusalOf, type Fixture } from "./support.ts";
 
 describe("A password", () => {
@@ -19,20 +21,72 @@ describe("A password", () => {
     });
   }
 
-  it("is stored as Argon2id with the parameters of OWASP, and salted", async () => {
-    const hash = await hashPassword(PASSWORD);
-    expect(hash).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
-    expect(hash).not.to.equal(await hashPassword(PASSWORD));
+  describe("is hashed", () => {
+    let database: TestDatabase;
+    let passwords: Passwords;
+    before(async () => {
+      database = await testDatabase();
+      passwords = await Passwords.on(database.db);
+    });
+    after(() => database.close());
+
+    it("as Argon2id with the parameters of OWASP, with a salt of its address in this database", async () => {
+      const hash = await passwords.hash(EMAIL, PASSWORD);
+      expect(hash).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
+      expect(hash).to.equal(await (await Passwords.on(database.db)).hash(EMAIL.toUpperCase(), PASSWORD));
+      expect(saltOf(hash)).not.to.equal(saltOf(await passwords.hash("bob@example.test", PASSWORD)));
+      const elsewhere = await testDatabase();
+      const other = await (await Passwords.on(elsewhere.db)).hash(EMAIL, PASSWORD);
+      await elsewhere.close();
+      expect(saltOf(hash)).not.to.equal(saltOf(other));
+    });
+
+    it("so that it matches itself, however its accents were typed, and nothing else", async () => {
+      const hash = await passwords.hash(EMAIL, "mot de passé long");
+      const [long, empty] = ["x".repeat(200_000), ""];
+      for (const [password, fits] of [
+        ["mot de passé long".normalize("NFD"), true],
+        ["mot de passe long", false],
+        [empty, false],
+        [long, false],
+      ] as const) {
+        expect(await passwords.matches(hash, password)).to.equal(fits);
+        expect(isSamePassword(hash, await passwords.hash(EMAIL, password))).to.equal(fits);
+      }
+      expect(isSamePassword("", hash)).to.equal(false);
+    });
+  });
+});
+
+describe("Work that anybody can ask for", () => {
+  it("goes on so often at once, waits in a short queue in its order, and is refused beyond it", async () => {
+    const bounded = new BoundedWork({ atOnceMax: 2, waitingMax: 3 });
+    const begun: number[] = [];
+    const ends: (() => void)[] = [];
+    const work = (index: number) => () => {
+      begun.push(index);
+      return new Promise<number>((resolve) => ends.push(() => resolve(index)));
+    };
+    const all = [0, 1, 2, 3, 4].map((index) => bounded.run(work(index)));
+    expect(begun).to.deep.equal([0, 1]);
+    const refused = await bounded.run(work(5)).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(TooMuchWork);
+    for (const index of [0, 1, 2, 3, 4]) {
+      ends[index]?.();
+      await all[index];
+      await Promise.resolve();
+    }
+    expect(begun).to.deep.equal([0, 1, 2, 3, 4]);
+    expect(await Promise.all(all)).to.deep.equal([0, 1, 2, 3, 4]);
   });
 
-  it("matches itself, however its accents were typed, and nothing else", async () => {
-    const verifier = await PasswordVerifier.create();
-    const hash = await hashPassword("mot de passé long");
-    expect(await verifier.matches(hash, "mot de passé long".normalize("NFD"))).to.equal(true);
-    expect(await verifier.matches(hash, "mot de passe long")).to.equal(false);
-    expect(await verifier.matches(hash, "")).to.equal(false);
-    expect(await verifier.matches(hash, "x".repeat(200_000))).to.equal(false);
-    expect(await verifier.matches(null, "mot de passé long")).to.equal(false);
+  it("that fails gives its place to the next one", async () => {
+    const bounded = new BoundedWork({ atOnceMax: 1, waitingMax: 1 });
+    const failing = bounded.run(() => Promise.reject(new Error("it failed")));
+    const next = bounded.run(() => Promise.resolve("done"));
+    expect(await failing.catch(() => "failed")).to.equal("failed");
+    expect(await next).to.equal("done");
+    expect(await bounded.run(() => Promise.resolve("again"))).to.equal("again");
   });
 });
 
@@ -68,6 +122,8 @@ describe("Sign-in", () => {
     expect(median(unknown) / median(wrong)).to.be.within(0.5, 2);
   });
 });
+
+const saltOf = (hash: string) => hash.split("$")[4];
 
 async function millisecondsOf(run: () => Promise<unknown>): Promise<number> {
   const start = performance.now();

@@ -1,12 +1,23 @@
 import { expect } from "chai";
 import { AUDIT_LOG } from "../../activities/audit/documents.ts";
 import { resetSecondFactors } from "../../server/admin/reset-second-factors.ts";
+import { createOrganizationWithOwner } from "../../server/auth/create-organization.ts";
 import { verifyMasterKey } from "../../server/secrets/verify-master-key.ts";
 import { entriesOf } from "../audit/support.ts";
 import { join, newAuthenticator, withPasskey } from "./passkey-support.ts";
-import { codeAt, EMAIL, fixture, type Fixture, laterCode, refusalOf, valueOf, withTotp } from "./support.ts";
+import {
+  codeAt,
+  EMAIL,
+  fixture,
+  type Fixture,
+  laterCode,
+  masterKeyTextOf,
+  refusalOf,
+  valueOf,
+  withTotp,
+} from "./support.ts";
 
-const MASTER_KEY = "k".repeat(43);
+const MASTER_KEY = masterKeyTextOf("k");
 
 describe("npm run admin -- reset-second-factors", () => {
   let the: Fixture;
@@ -100,6 +111,24 @@ describe("npm run admin -- reset-second-factors", () => {
     expect(await factors(the.userId)).to.equal(1);
   });
 
+  it("asks which organization is meant where the e-mail has accounts in several", async () => {
+    await withPasskey(the);
+    const { organizationId: elsewhere } = valueOf(
+      await createOrganizationWithOwner(the.database.db, {
+        name: "Difference Engines",
+        ownerEmail: EMAIL.toLowerCase(),
+        ownerPassword: "another long password",
+        plan: "free",
+      }),
+    );
+    const message = await messageOf(reset());
+    expect(message).to.include(the.organizationId).and.to.include(elsewhere);
+    expect(await factors(the.userId)).to.equal(1);
+    const { userId } = await resetSecondFactors(envWith({}), EMAIL, the.organizationId);
+    expect(userId).to.equal(the.userId);
+    expect(await factors(the.userId)).to.equal(0);
+  });
+
   it("does nothing for an e-mail that nobody has", async () => {
     await withPasskey(the);
     expect(await messageOf(reset("nobody@example.test"))).to.equal(
@@ -111,7 +140,7 @@ describe("npm run admin -- reset-second-factors", () => {
   it("does nothing without the service's master key, by which its entry is sealed", async () => {
     await verifyMasterKey(the.database.db, the.masterKey);
     await withPasskey(the);
-    expect(await messageOf(reset(EMAIL, { MASTER_KEY: "x".repeat(43) }))).to.include("not the one");
+    expect(await messageOf(reset(EMAIL, { MASTER_KEY: masterKeyTextOf("x") }))).to.include("not the one");
     const elsewhere = { MASTER_KEY: "", DATA_DIR: "/nonexistent" };
     expect(await messageOf(reset(EMAIL, elsewhere))).to.include("set MASTER_KEY");
     expect(await factors(the.userId)).to.equal(1);

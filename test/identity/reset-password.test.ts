@@ -8,7 +8,16 @@ import { resetPassword } from "../../server/admin/reset-password.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { entriesOf } from "../audit/support.ts";
 import { newPassword } from "../support/people.ts";
-import { EMAIL, type Fixture, fixture, outcomeOf, PASSWORD, valueOf, withTotp } from "./support.ts";
+import {
+  EMAIL,
+  type Fixture,
+  fixture,
+  masterKeyTextOf,
+  outcomeOf,
+  PASSWORD,
+  valueOf,
+  withTotp,
+} from "./support.ts";
 
 describe("npm run admin -- reset-password", () => {
   let the: Fixture;
@@ -20,7 +29,7 @@ describe("npm run admin -- reset-password", () => {
   const env = (): NodeJS.ProcessEnv => {
     const uri = new URL(String(process.env["TEST_MONGODB_URI"]));
     uri.pathname = `/${the.database.db.databaseName}`;
-    return { MONGODB_URI: uri.href, MASTER_KEY: "k".repeat(43) };
+    return { MONGODB_URI: uri.href, MASTER_KEY: masterKeyTextOf("k") };
   };
   const reset = (password: string, email = EMAIL) => resetPassword(env(), email, password);
   const signIn = (password: string) => the.auth.signIn({ email: EMAIL, password });

@@ -1,12 +1,12 @@
 import { createHmac, generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
 import { decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
-import { createAuthService } from "../../server/auth/service.ts";
 import { SessionTokens } from "../../server/auth/session-token.ts";
 import { loadSigningKey, type SigningKey } from "../../server/auth/signing-key.ts";
 import { Sealer, SealError } from "../../server/secrets/sealer.ts";
 import { testDatabase } from "../support/mongo.ts";
 import {
+  authOn,
   atOnce,
   EMAIL,
   fixture,
@@ -69,6 +69,7 @@ describe("A session token", () => {
       id: the.userId,
       name: "Ada",
       email: EMAIL,
+      emailVerified: false,
       role: "owner",
       createdAt: user.createdAt,
       secondFactors: [],
@@ -264,10 +265,10 @@ describe("The signing key", () => {
     const the = await fixture();
     try {
       const { db } = the.database;
-      await db.collection("settings").deleteMany({});
+      await db.collection<{ _id: string }>("settings").deleteOne({ _id: "session-signing-key" });
       const deps = { db, masterKey: the.masterKey, baseUrl: BASE_URL, clock: the.clock.read };
-      const servers = await atOnce(4, () => createAuthService(deps));
-      const later = await createAuthService(deps);
+      const servers = await atOnce(4, () => authOn(deps));
+      const later = await authOn(deps);
       for (const server of servers) {
         const { token } = valueOf(await server.signIn({ email: EMAIL, password: PASSWORD }));
         for (const other of [...servers, later]) valueOf(await other.authenticateSession(token));

@@ -2,7 +2,10 @@ import { generate } from "otplib";
 import { createOrganizationWithOwner } from "../../server/auth/create-organization.ts";
 import { authCollections, ensureAuthIndexes, type AuthCollections } from "../../server/auth/documents.ts";
 import type { SessionPrincipal } from "../../server/auth/principal.ts";
-import { createAuthService, type AuthService } from "../../server/auth/service.ts";
+import { keptBefore } from "../../server/admin/keep-command.ts";
+import type { AuthDeps } from "../../server/auth/context.ts";
+import { createAuthService, type AuthService, type AuthWrites } from "../../server/auth/service.ts";
+import { transactionsOf } from "../../server/transactions.ts";
 import type { SignedIn } from "../../server/auth/sessions.ts";
 import { MasterKey } from "../../server/secrets/master-key.ts";
 import type { ErrorCode, Refusal } from "../../src/domain/errors.ts";
@@ -15,7 +18,17 @@ export const PASSWORD = "correct horse battery";
 export const MINUTE = 60_000;
 export const STEP = 30_000;
 
-export const masterKeyOf = (letter: string): MasterKey => MasterKey.parse(letter.repeat(43), "MASTER_KEY");
+export const masterKeyTextOf = (letter: string): string => `${letter.repeat(33)}0123456789`;
+export const masterKeyOf = (letter: string): MasterKey =>
+  MasterKey.parse(masterKeyTextOf(letter), "MASTER_KEY");
+
+/** The service without the requests that it is asked by, and so without entries in the audit log. */
+export type TestAuth = AuthService & AuthWrites;
+
+export async function authOn(deps: AuthDeps): Promise<TestAuth> {
+  const auth = await createAuthService(deps);
+  return { ...auth, ...auth.writing({ transaction: keptBefore(transactionsOf(deps.db.client)) }) };
+}
 
 /** A clock that stands still until it is told to move. */
 export interface TestClock {
@@ -39,7 +52,7 @@ export interface Fixture {
   readonly collections: AuthCollections;
   readonly masterKey: MasterKey;
   readonly clock: TestClock;
-  readonly auth: AuthService;
+  readonly auth: TestAuth;
   readonly organizationId: string;
   readonly userId: string;
   /** Signs the owner in, without or with a code. */
@@ -71,7 +84,7 @@ async function fixtureOn(database: TestDatabase): Promise<Fixture> {
       clock.read,
     ),
   );
-  const auth = await createAuthService({ db: database.db, masterKey, baseUrl: BASE_URL, clock: clock.read });
+  const auth = await authOn({ db: database.db, masterKey, baseUrl: BASE_URL, clock: clock.read });
   const signIn = async (code?: string): Promise<SignedIn> =>
     valueOf(await auth.signIn({ email: EMAIL, password: PASSWORD, code }));
   const session = async (code?: string): Promise<SessionPrincipal> =>

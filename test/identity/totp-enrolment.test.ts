@@ -1,5 +1,9 @@
 import { expect } from "chai";
 import type { SessionPrincipal } from "../../server/auth/principal.ts";
+import { resetPassword } from "../../server/auth/password-change.ts";
+import { Passwords } from "../../server/auth/passwords.ts";
+import { transactionsOf } from "../../server/transactions.ts";
+import { keptBefore } from "../../server/admin/keep-command.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import {
   atOnce,
@@ -8,6 +12,7 @@ import {
   EMAIL,
   fixture,
   laterCode,
+  MINUTE,
   outcomeOf,
   PASSWORD,
   refusalOf,
@@ -32,6 +37,12 @@ describe("Enrolment of TOTP", () => {
     codeAt(secret, new Date(the.clock.read().getTime() + offsetSteps * STEP));
   /** The session as the next request finds it. */
   const again = async (token: string) => valueOf(await the.auth.authenticateSession(token));
+
+  /** What a step-up that was let through has put on the session's record. */
+  const steppedUp = async ({ sessionId }: SessionPrincipal) => {
+    const session = await the.collections.sessions.findOne({ _id: sessionId });
+    return { stepUpExpiresAt: session?.stepUpExpiresAt ?? null };
+  };
 
   it("gives a base32 secret of 160 bits and an otpauth URL of it", async () => {
     const principal = await the.session();
@@ -100,6 +111,57 @@ describe("Enrolment of TOTP", () => {
     the.clock.advance(STEP);
     expect(outcomeOf(await signIn(await code(secret)))).to.equal("SECOND_FACTOR_INVALID");
     expect(outcomeOf(await signIn(await code(next.secret)))).to.equal(null);
+  });
+
+  it("is confirmed in the session that began it alone, whoever has stepped up in it", async () => {
+    const { secret, principal } = await withTotp(the);
+    valueOf(await stepUp(principal, await code(secret, 1)));
+    const elevated = { ...principal, ...(await steppedUp(principal)) };
+    const next = valueOf(await the.auth.enrollTotp(elevated));
+    const another = await the.session(await laterCode(the, secret));
+    for (let tries = 0; tries < 6; tries += 1) {
+      const tried = await the.auth.confirmTotp(another, { code: await code(next.secret) });
+      expect(outcomeOf(tried)).to.equal("SECOND_FACTOR_INVALID");
+    }
+    // None of those was counted as a wrong code, so nobody locks it for its own session.
+    valueOf(await the.auth.confirmTotp(elevated, { code: await code(next.secret) }));
+  });
+
+  it("is over after ten minutes, and begun anew counts again", async () => {
+    const principal = await the.session();
+    const late = valueOf(await the.auth.enrollTotp(principal));
+    the.clock.advance(10 * MINUTE);
+    expect(outcomeOf(await the.auth.confirmTotp(principal, { code: await code(late.secret) }))).to.equal(
+      "SECOND_FACTOR_INVALID",
+    );
+    const fresh = await the.session();
+    const next = valueOf(await the.auth.enrollTotp(fresh));
+    the.clock.advance(10 * MINUTE - 1);
+    valueOf(await the.auth.confirmTotp(fresh, { code: await code(next.secret) }));
+  });
+
+  it("is forgotten when the password changes or is reset, in whichever session it was begun", async () => {
+    const begun = async () => {
+      const factor = await the.collections.totpFactors.findOne({ userId: the.userId });
+      return factor?.pending?.sessionId ?? null;
+    };
+    const principal = await the.session();
+    const { secret } = valueOf(await the.auth.enrollTotp(principal));
+    expect(await begun()).to.equal(principal.sessionId);
+    const newPassword = "Zk-9-tuvbex-Lp";
+    valueOf(await the.auth.changePassword(principal, { currentPassword: PASSWORD, newPassword }));
+    expect(await begun()).to.equal(null);
+    const tried = await the.auth.confirmTotp(principal, { code: await code(secret) });
+    expect(outcomeOf(tried)).to.equal("SECOND_FACTOR_INVALID");
+    valueOf(await the.auth.enrollTotp(principal));
+    const { clock, collections, database } = the;
+    const passwords = await Passwords.on(database.db);
+    const transaction = keptBefore(transactionsOf(database.db.client));
+    const person = { _id: the.userId, email: EMAIL };
+    valueOf(
+      await resetPassword({ clock: clock.read, collections, passwords, transaction }, person, PASSWORD),
+    );
+    expect(await begun()).to.equal(null);
   });
 
   it("begun by another session before the confirmation is no way round the step-up", async () => {

@@ -37,6 +37,7 @@ const organization = (id: string): OrganizationDocument => ({
   defaultProjectId: "p",
   defaultTeamId: "t",
   createdAt: new Date(0),
+  creation: "",
   readyAt: null,
 });
 

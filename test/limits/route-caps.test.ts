@@ -1,5 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { z } from "zod";
+import { authCollections } from "../../server/auth/documents.ts";
+import { Passwords } from "../../server/auth/passwords.ts";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
+import { cookieHeader, cookiesOf } from "../support/cookies.ts";
 import { PASSWORD, type TestService, WITHOUT_LIMITS } from "../support/service.ts";
 import { madeUpAssertion } from "../support/passkeys.ts";
 import { elevate, type World } from "../support/world.ts";
@@ -28,6 +33,12 @@ describe("caps of single routes", () => {
   const newWorld = () => limitedWorld(service, WITHOUT_LIMITS);
   const signIn = (email: unknown, options: CallOptions = {}) =>
     api.call("POST", "/v1/auth/sign-in", { body: { email, password: "wrong" }, ...options });
+
+  const signInAs = (world: World, fields: object = {}, options: CallOptions = {}) => {
+    const { email, password } = world.organization;
+    return signIn("", { body: { email, password, ...fields }, ...options });
+  };
+  const strangersTryOften = (world: World) => atOnce(12, () => signIn(world.organization.email));
 
   const signInBy = (id: string, options: CallOptions = {}) => {
     const response = { ...madeUpAssertion(), id, rawId: id };
@@ -91,17 +102,34 @@ describe("caps of single routes", () => {
   });
 
   describe("a change of the password", () => {
-    it("counts with the account's sign-ins, from any addresses: 10 guesses a minute in all", async () => {
+    const right = { body: { currentPassword: PASSWORD, newPassword: "Zk-9-tuvbex-Lp" } };
+
+    it("is let through while strangers use up the account's sign-ins", async () => {
+      const world = await newWorld();
+      clock.nextMinute();
+      await strangersTryOften(world);
+      expectLimited(await signInAs(world));
+      expect((await changePassword(world.token, right)).status).to.equal(204);
+    });
+
+    it("10 a minute and person, from any addresses; wrong ones use up the account's sign-ins", async () => {
       const world = await newWorld();
       const { email } = world.organization;
       clock.nextMinute();
-      expect(statuses(await atOnce(4, () => signIn(email.toUpperCase())))).to.deep.equal({ 401: 4 });
-      expect(statuses(await atOnce(9, () => changePassword(world.token)))).to.deep.equal({ 403: 6, 429: 3 });
-      expectLimited(await signIn(email, { body: { email, password: PASSWORD } }));
-      const right = { body: { currentPassword: PASSWORD, newPassword: "Zk-9-tuvbex-Lp" } };
+      expect(statuses(await atOnce(7, () => changePassword(world.token)))).to.deep.equal({ 403: 7 });
+      expect(statuses(await atOnce(5, () => signIn(email.toUpperCase())))).to.deep.equal({ 401: 3, 429: 2 });
+      expect(statuses(await atOnce(5, () => changePassword(world.token)))).to.deep.equal({ 403: 3, 429: 2 });
       expectLimited(await changePassword(world.token, right));
       clock.nextMinute();
-      expect((await changePassword(world.token)).status).to.equal(403);
+      expect((await changePassword(world.token, right)).status).to.equal(204);
+    });
+
+    it("a right one takes nothing of the account's sign-ins", async () => {
+      const world = await newWorld();
+      const { email } = world.organization;
+      clock.nextMinute();
+      expect((await changePassword(world.token, right)).status).to.equal(204);
+      expect(statuses(await atOnce(11, () => signIn(email)))).to.deep.equal({ 401: 10, 429: 1 });
     });
 
     it("10 a minute and address, for however many accounts", async () => {
@@ -112,6 +140,76 @@ describe("caps of single routes", () => {
         changePassword(worlds[index % 2]?.token ?? "", from(address)),
       );
       expect(statuses(answers)).to.deep.equal({ 403: 10, 429: 2 });
+    });
+  });
+
+  describe("a known device", () => {
+    const known = z.object({ deviceToken: z.string(), user: z.object({ id: z.string() }) });
+    const deviceOf = async (world: World) => known.parse((await signInAs(world)).body).deviceToken;
+
+    it("signs in while strangers use up its e-mail's tries, and has 10 a minute of its own", async () => {
+      const world = await newWorld();
+      const deviceToken = await deviceOf(world);
+      clock.nextMinute();
+      await strangersTryOften(world);
+      expectLimited(await signInAs(world));
+      expect((await signInAs(world, { deviceToken })).status).to.equal(200);
+      const answers = await atOnce(12, () => signInAs(world, { deviceToken, password: "wrong" }));
+      expect(statuses(answers)).to.deep.equal({ 401: 9, 429: 3 });
+      expectLimited(await signInAs(world, { deviceToken }));
+    });
+
+    it("in a browser shows itself by a cookie that no script can read, to sign-in alone", async () => {
+      const world = await newWorld();
+      const page = { "svc-session": "cookie", "sec-fetch-site": "same-origin" };
+      clock.nextMinute();
+      const cookies = cookiesOf(await signInAs(world, {}, { headers: page }));
+      const [device] = cookies.filter(({ name }) => name === "svc_device");
+      if (device === undefined) throw new Error("it sets the cookie of a device");
+      expect(device.attributes).to.include({ httpOnly: true, sameSite: "strict", path: "/v1/auth/sign-in" });
+      await strangersTryOften(world);
+      const cookie = cookieHeader([device]);
+      expect((await signInAs(world, {}, { headers: { ...page, cookie } })).status).to.equal(200);
+      expectLimited(await signInAs(world, {}, { headers: { cookie, "sec-fetch-site": "cross-site" } }));
+    });
+
+    it("gets nobody a try more at an account that it is not known to", async () => {
+      const [world, stranger] = [await newWorld(), await newWorld()];
+      // An account of the same e-mail in an organization of the stranger's, who knows its password.
+      const { users } = authCollections(service.db);
+      const owner = await users.findOne({ _id: world.organization.userId });
+      const { organizationId } = stranger.organization;
+      if (owner === null) throw new Error("an organization has its owner");
+      const passwords = await Passwords.on(service.db);
+      const passwordHash = await passwords.hash(owner.email, "the stranger's own");
+      await users.insertOne({ ...owner, _id: randomUUID(), organizationId, passwordHash });
+      clock.nextMinute();
+      const own = await signInAs(world, { password: "the stranger's own" });
+      const { deviceToken } = known.parse(own.body);
+      clock.nextMinute();
+      await strangersTryOften(world);
+      expect((await signInAs(world, { deviceToken, password: "the stranger's own" })).status).to.equal(200);
+      expect((await signInAs(world, { deviceToken })).status).to.equal(401);
+    });
+
+    it("is known by a token of ours alone, for 90 days", async () => {
+      const world = await newWorld();
+      const deviceToken = await deviceOf(world);
+      const day = 86_400_000;
+      for (const wrong of [
+        `${deviceToken.slice(0, -1)}${deviceToken.endsWith("A") ? "E" : "A"}`,
+        deviceToken.replace(/-\d+\./, "-9999999999."),
+      ]) {
+        clock.nextMinute();
+        await strangersTryOften(world);
+        expectLimited(await signInAs(world, { deviceToken: wrong }));
+      }
+      clock.advance(89 * day);
+      await strangersTryOften(world);
+      expect((await signInAs(world, { deviceToken })).status).to.equal(200);
+      clock.advance(day);
+      await strangersTryOften(world);
+      expectLimited(await signInAs(world, { deviceToken }));
     });
   });
 

@@ -5,10 +5,12 @@ import type { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
 import { expectBooksAgree } from "../support/books.ts";
 import { TestBudgets } from "../support/budgets.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { counts, elevate, newWorld, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
-const RUNS = 12;
+const RUNS = shortOrSoak(4, 60);
+const CAPPED_RUNS = shortOrSoak(2, 30);
 const limit = (max: number) => option(integer({ min: 0, max }), { nil: null });
 const policy = record({
   budgetCents: integer({ min: 0, max: 1_000 }),
@@ -94,7 +96,7 @@ describe("check_payment", () => {
       await mcp.close();
       await expectBooksAgree(capped, agent);
     });
-    await assert(property, { seed, numRuns: 6, endOnFailure: true });
+    await assert(property, { seed, numRuns: CAPPED_RUNS, endOnFailure: true });
   });
 
   it("has no effect: no record, no reservation, no count, and its idempotency key stays free", async () => {

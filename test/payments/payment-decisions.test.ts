@@ -113,6 +113,8 @@ describe("what a payment is answered", () => {
     ["currency", { currency: "EUR" }],
     ["merchant", { merchant: "" }],
     ["merchant", { merchant: "x".repeat(201) }],
+    // As long as may be, but each character becomes 18 when it is compared.
+    ["merchant", { merchant: "\ufdfa".repeat(45) }],
     ["purpose", { purpose: "" }],
     ["purpose", { purpose: "x".repeat(501) }],
     ["merchantCategory", { merchantCategory: "57" }],

@@ -5,6 +5,7 @@ import { Context } from "@temporalio/activity";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { TemporalCalls } from "../../server/actors/calls.ts";
+import { startInviteMail } from "../../server/actors/mails.ts";
 import { TemporalWebhooks } from "../../server/actors/webhooks.ts";
 import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
@@ -15,6 +16,7 @@ import {
   watchWorkflowId,
   WATCHES,
 } from "../../src/messages/delivery.ts";
+import { inviteMailWorkflowId } from "../../src/messages/mail.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { confirmation, containers, payCommand, StagedAgent } from "../workflows/support/agent.ts";
@@ -71,6 +73,8 @@ function webhooks(): StageOptions {
 /** Of each watch, before one that does not end. */
 const LOOKS = 2;
 
+const mailed: StageOptions = { activities: { mailInvite: () => Promise.resolve("mailed") } };
+
 /** The last of the scene's agents is looked up as under the cap. */
 const capped: StageOptions = {
   activities: {
@@ -115,6 +119,7 @@ async function recordAll(on: Theatre): Promise<void> {
   await on.play("budget", capped, recordBudget);
   await on.play("asking", {}, recordAsking);
   await on.play("webhooks", webhooks(), recordWebhooks);
+  await on.play("mailed", mailed, recordInviteMail);
 }
 
 /** An agent's whole day: every command, a sweep, and the run that goes on after the roll-over. */
@@ -316,6 +321,14 @@ async function recordWebhooks({ client: on, taskQueue }: Stage): Promise<void> {
     await write(`watch-${what}`, watching);
     await watching.terminate("it was recorded");
   }
+}
+
+async function recordInviteMail({ client: on, taskQueue }: Stage): Promise<void> {
+  const input = { inviteId: "invite-recorded", organizationId: "organization-recorded" };
+  await startInviteMail(new TemporalCalls(on, taskQueue), input);
+  const handle = on.workflow.getHandle(inviteMailWorkflowId(input));
+  await handle.result();
+  await write("invite-mail-mailed", handle);
 }
 
 async function write(name: string, handle: WorkflowHandle): Promise<void> {

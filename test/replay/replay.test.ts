@@ -63,6 +63,8 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "replay-queued", what: "the first step is missing", alter: removeActivity },
     { name: "watch-events", what: "the look is renamed", alter: renameActivity },
     { name: "watch-deposits", what: "the first look is missing", alter: removeActivity },
+    { name: "invite-mail-mailed", what: "the mailing is renamed", alter: renameActivity },
+    { name: "invite-mail-mailed", what: "the mailing is missing", alter: removeActivity },
     { name: "organization-ready", what: "the provisioning is renamed", alter: renameActivity },
   ] as const;
   let errors: readonly (Error | null)[];

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { AUDIT_LOG } from "../../activities/audit/documents.ts";
 import { successOf, type Success } from "../support/contract-api.ts";
 import { until } from "../support/process.ts";
 import type { LifePoint } from "./support/life-points.ts";
@@ -116,6 +117,22 @@ describe("A create whose process is killed with kill -9", () => {
         expect(await replay(create)).to.include({ status: 200, apiKey: null });
         await expectOneAgent(stage, create.creator, first.agent.id);
         expect(await stage.deliveryKeys()).not.to.include(first.agent.id);
+      }
+    });
+
+    it("each has one entry of its creation in the audit log, replayed or not", async () => {
+      const [lost] = unkeyed;
+      if (lost === undefined) throw new Error("there is one without a key");
+      const [unreplayed] = (await teamOf(stage, lost.creator)).agents;
+      const ids = [...machines, ...persons].map(({ reserved }) => reserved ?? "");
+      for (const id of [...ids, unreplayed?._id ?? ""]) {
+        const created = { action: "createAgent", "resource.id": id, "result.status": 201 };
+        const entries = await stage.db.collection(AUDIT_LOG).find(created).toArray();
+        expect(entries, id).to.have.length(1);
+        expect(entries[0]?.["after"]).to.include({
+          budgetCents: agentIn(lost.creator).budgetCents,
+          version: 1,
+        });
       }
     });
 

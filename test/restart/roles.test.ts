@@ -2,12 +2,14 @@ import { expect } from "chai";
 import { ContractApi } from "../support/contract-api.ts";
 import { Api, onceReachable } from "../support/api.ts";
 import { type Child, until } from "../support/process.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { Load, pay, replay } from "./support/load.ts";
 import { roleEnvironment, Roles } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
 
 const SWEPT_MS = 120_000;
 const ANSWERED_MS = 5_500;
+const AGENTS = shortOrSoak(10, 20);
 
 describe("Servers and workers as processes of their own", () => {
   const env = roleEnvironment();
@@ -58,7 +60,7 @@ describe("Servers and workers as processes of their own", () => {
     await tenant.expectBooksToAgree(SWEPT_MS);
   });
 
-  it("two servers, 20 agents in 5 teams, caps at both levels: each used to the cent, never past", async () => {
+  it(`two servers, ${AGENTS} agents in 5 teams, caps at both levels: each used to the cent, never past`, async () => {
     const { token } = tenant;
     const api = new ContractApi(baseUrls[0] ?? "");
     const { project } = await api.ok("createProject", 201, { token, body: { name: "Capped" } });
@@ -68,7 +70,7 @@ describe("Servers and workers as processes of their own", () => {
       teamIds.push((await api.ok("createTeam", 201, { token, body })).team.id);
     }
     const agents = await Promise.all(
-      Array.from({ length: 20 }, async (_none, index) => {
+      Array.from({ length: AGENTS }, async (_none, index) => {
         const teamId = teamIds[index % 5] ?? "";
         const { apiKey } = await tenant.api.createAgent(token, teamId, { budgetCents: 100_000 });
         return { apiKey, teamId };

@@ -10,7 +10,7 @@ import { classifyApiKey } from "../../src/domain/api-key.ts";
 const noted = (): string | undefined => process.env["TEST_SECRETS_FILE"];
 
 /** What an answer tells that is secret, and what people choose. What a test makes up as a token is none. */
-const GIVEN = new Set(["apiKey", "key", "refreshToken", "secret", "token"]);
+const GIVEN = new Set(["apiKey", "deviceToken", "key", "refreshToken", "secret", "token"]);
 const CHOSEN = new Set(["password"]);
 const SECRET_MIN_CHARACTERS = 12;
 

@@ -8,6 +8,7 @@ import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { endpointDocument, eventDocument, NOW } from "./documents.ts";
 
 const EXCHANGE_MS = 15_000;
+const atNow = () => new Date(NOW);
 
 describe("attempts of a delivery", () => {
   let database: TestDatabase;
@@ -52,5 +53,45 @@ describe("attempts of a delivery", () => {
     begins.push(now - NOW);
     expect(begins.map((ms) => ms / 1_000)).to.deep.equal([0, 300, 2_100, 9_300, 38_100]);
     expect(await attempts.next(inputOf(delivery))).to.deep.equal({ kind: "ended", end: "failed" });
+  });
+
+  it("an event goes to no endpoint but its own, whichever two a workflow names", async () => {
+    const webhooks = webhookCollections(database.db);
+    const [own, foreign] = [endpointDocument("org"), endpointDocument("other")];
+    const event = eventDocument("org", 0);
+    const delivery = newDelivery({ event, data: {}, endpoint: own, now: new Date(NOW), retentionDays: 1 });
+    await webhooks.endpoints.insertMany([own, foreign]);
+    await webhooks.deliveries.insertOne(delivery);
+    const sent: string[] = [];
+    const attempts = new DeliveryAttempts({
+      webhooks,
+      outcomes: new DeliveryOutcomes({ client: database.client, webhooks, clock: atNow }),
+      sending: {
+        send: ({ url }) => {
+          sent.push(url);
+          return Promise.resolve({ kind: "failed", reason: "nobody listens", elapsedMs: 1 });
+        },
+      },
+      secrets: { open: () => `whsec_${"A".repeat(44)}` },
+      slots: new DeliverySlots(),
+      tellDisabled: () => Promise.reject(new Error("nothing is disabled")),
+      clock: atNow,
+      onAttempt: () => undefined,
+    });
+    const input = inputOf(delivery);
+    const named = [
+      { endpointId: foreign._id },
+      { organizationId: "other" },
+      { endpointId: foreign._id, organizationId: "other" },
+      { endpointId: "none" },
+    ];
+    for (const names of named) {
+      const attempted = await attempts.next({ ...input, ...names });
+      expect(attempted).to.deep.equal({ kind: "ended", end: "superseded" });
+    }
+    expect(sent).to.deep.equal([]);
+    expect((await webhooks.deliveries.findOne({ _id: delivery._id }))?.status).to.equal("pending");
+    await attempts.next(input);
+    expect(sent, "its own is still sent").to.deep.equal([own.url]);
   });
 });

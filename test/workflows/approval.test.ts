@@ -6,9 +6,9 @@ import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import { confirmation, StagedAgent } from "./support/agent.ts";
 import { SETTLED } from "./support/doubles.ts";
 import type { HistoryEvent } from "./support/history.ts";
-import { activitiesOf, afterActivities, eventsOf, timeOf, timersOf } from "./support/history.ts";
+import { activitiesOf, afterActivities, eventsOf, eventsUntil, timeOf, timersOf } from "./support/history.ts";
 import type { Stage } from "./support/stage.ts";
-import { useTimedStage } from "./support/timed.ts";
+import { type TimedStage, useTimedStage } from "./support/timed.ts";
 import { useStage } from "./support/untimed.ts";
 
 const play = useTimedStage();
@@ -97,6 +97,78 @@ describe("workflow approval: the timer of a payment on hold", () => {
       expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
       expect(await agent.totals()).to.include({ spent: HELD, reserved: 0 });
     }));
+});
+
+/** By its agent's actor, which nobody else has told to. */
+async function expectPaidOnce(stage: TimedStage, agent: StagedAgent, { request }: Payment): Promise<void> {
+  await stage.skip(60_000);
+  await afterActivities(agent.handle, 1);
+  expect(stage.rail.sent).to.deep.equal([request.transactionId]);
+  expect(stage.projections.status(request.transactionId)).to.equal("approved");
+  expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
+}
+
+describe("workflow approval: ended by hand", () => {
+  it("while it waits: the payment expires all the same, is released, and nothing is paid", () =>
+    play(async (stage) => {
+      const agent = await StagedAgent.start(stage);
+      const payment = await held(agent);
+      await approvalOf(stage, payment).terminate("by hand");
+      await stage.skip(DAY_MS - 60_000);
+      expect(await agent.totals(), "a person may still decide").to.include({ reserved: HELD, open: 1 });
+      await stage.skip(120_000);
+      await afterActivities(agent.handle, 1);
+      expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
+      expect(stage.projections.status(payment.request.transactionId)).to.equal("expired");
+      expect(stage.rail.sent).to.deep.equal([]);
+    }));
+
+  it("while it waits: what a person approves after that is paid once", () =>
+    play(async (stage) => {
+      const agent = await StagedAgent.start(stage);
+      const payment = await held(agent);
+      await approvalOf(stage, payment).terminate("by hand");
+      const { payment: approved } = await agent.resolve("approve", payment);
+      await agent.submit(confirmation(await agent.carryOut(approved)));
+      expect(stage.rail.sent, "nobody is there to send it").to.deep.equal([]);
+      await expectPaidOnce(stage, agent, payment);
+    }));
+
+  it("between the approval and the rail: it is paid once", () =>
+    play(
+      async (stage) => {
+        const agent = await StagedAgent.start(stage);
+        const payment = await held(agent);
+        const approval = approvalOf(stage, payment);
+        const { payment: approved } = await agent.resolve("approve", payment);
+        await agent.submit(confirmation(await agent.carryOut(approved)));
+        await eventsUntil(approval, (events) => activitiesOf(events).includes("executeApproved"));
+        await approval.terminate("by hand");
+        await expectPaidOnce(stage, agent, payment);
+      },
+      { activities: { executeApproved: () => Promise.reject(new Error("the worker dies")) } },
+    ));
+
+  it("after the rail has it, before its agent hears so: the rail is asked again, and pays once", () => {
+    let isEnded = false;
+    return play(
+      async (stage) => {
+        const agent = await StagedAgent.start(stage);
+        const payment = await held(agent);
+        const approval = approvalOf(stage, payment);
+        const { payment: approved } = await agent.resolve("approve", payment);
+        await agent.submit(confirmation(await agent.carryOut(approved)));
+        while (stage.rail.sent.length === 0) await stage.rail.nextCall();
+        await approval.terminate("by hand");
+        isEnded = true;
+        await stage.skip(60_000);
+        await afterActivities(agent.handle, 1);
+        expect([...stage.rail.taken]).to.deep.equal([[payment.request.transactionId, HELD]]);
+        expect(await agent.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
+      },
+      { rail: () => (isEnded ? SETTLED : Promise.reject(new Error("no answer"))) },
+    );
+  });
 });
 
 describe("workflow approval: a person's decision", () => {

@@ -42,7 +42,11 @@ export class AgentWallets {
     this.#limits = db.collection(COLLECTIONS.walletLimits);
   }
 
-  /** Null for an agent that has none. Throws for one that has no record yet: its create has not been committed. */
+  /**
+   * Null for an agent that has none. Throws for one that has no record yet: its create has not been committed. Throws, too,
+   * where the record names a wallet that is not this agent's own, whoever has written that: nothing is known then of what
+   * was paid, and nothing is signed.
+   */
   async of(agentId: string): Promise<Wallet | null> {
     const known = this.#kept.get(agentId);
     if (known !== undefined) return known;
@@ -52,6 +56,9 @@ export class AgentWallets {
     const record = agent.wallet ?? null;
     if (record === null) return null;
     const wallet = { agentId, chainCaip2: record.chainCaip2, ...addressesOf(record) };
+    if (walletAddress(wallet) !== wallet.address) {
+      throw new Error(`the record of agent ${agentId} names a wallet that is not the agent's`);
+    }
     if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
     this.#kept.set(agentId, wallet);
     return wallet;

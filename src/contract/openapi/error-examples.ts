@@ -5,11 +5,15 @@ import { EXAMPLE_ID } from "./glossary.ts";
 /** What each error looks like, by its code: with what some carry besides code and message. */
 
 const MORE: Partial<
-  Record<ErrorCode, Partial<Pick<Refusal, "issues" | "requiredScope" | "missing" | "unknown">>>
+  Record<
+    ErrorCode,
+    Partial<Pick<Refusal, "issues" | "requiredScope" | "missing" | "unknown" | "organizations">>
+  >
 > = {
   VALIDATION_FAILED: { issues: [{ path: "amountCents", message: "Too small: expected number to be >=1" }] },
   INSUFFICIENT_SCOPE: { requiredScope: "agents:write" },
   BUDGET_CHILDREN_INCOMPLETE: { missing: [EXAMPLE_ID] },
+  ORGANIZATION_REQUIRED: { organizations: [{ id: EXAMPLE_ID, name: "Analytical Engines" }] },
   BUDGET_CHILD_UNKNOWN: { unknown: [EXAMPLE_ID] },
 };
 

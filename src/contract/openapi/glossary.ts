@@ -11,6 +11,7 @@ const LATER = "2026-03-14T09:41:53.589Z";
 const ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 const HASH = `0x${"3f".repeat(32)}`;
 const DIGEST = "3f".repeat(32);
+const DEVICE_TOKEN = `${EXAMPLE_ID}.AAAAAAAAAAAAAAAAAAAAAA-1773480413.${"A".repeat(43)}`;
 
 const note = (description: string, example?: unknown): Note =>
   example === undefined ? { description } : { description, example };
@@ -206,6 +207,27 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
 
   // People and sessions.
   email: note("The e-mail address.", "ada@example.com"),
+  emailVerified: note(
+    "Whether mail to it is known to reach its person; false: the address is what somebody said.",
+    false,
+  ),
+  "Invite.delivery": note(
+    "`link`: you hand the link on; `mailing`: the mail is on its way to the mail server, which is tried until the invite expires; " +
+      "`mailed`: the mail server has taken it; `refused`: it takes no mail for this address.",
+  ),
+  "createInvite.token": note(
+    "Shown this once; null: it is mailed.",
+    "cGxlYXNlLWRvLW5vdC11c2UtdGhpcy1leGFtcGxl",
+  ),
+  "signIn.organizationId": note("Which one, where the e-mail has accounts in several.", EXAMPLE_ID),
+  "signIn.deviceToken": note(
+    "The `deviceToken` of an earlier sign-in: strangers who guess do not use up this device's tries.",
+    DEVICE_TOKEN,
+  ),
+  deviceToken: note(
+    "Where somebody has just signed in: keep it, and send it with the next sign-in. It is no credential.",
+    DEVICE_TOKEN,
+  ),
   password: note("The password.", "quartz lantern under nine bridges"),
   "signIn.code": note("Six digits of the authenticator app, where one is enrolled.", "492039"),
   code: note("Six digits of the authenticator app.", "492039"),
@@ -366,6 +388,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   requiredScope: note("The scope that the key lacks.", "agents:write"),
   missing: note("Children that are not named.", [EXAMPLE_ID]),
   unknown: note("What is named and is no child.", [EXAMPLE_ID]),
+  organizations: note("Those to choose from.", [{ id: EXAMPLE_ID, name: "Analytical Engines" }]),
   retry_after_seconds: note("Seconds to wait before trying again.", 30),
 
   // The sandbox.

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { anyone, ownAccount, person } from "../access.ts";
 import { define } from "../define.ts";
-import { email, name, newPassword, secretToken, text, timestamp } from "../primitives.ts";
+import { email, name, newPassword, secretToken, text, timestamp, uuid } from "../primitives.ts";
 import { organization, secondFactorEnrolment, session, user } from "../records.ts";
 import { authenticationResponse } from "../webauthn.ts";
 
@@ -11,14 +11,28 @@ export const signIn = define({
   summary: "Sign in",
   description:
     "Answers a session: a JWT of 15 minutes and a refresh token; to a browser that asks for them with `svc-session: " +
-    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys sign in by themselves. Does not step up.",
+    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys sign in by themselves. Does not step up. " +
+    "An e-mail may have accounts in several organizations: where the password fits several of them, 409 " +
+    "`ORGANIZATION_REQUIRED` names these. Beyond 5 accounts of an e-mail, `organizationId` is needed.",
   tag: "Authentication",
   access: anyone,
   rate: "signIn",
   http: { method: "post", path: "/v1/auth/sign-in", successStatus: 200 },
-  body: z.strictObject({ email: text(1, 254), password: text(1, 1_024), code: code.optional() }),
+  body: z.strictObject({
+    email: text(1, 254),
+    password: text(1, 1_024),
+    code: code.optional(),
+    organizationId: uuid.optional(),
+    deviceToken: text(1, 512).optional(),
+  }),
   output: session,
-  errors: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+  errors: [
+    "UNAUTHORIZED",
+    "SECOND_FACTOR_REQUIRED",
+    "SECOND_FACTOR_INVALID",
+    "SECOND_FACTOR_LOCKED",
+    "ORGANIZATION_REQUIRED",
+  ],
 });
 
 export const setUp = define({
@@ -95,7 +109,7 @@ export const getMe = define({
 export const enrollTotp = define({
   summary: "Enrol a TOTP factor",
   description:
-    "Answers a new secret, once; it counts after it was confirmed with a code. With a factor enrolled already it needs " +
+    "Answers a new secret, once; it counts after it was confirmed with a code, in this session and within 10 minutes. With a factor enrolled already it needs " +
     "step-up, and else a sign-in within the last 5 minutes, which no refresh makes anew.",
   tag: "Authentication",
   access: ownAccount,

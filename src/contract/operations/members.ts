@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { anyone, person } from "../access.ts";
 import { define } from "../define.ts";
-import { email, name, newPassword, paging, secretToken, timestamp, uuid } from "../primitives.ts";
+import {
+  email,
+  idempotencyKey,
+  name,
+  newPassword,
+  paging,
+  secretToken,
+  timestamp,
+  uuid,
+} from "../primitives.ts";
 import { listOf, session, user } from "../records.ts";
 import type { ManagementAccess, PersonNeeds } from "../types.ts";
 
@@ -18,6 +27,7 @@ const invite = z
     id: z.string(),
     email: z.string(),
     role,
+    delivery: z.enum(["link", "mailing", "mailed", "refused"]),
     createdBy: z.strictObject({ type: z.literal("user"), id: uuid }),
     createdAt: timestamp,
     expiresAt: timestamp,
@@ -94,20 +104,26 @@ export const removeMember = define({
 export const createInvite = define({
   summary: "Invite a person",
   description:
-    "Answers a single-use token, shown once, for the link `/invite#token=…`; valid 7 days. A new invite to the same " +
-    "e-mail takes the place of an open one. Inviting an owner or admin needs step-up.",
+    "Valid 7 days. Where the service has a mail server, the person is sent the link by mail and `token` is null: who accepts has " +
+    "shown that the address is theirs. Else `token` is answered, once, for the link `/invite#token=…`, which you hand on. " +
+    "A new invite to the same e-mail takes the place of an open one, and is mailed anew. At most 50 invites are mailed in an hour, and 5 in a UTC day " +
+    "to one address, else 429. Inviting an owner or admin needs step-up; only an owner, with step-up, makes or " +
+    "replaces an owner's invite. For a day the same " +
+    "idempotencyKey with the same payload answers 200 with what the first request was answered, and mails nothing; another payload is 422.",
   tag: "Members",
   access: invites,
   rate: "standard",
   http: { method: "post", path: "/v1/invites", successStatus: 201 },
-  body: z.strictObject({ email, role }),
-  output: z.strictObject({ invite, token: z.string() }),
-  errors: [],
+  body: z.strictObject({ email, role, idempotencyKey: idempotencyKey.optional() }),
+  output: z.strictObject({ invite, token: z.string().nullable() }),
+  errors: ["IDEMPOTENCY_KEY_REUSED"],
 });
 
 export const listInvites = define({
   summary: "List open invites",
-  description: "Those that can still be accepted, newest first; never a token.",
+  description:
+    "Those that can still be accepted, newest first; never a token. `delivery` says what became of the mail: to one whose address is " +
+    "refused no mail comes; withdraw it, and invite another address.",
   tag: "Members",
   access: person(),
   rate: "standard",
@@ -119,14 +135,15 @@ export const listInvites = define({
 
 export const revokeInvite = define({
   summary: "Withdraw an invite",
-  description: "Its token is worth nothing from now on.",
+  description:
+    "Its token is worth nothing from now on. An owner's invite is withdrawn by an owner, with step-up.",
   tag: "Members",
   access: person({ role: "admin" }),
   rate: "standard",
   http: { method: "delete", path: "/v1/invites/:id", successStatus: 200 },
   params: z.strictObject({ id: inviteId }),
   output: z.strictObject({ invite }),
-  errors: ["NOT_FOUND"],
+  errors: ["NOT_FOUND", "STEP_UP_REQUIRED"],
 });
 
 export const acceptInvite = define({

@@ -7,6 +7,7 @@ import {
   idempotencyKey,
   paging,
   paymentCents,
+  recipientName,
   text,
   timestamp,
   transactionId,
@@ -62,7 +63,7 @@ const shared = {
     .optional()
     .meta({ description: "The merchant's category, a four-digit code." }),
 };
-const card = { merchant: text(1, 200).meta({ description: "The merchant's name." }) };
+const card = { merchant: recipientName.meta({ description: "The merchant's name." }) };
 const wallet = {
   recipient: walletAddress.meta({ description: "An address on the wallet's chain: 0x and 40 hex digits." }),
 };

@@ -46,9 +46,10 @@ export const exportTransactions = define({
     "The same transactions as a CSV file, newest first: RFC 4180 in UTF-8, with a header row and CRLF. Columns: id, createdAt, " +
     "agentId, agentName, merchant, amountCents (integer cents), currency, direction, rail, status, purpose, denialReason, " +
     "denialCode, onChainTxHash, chainCaip2; what is null is empty. A cell that a spreadsheet would take for a formula has an " +
-    "apostrophe before it. Each row is as its transaction was when that part of the file was read: what fits the filters " +
-    "all the while is in it once, what is made after the export has begun is not. A connection that breaks is a file that " +
-    "is not whole. An unknown agent, project or team as a filter gives the header row alone.",
+    "apostrophe before it, and so has what would be one after a semicolon, a tab or a line's end. Each row is as its " +
+    "transaction was when that part of the file was read: what fits the filters all the while is in it once, what " +
+    "is made after the export has begun is not. A connection that breaks is a file that is not whole. An unknown agent, " +
+    "project or team as a filter gives the header row alone.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "export",

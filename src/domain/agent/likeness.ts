@@ -49,13 +49,19 @@ export function likePayments(state: AgentState, payment: Likeness): LikePayments
 /** When a like payment of which the actor has more than its key was made. */
 function madeLike(open: Payment | undefined, payment: Likeness): number | null {
   if (open === undefined || open.status === "denied") return null;
-  const { amountCents, rail, recipient } = open.request;
+  const { likenessHash } = open.request;
   const isLike =
-    rail === payment.rail &&
-    amountCents === payment.amountCents &&
-    comparedName(recipient) === comparedName(payment.recipient);
+    likenessHash === undefined || payment.likenessHash === undefined
+      ? isSame(open.request, payment)
+      : likenessHash === payment.likenessHash;
   return isLike ? open.createdAt : null;
 }
+
+/** What the hash is of. Without it each of 200 open payments' names would be folded for each payment. */
+const isSame = (one: Likeness, other: Likeness): boolean =>
+  one.rail === other.rail &&
+  one.amountCents === other.amountCents &&
+  comparedName(one.recipient) === comparedName(other.recipient);
 
 const asksForDuplicates = (rules: PaymentRules | undefined): boolean =>
   rules?.checks.some(({ type }) => type === "duplicate") === true;

@@ -1,6 +1,7 @@
 import type { Rail } from "../agent/payment.ts";
-import { type ApprovalRule, type RuleType, WEEKDAYS, comparedName } from "./rules.ts";
-import { minutesOf, type TimeWindowCheck, type ZoneOffsets } from "./time-window.ts";
+import type { ReadyRule } from "./ready-rules.ts";
+import { comparedName, type RuleType } from "./rules.ts";
+import type { TimeWindowCheck, ZoneOffsets } from "./time-window.ts";
 
 /**
  * What is left of a rule for one payment. The server judges what follows from the payment alone (and from the records of
@@ -44,10 +45,10 @@ export interface Findings {
 
 /**
  * The rules of a payment's project and team, in this order, made ready for its agent's actor. Undefined when none is left.
- * Disabled rules are nothing.
+ * What it costs does not grow with how many names, categories or rails the rules list, nor with how long those are.
  */
 export function paymentRules(
-  rules: readonly ApprovalRule[],
+  rules: readonly ReadyRule[],
   payment: RuledPayment,
   findings: Findings,
 ): PaymentRules | undefined {
@@ -56,63 +57,51 @@ export function paymentRules(
     if (!timezones.includes(timezone)) timezones.push(timezone);
     return timezones.indexOf(timezone);
   };
+  const facts = { ...payment, comparedName: comparedName(payment.recipient), ...findings };
   const checks: RuleCheck[] = [];
   for (const rule of rules) {
-    const check = rule.enabled ? checkOf(rule, payment, findings.isNewRecipient, zoneOf) : null;
+    const check = checkOf(rule, facts, zoneOf);
     if (check !== null && !checks.some((earlier) => covers(earlier, check))) checks.push(check);
   }
   if (checks.length === 0) return undefined;
   return timezones.length === 0 ? { checks } : { checks, zones: timezones.map(findings.offsetsOf) };
 }
 
+interface Facts extends RuledPayment, Findings {
+  /** The recipient as it is compared. */
+  readonly comparedName: string;
+}
+
 /** What is left of one rule; null when it does not flag the payment, whatever its agent did and whenever it comes. */
-function checkOf(
-  rule: ApprovalRule,
-  payment: RuledPayment,
-  isNewRecipient: boolean,
-  zoneOf: (timezone: string) => number,
-): RuleCheck | null {
+function checkOf(rule: ReadyRule, facts: Facts, zoneOf: (timezone: string) => number): RuleCheck | null {
   switch (rule.type) {
     case "velocity":
-      return { type: rule.type, ...rule.params };
     case "duplicate":
-      return { type: rule.type, ...rule.params };
+      return rule;
     case "time_window": {
-      const { days, from, outside, timezone, to } = rule.params;
-      return {
-        type: rule.type,
-        zone: zoneOf(timezone),
-        days: days.map((day) => WEEKDAYS.indexOf(day)).toSorted((a, b) => a - b),
-        fromMinutes: minutesOf(from),
-        toMinutes: minutesOf(to),
-        outside,
-      };
+      const { timezone, type, ...window } = rule;
+      return { type, zone: zoneOf(timezone), ...window };
     }
-    case "new_recipient":
-      return isNewRecipient ? { type: rule.type } : null;
     default:
-      return flagsPayment(rule, payment) ? { type: rule.type } : null;
+      return flagsPayment(rule, facts) ? { type: rule.type } : null;
   }
 }
 
-/** The rules that follow from the payment alone. */
-type PaymentOnlyRule = Extract<
-  ApprovalRule,
-  { type: "amount_above" | "recipient" | "merchant_category" | "rail" }
->;
+/** The rules that follow from the payment, and from the records of settled ones, alone. */
+type PaymentOnlyRule = Exclude<ReadyRule, { type: "velocity" | "time_window" | "duplicate" }>;
 
-function flagsPayment(rule: PaymentOnlyRule, payment: RuledPayment): boolean {
+function flagsPayment(rule: PaymentOnlyRule, facts: Facts): boolean {
   switch (rule.type) {
     case "amount_above":
-      return payment.amountCents > rule.params.amountCents;
-    case "recipient": {
-      const recipient = comparedName(payment.recipient);
-      return rule.params.anyOf.some((named) => comparedName(named) === recipient);
-    }
+      return facts.amountCents > rule.amountCents;
+    case "new_recipient":
+      return facts.isNewRecipient;
+    case "recipient":
+      return rule.comparedNames.has(facts.comparedName);
     case "merchant_category":
-      return payment.merchantCategory !== null && rule.params.anyOf.includes(payment.merchantCategory);
+      return facts.merchantCategory !== null && rule.categories.has(facts.merchantCategory);
     case "rail":
-      return rule.params.anyOf.includes(payment.rail);
+      return rule.rails.has(facts.rail);
   }
 }
 
@@ -133,4 +122,5 @@ const isSameWindow = (one: TimeWindowCheck, other: TimeWindowCheck): boolean =>
   one.fromMinutes === other.fromMinutes &&
   one.toMinutes === other.toMinutes &&
   one.outside === other.outside &&
-  one.days.join() === other.days.join();
+  one.days.length === other.days.length &&
+  one.days.every((day, index) => day === other.days[index]);

@@ -79,3 +79,13 @@ export const comparedName = (recipient: string): string =>
     .normalize("NFKC")
     .replaceAll(SPACES, " ")
     .trim();
+
+/** The most UTF-16 units that a name may have once its compatibility forms are folded; four for each of its characters. */
+export const FOLDED_NAME_MAX = 800;
+
+/**
+ * Whether a name stays short when its compatibility forms are folded: a single character can become 18, and whatever
+ * compares names would work by what they become. No name that people write comes near the bound.
+ */
+export const foldsShort = (name: string): boolean =>
+  name.length <= FOLDED_NAME_MAX && name.normalize("NFKC").length <= FOLDED_NAME_MAX;

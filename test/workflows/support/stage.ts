@@ -159,6 +159,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
       windows: { close: () => Promise.resolve("committed") },
       treasuries: { record: () => Promise.resolve() },
       webhooks: NO_WEBHOOKS,
+      mail: { mailInvite: notPlayed },
     }),
     ...options.activities,
   };
@@ -167,8 +168,8 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   return { activities, stage, workflowIds };
 }
 
-/** Scenes of webhooks bring their own. */
-const notPlayed = () => Promise.reject(new Error("no webhooks are in this scene"));
+/** Scenes of webhooks and mail bring their own. */
+const notPlayed = () => Promise.reject(new Error("neither webhooks nor mail are in this scene"));
 const NO_WEBHOOKS: WebhookActivities = {
   deliverWebhook: notPlayed,
   eraseWebhookSecret: notPlayed,
@@ -223,6 +224,7 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   closeDeliveryWindow: (input) => cast().closeDeliveryWindow(input),
   detachWallet: (input) => cast().detachWallet(input),
   provisionOrganization: (input) => cast().provisionOrganization(input),
+  mailInvite: (input) => cast().mailInvite(input),
   deliverWebhook: (input) => cast().deliverWebhook(input),
   eraseWebhookSecret: (input) => cast().eraseWebhookSecret(input),
   replayWebhooks: (input) => cast().replayWebhooks(input),

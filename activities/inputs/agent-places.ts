@@ -1,0 +1,37 @@
+import type { Collection, Db } from "mongodb";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import { type AgentDocument, COLLECTIONS } from "../documents.ts";
+
+type Place = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
+
+/** Places in memory; each is read once. */
+const KEPT_MAX = 100_000;
+
+/** Where agents lie, by their records. None ever moves, so what was read once stays good. */
+export class AgentPlaces {
+  readonly #agents: Collection<AgentDocument>;
+  readonly #kept = new Map<string, Place>();
+
+  constructor(db: Db) {
+    this.#agents = db.collection(COLLECTIONS.agents);
+  }
+
+  /** Whether the agent is of this organization, project and team. Throws for one that has no record, or not yet. */
+  async isOf({ agentId, organizationId, projectId, teamId }: Omit<AgentProfile, "name">): Promise<boolean> {
+    const place = this.#kept.get(agentId) ?? (await this.#read(agentId));
+    return (
+      place.organizationId === organizationId && place.projectId === projectId && place.teamId === teamId
+    );
+  }
+
+  async #read(agentId: string): Promise<Place> {
+    const projection = { organizationId: 1, projectId: 1, teamId: 1 };
+    const found = await this.#agents.findOne({ _id: agentId }, { projection });
+    if (found === null) throw new Error(`agent ${agentId} has no record`);
+    const { organizationId, projectId, teamId } = found;
+    const place = { organizationId, projectId, teamId };
+    if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
+    this.#kept.set(agentId, place);
+    return place;
+  }
+}

@@ -1,0 +1,195 @@
+import { z } from "zod";
+import type {
+  Approval,
+  BudgetContext,
+  Payment,
+  PaymentRequest,
+  Resolver,
+  RulesVersions,
+} from "../../src/domain/agent/payment.ts";
+import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/agent/policy.ts";
+import type { AgentProfile, WrittenSummary } from "../../src/domain/agent/state.ts";
+import type { Addressed } from "../../src/domain/budget/commands.ts";
+import type { Ask, BudgetReport } from "../../src/domain/budget/report.ts";
+import { type LifecycleEvent, lifecycleEventId } from "../../src/domain/events.ts";
+import { MAX_CENTS } from "../../src/domain/money.ts";
+
+/** What activities are given, field by field. Bounds are those of the kinds of things, not those of the contract. */
+
+type ShapeOf<T> = { readonly [K in keyof T]-?: z.ZodType<Required<T>[K]> };
+
+/** An object with these fields and no other; a field that the type gets later does not compile until it is here. */
+export function exactly<T>(shape: ShapeOf<T>): z.ZodType<T>;
+export function exactly(shape: z.ZodRawShape): z.ZodType {
+  return z.strictObject(shape);
+}
+
+/** Ids of all kinds, and hashes: one plain word, never an operator of a query. */
+export const id = z.string().regex(/^[\w-]{1,200}$/);
+
+const TEXT_MAX = 4_000;
+const LATEST_MS = 8_640_000_000_000_000;
+const ITEMS_MAX = 10_000;
+
+const text = z.string().max(TEXT_MAX);
+const cents = z.int().min(0).max(MAX_CENTS);
+const totalCents = z.int().min(0);
+const count = z.int().min(0);
+export const instant = z.int().min(0).max(LATEST_MS);
+export const version = z.int().min(0);
+export const items = <T>(each: z.ZodType<T>) => z.array(each).max(ITEMS_MAX);
+
+const rail = z.enum(["card", "wallet"]);
+
+export const profile = exactly<AgentProfile>({
+  organizationId: id,
+  projectId: id,
+  teamId: id,
+  agentId: id,
+  name: text,
+});
+
+export const policy = exactly<BudgetPolicy>({
+  budgetCents: cents,
+  autoApprovalThresholdCents: cents.nullable(),
+  perTransactionLimitCents: cents.nullable(),
+  dailySpendLimitCents: cents.nullable(),
+  hourlyVelocityLimit: count.nullable(),
+  dailyVelocityLimit: count.nullable(),
+});
+
+const request = exactly<PaymentRequest>({
+  transactionId: id,
+  approvalId: id,
+  keyHash: id,
+  payloadHash: id,
+  rail,
+  amountCents: cents,
+  currency: z.literal("USD"),
+  recipient: text,
+  merchantCategory: text.nullable(),
+  purpose: text,
+  likenessHash: id.exactOptional(),
+  proof: id,
+  rulesVersions: exactly<RulesVersions>({
+    project: version.nullable(),
+    team: version.nullable(),
+  }).exactOptional(),
+});
+
+const denial = exactly<Denial>({
+  code: z.enum([
+    "PER_TRANSACTION_LIMIT_EXCEEDED",
+    "BUDGET_EXCEEDED",
+    "DAILY_SPEND_LIMIT_EXCEEDED",
+    "HOURLY_VELOCITY_EXCEEDED",
+    "DAILY_VELOCITY_EXCEEDED",
+    "TEAM_CAP_EXCEEDED",
+    "PROJECT_CAP_EXCEEDED",
+    "AGENT_PAUSED",
+    "AGENT_ARCHIVED",
+    "APPROVAL_DENIED",
+    "APPROVAL_EXPIRED",
+    "CANCELLED_BY_AGENT",
+    "CARD_DECLINED",
+    "INSUFFICIENT_FUNDS",
+    "RAIL_UNAVAILABLE",
+  ]),
+  reason: text,
+  details: exactly<DenialDetails>({
+    limit: totalCents,
+    remaining: totalCents,
+    resetsAt: instant.nullable(),
+  }).nullable(),
+});
+
+const approval = exactly<Approval>({
+  id,
+  flaggedByRuleTypes: items(text),
+  budgetContext: exactly<BudgetContext>({
+    budgetCents: totalCents,
+    spentCents: totalCents,
+    reservedCents: totalCents,
+    remainingCents: totalCents,
+  }),
+  expiresAt: instant,
+  resolution: z.enum(["approved", "executing", "denied", "failed", "expired"]).nullable(),
+  resolvedAt: instant.nullable(),
+  resolvedBy: exactly<Resolver>({ userId: id, name: text }).nullable(),
+  feedback: text.nullable(),
+  proof: id.exactOptional(),
+  isForged: z.literal(true).exactOptional(),
+  policyVersion: version.exactOptional(),
+});
+
+export const payment = exactly<Payment>({
+  request,
+  sequence: count,
+  createdAt: instant,
+  day: z.string().regex(/^\d{4}-\d\d-\d\d$/),
+  status: z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]),
+  phase: z.enum(["held", "sending", "following", "done"]),
+  executor: z.enum(["server", "approval"]),
+  denial: denial.nullable(),
+  deniedAt: instant.nullable(),
+  approval: approval.nullable(),
+  onChainTxHash: text.nullable(),
+  chainCaip2: text.nullable(),
+  ask: z.enum(["reserve", "recheck"]).nullable().exactOptional(),
+  asked: z.literal(true).exactOptional(),
+  policyVersion: version.exactOptional(),
+  revision: count,
+});
+
+export const report = exactly<BudgetReport>({
+  agentId: id,
+  teamId: id,
+  revision: count,
+  spentCents: totalCents,
+  reservedCents: totalCents,
+  asks: items(exactly<Ask>({ transactionId: id, kind: z.enum(["reserve", "recheck"]), amountCents: cents })),
+});
+
+export const addressed = exactly<Addressed>({
+  agentId: id,
+  epoch: count,
+  asks: z.boolean(),
+  budgetCents: cents.nullable(),
+  budgetEpoch: count.exactOptional(),
+});
+
+const event = exactly<LifecycleEvent>({
+  id,
+  type: z.enum(["agent.paused", "agent.resumed", "agent.archived"]),
+  at: instant,
+  revision: count,
+});
+
+/** Nothing of whose the agent is, of where it lies, of its wallet or of what authenticates it. */
+const summary = exactly<WrittenSummary>({
+  name: text,
+  lifecycle: z.enum(["active", "paused", "archived"]),
+  archivedAt: instant.nullable().exactOptional(),
+  walletDetached: z.boolean(),
+  keyId: id.nullable().exactOptional(),
+  authenticatedAt: instant.nullable().exactOptional(),
+  policy,
+  policyVersion: version,
+  spentCents: totalCents,
+  reservedCents: totalCents,
+  revision: count,
+  updatedAt: instant,
+  events: items(event).exactOptional(),
+});
+
+interface AgentWrite {
+  readonly agentId: string;
+  readonly summary: WrittenSummary;
+}
+
+/** The first telling of an event stands, so under the id of another's nothing may be told. */
+export const agentWrite = exactly<AgentWrite>({ agentId: id, summary }).refine(
+  ({ agentId, summary: { events = [] } }) =>
+    events.every((each) => each.id === lifecycleEventId(agentId, each.revision)),
+  "an event is not this agent's",
+);

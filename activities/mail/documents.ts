@@ -1,0 +1,45 @@
+import type { Collection, Db } from "mongodb";
+
+/** How an invite's mail stands. */
+export interface InviteMail {
+  /** `mailing`: the mail server has not taken it yet; `refused`: it takes none for this address, for good. */
+  readonly state: "mailing" | "mailed" | "refused";
+  /** Sealed, bound to the invite's id, until the mail has come to its end. */
+  readonly sealedLink: string | null;
+  readonly endedAt: Date | null;
+}
+
+/** The part of an invite's record that its mail needs; the server writes the rest. */
+export interface MailedInvite {
+  readonly _id: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly role: "owner" | "admin" | "member";
+  readonly createdBy: { readonly id: string };
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  /** Null: nobody mails it, its link was answered. */
+  readonly mail: InviteMail | null;
+  /** The workflow that mails it may not have been started yet. */
+  readonly untold?: true;
+}
+
+interface Named {
+  readonly _id: string;
+  readonly name: string;
+}
+
+export interface MailCollections {
+  readonly invites: Collection<MailedInvite>;
+  readonly organizations: Collection<Named>;
+  readonly users: Collection<Named & { readonly organizationId: string }>;
+}
+
+export function mailCollections(db: Db): MailCollections {
+  const options = { readPreference: "primary" } as const;
+  return {
+    invites: db.collection("invites", options),
+    organizations: db.collection("organizations", options),
+    users: db.collection("users", options),
+  };
+}

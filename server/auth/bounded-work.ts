@@ -1,0 +1,43 @@
+/** There is no room even in the queue; nothing of the work was begun. */
+export class TooMuchWork extends Error {
+  override readonly name = "TooMuchWork";
+}
+
+export interface WorkBounds {
+  /** Pieces of work that go on at once. */
+  readonly atOnceMax: number;
+  /** Pieces that wait for one of them to end. */
+  readonly waitingMax: number;
+}
+
+/** Expensive work that anybody can ask for: so much of it at once, a short queue, and no more. */
+export class BoundedWork {
+  readonly #bounds: WorkBounds;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(bounds: WorkBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Carries the work out when its turn has come, in the order of the calls. Throws `TooMuchWork` at once where the queue is full. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#bounds.atOnceMax) await this.#turn();
+    else this.#running += 1;
+    try {
+      return await work();
+    } finally {
+      // Whoever is next takes the place over, so that nobody who has just come gets in between.
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+
+  #turn(): Promise<void> {
+    if (this.#waiting.length >= this.#bounds.waitingMax) {
+      throw new TooMuchWork(`${this.#waiting.length} pieces of work wait already`);
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}

@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import type { RequestListener } from "node:http";
+import type { Socket } from "node:net";
+
+/** Requests that a connection may send ahead of their answers. */
+const AHEAD_MAX = 64;
+
+/** Where the kernel doesn't say how many files a process may have open. */
+const OPEN_FILES_ASSUMED = 1_024;
+
+/** Beyond so many, connections are no help to anybody. */
+const CONNECTIONS_MAX = 10_000;
+
+/**
+ * How many connections a listener takes: half of the files that this process may have open, since a process that can open none more
+ * neither reads its own nor reaches its engines.
+ */
+export function connectionsMax(): number {
+  return Math.min(CONNECTIONS_MAX, Math.floor(openFilesMax() / 2));
+}
+
+function openFilesMax(): number {
+  try {
+    const [, soft = ""] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return Number(soft) || OPEN_FILES_ASSUMED;
+  } catch {
+    return OPEN_FILES_ASSUMED;
+  }
+}
+
+/** How long a connection may take to say its first word. */
+const FIRST_BYTE_MS = 10_000;
+
+/** Ends a connection that says nothing: a listener's timeouts begin with a request's first byte. */
+export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_MS): void {
+  const timer = setTimeout(() => {
+    if (socket.bytesRead === 0) socket.destroy();
+  }, withinMs);
+  timer.unref();
+  socket.once("close", () => clearTimeout(timer));
+}
+
+/**
+ * Requests of one connection one after another: the next one begins once the one before it is answered, as its answer must wait for
+ * that anyway. A connection that sends far ahead is cut.
+ */
+export function oneAtATime(application: RequestListener): RequestListener {
+  const waiting = new WeakMap<Socket, (() => void)[]>();
+  return (request, response) => {
+    const { socket } = request;
+    const begin = (): void => {
+      response.once("close", () => {
+        const next = waiting.get(socket)?.shift();
+        if (next === undefined || socket.destroyed) waiting.delete(socket);
+        else next();
+      });
+      application(request, response);
+    };
+    const queue = waiting.get(socket);
+    if (queue === undefined) {
+      waiting.set(socket, []);
+      begin();
+    } else if (queue.length < AHEAD_MAX) queue.push(begin);
+    else socket.destroy();
+  };
+}

@@ -1,0 +1,75 @@
+import type DataLoader from "dataloader";
+import type { Collection } from "mongodb";
+import type { ContainerDocument, StoredRules } from "../../activities/documents.ts";
+import { type ReadyRule, readyRules } from "../../src/domain/rules/ready-rules.ts";
+import { documentsTogether } from "../together.ts";
+import type { ReadyRulesCache } from "./ready-cache.ts";
+
+/** Which rules a container has, without what they say. */
+interface RulesHead {
+  readonly _id: string;
+  readonly approvalRules?: Omit<StoredRules, "rules">;
+}
+
+/** The enabled rules of a container, ready to judge payments, and which version of them that is. */
+export interface RulesInForce {
+  readonly rules: readonly ReadyRule[];
+  readonly version: number;
+}
+
+/** From the primary: a rule that was set binds the next payment. */
+const FROM_PRIMARY = { readPreference: "primary" } as const;
+const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
+
+/**
+ * The rules of projects, or of teams, as they are when asked: which ones they are is read each time, what they say only where
+ * this process has not got it. A container may have hundreds of kilobytes of rules, and one organization's must not cost every
+ * payment of all the others what it takes to read and prepare them.
+ */
+export class RulesOf {
+  readonly #containers: Collection<ContainerDocument>;
+  readonly #cache: ReadyRulesCache;
+  readonly #heads: DataLoader<string, RulesHead | null>;
+  /** Rules that are being read: payments that come at once wait for one reading of them. */
+  readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
+
+  constructor(containers: Collection<ContainerDocument>, cache: ReadyRulesCache) {
+    this.#containers = containers;
+    this.#cache = cache;
+    this.#heads = headsTogether(containers);
+  }
+
+  /** Undefined where nobody has ever set any. */
+  async of(id: string): Promise<RulesInForce | undefined> {
+    const head = (await this.#heads.load(id))?.approvalRules;
+    if (head === undefined) return undefined;
+    const { contentHash, version } = head;
+    const rules = this.#cache.get(contentHash);
+    if (rules !== undefined) return { rules, version };
+    const key = `${id} ${contentHash}`;
+    const reading = this.#reading.get(key) ?? this.#read(id).finally(() => this.#reading.delete(key));
+    this.#reading.set(key, reading);
+    return reading;
+  }
+
+  /** Those that are there now, which may be newer than what was looked for. */
+  async #read(id: string): Promise<RulesInForce | undefined> {
+    const found = await this.#containers.findOne(
+      { _id: id },
+      { ...FROM_PRIMARY, projection: { approvalRules: 1 } },
+    );
+    if (!found?.approvalRules) return undefined;
+    const { contentHash, rules, version } = found.approvalRules;
+    const ready = readyRules(rules);
+    this.#cache.set(contentHash, ready);
+    return { rules: ready, version };
+  }
+}
+
+function headsTogether(containers: Collection<ContainerDocument>) {
+  const options = { ...FROM_PRIMARY, projection: HEAD };
+  return documentsTogether<RulesHead>(
+    (_id) => containers.findOne<RulesHead>({ _id }, options),
+    (ids) => containers.find<RulesHead>({ _id: { $in: [...ids] } }, options).toArray(),
+  );
+}

@@ -1,0 +1,33 @@
+const MINUTES = /GMT(?:([+-])(\d\d):(\d\d))?(?::\d\d)?$/;
+
+/** Formatters that are kept, each some tens of kilobytes; those that were used last. */
+const FORMATTERS_MAX = 100;
+
+/** By the zone's name as IANA spells it. What is made anew each time fills the memory before it is collected. */
+const formatters = new Map<string, Intl.DateTimeFormat>();
+
+function formatterOf(timezone: string): Intl.DateTimeFormat {
+  const formatter =
+    formatters.get(timezone) ??
+    new Intl.DateTimeFormat("en-US", { timeZone: timezone, timeZoneName: "longOffset" });
+  formatters.delete(timezone);
+  formatters.set(timezone, formatter);
+  const [oldest] = formatters.keys();
+  if (formatters.size > FORMATTERS_MAX && oldest !== undefined) formatters.delete(oldest);
+  return formatter;
+}
+
+/**
+ * How far the clocks of an IANA zone are ahead of UTC, in whole minutes, at an instant in epoch milliseconds. Throws where
+ * there is no such zone.
+ */
+export function offsetOf(timezone: string): (atMs: number) => number {
+  const shown = formatterOf(timezone);
+  return (atMs) => {
+    const found = MINUTES.exec(shown.format(atMs));
+    if (found === null) throw new Error(`the offset of ${timezone} is not told`);
+    const [, sign, hours = "0", minutes = "0"] = found;
+    const offset = Number(hours) * 60 + Number(minutes);
+    return sign === "-" ? -offset : offset;
+  };
+}

@@ -1,0 +1,52 @@
+import { AGENT_COMMAND_KINDS, isAgentCommand } from "./agent-commands.ts";
+import { BUDGET_COMMAND_KINDS, isBudgetCommand } from "./budget-commands.ts";
+import { SUBMIT_BATCH_MAX } from "../agent.ts";
+import { BUDGET_BATCH_MAX } from "../budget.ts";
+import { type Guard, isArrayOf, isCount, isFields, isOneOf, isRecord } from "./guards.ts";
+
+/** Under which type a workflow refuses what it does not take; nothing was decided then. */
+export const REFUSED = "Refused";
+
+/** A command of a batch that its actor does not take. */
+export interface RefusedCommand {
+  /** Its place in the batch. */
+  readonly index: number;
+  /** The actor's worker knows of no such command, perhaps not yet; or it is not as such a command is. */
+  readonly why: "unknown" | "malformed";
+}
+
+/** Why a batch is refused as a whole: nothing of it was decided. Without commands: it is no batch. */
+export interface Refusal {
+  readonly commands: readonly RefusedCommand[];
+}
+
+export const isRefusal = isRecord<Refusal>({
+  commands: isArrayOf(
+    isRecord<RefusedCommand>({ index: isCount, why: isOneOf(["unknown", "malformed"]) }),
+    Math.max(SUBMIT_BATCH_MAX, BUDGET_BATCH_MAX),
+  ),
+});
+
+/** Why an agent's actor does not take a batch; null: it takes it. */
+export const agentRefusal = (batch: unknown): Refusal | null =>
+  refusalOf(batch, SUBMIT_BATCH_MAX, isAgentCommand, AGENT_COMMAND_KINDS);
+
+/** The same for a project's budget. */
+export const budgetRefusal = (batch: unknown): Refusal | null =>
+  refusalOf(batch, BUDGET_BATCH_MAX, isBudgetCommand, BUDGET_COMMAND_KINDS);
+
+function refusalOf(
+  batch: unknown,
+  max: number,
+  isCommand: Guard<unknown>,
+  kinds: ReadonlySet<string>,
+): Refusal | null {
+  if (!Array.isArray(batch) || batch.length > max) return { commands: [] };
+  const commands: RefusedCommand[] = [];
+  for (const [index, command] of batch.entries()) {
+    if (isCommand(command)) continue;
+    const kind: unknown = isFields(command) ? command["kind"] : null;
+    commands.push({ index, why: typeof kind === "string" && !kinds.has(kind) ? "unknown" : "malformed" });
+  }
+  return commands.length === 0 ? null : { commands };
+}

@@ -1,0 +1,229 @@
+import { expect } from "chai";
+import { AuditAppender, AuditLogUnavailable } from "../../activities/audit/appender.ts";
+import { NotInTime } from "../../activities/within.ts";
+import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../server/audit/outbox.ts";
+import { type OperationId, operationList } from "../../src/contract/registry.ts";
+import type { AuditRecord } from "../../src/domain/audit/entry.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { newWorld, times, until, type World } from "../support/world.ts";
+import { breakIn, entriesOf, testSeal } from "./support.ts";
+import { type Prepared, WRITES, type WritingRow } from "./write-table.ts";
+import { ContractApi } from "../support/contract-api.ts";
+
+const TRIES_MAX = 5;
+
+/** After so long a server that has begun something is taken for dead. */
+const LATER_MS = 61_000;
+
+const project = (world: World, name = "New") => ({ token: world.token, body: { name } });
+
+function expectSaid(said: unknown, expected: object | undefined): void {
+  if (expected === undefined) expect(said).to.equal(null);
+  else expect(said).to.be.an("object").that.deep.includes(expected);
+}
+
+describe("the audit outbox", () => {
+  let service: TestService;
+  /** The server dies between a write and its entry, but for its process: told what it would have appended. */
+  let cut: AuditRecord[] | null = null;
+  /** It dies before or after the commit of a transaction. */
+  let dies: "before the commit" | "after the commit" | null = null;
+
+  before(async () => {
+    service = await startTestService({
+      decorateMeans: (means) => ({
+        ...means,
+        auditLog: {
+          append(record, when) {
+            if (cut === null) return means.auditLog.append(record, when);
+            cut.push(record);
+            return Promise.reject(new AuditLogUnavailable("the server is gone"));
+          },
+        },
+        async transaction(work) {
+          const value = await means.transaction(async (session) => {
+            const written = await work(session);
+            if (dies === "before the commit") throw new NotInTime("the server is gone");
+            return written;
+          });
+          if (dies === "after the commit") throw new NotInTime("the server is gone");
+          return value;
+        },
+      }),
+    });
+  });
+  after(() => service?.stop());
+  afterEach(() => {
+    cut = null;
+    dies = null;
+  });
+
+  const seal = () => testSeal(service.env["MASTER_KEY"] ?? "");
+  const records = () => service.db.collection<AuditOutboxDocument>(AUDIT_OUTBOX);
+
+  /** Another server, which looks for what others have left. */
+  function anotherServer(laterMs = LATER_MS): AuditOutbox {
+    const { db } = service;
+    const log = new AuditAppender(db, seal());
+    const clock = () => new Date(Date.now() + laterMs);
+    return new AuditOutbox({ db, log, seal: seal(), clock, onTrouble: () => undefined });
+  }
+
+  /** The chain of an organization, which must be whole. */
+  async function chainOf(organizationId: string) {
+    const entries = await entriesOf(service.db, organizationId);
+    expect(breakIn(entries, seal())).to.equal(null);
+    return entries;
+  }
+
+  /** What a call is to append when its server dies. */
+  async function cutOff(id: OperationId, { byTool, request }: Prepared): Promise<AuditRecord> {
+    cut = [];
+    if (byTool === undefined) {
+      const answer = await new ContractApi(service.baseUrl).call(id, request);
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(503);
+    } else await byTool();
+    // On a busy machine it may be answered before it is done.
+    const record = await until("it is about to append its entry", () => Promise.resolve(cut?.[0] ?? null));
+    expect(cut).to.have.length(1);
+    cut = null;
+    return record;
+  }
+
+  const created = async ({ organization: { organizationId } }: World) =>
+    (await chainOf(organizationId)).filter(({ action }) => action === "createProject");
+  const projects = ({ organization: { organizationId } }: World) =>
+    service.db.collection("projects").countDocuments({ organizationId });
+
+  it("knows every operation of the contract that changes something", () => {
+    const changing = operationList.filter(([, { access, http, tool }]) => {
+      if (access.kind === "agent") return false;
+      return http === null ? tool?.hints.readOnly === false : http.method !== "get";
+    });
+    expect(Object.keys(WRITES).toSorted()).to.deep.equal(changing.map(([id]) => id).toSorted());
+  });
+
+  describe("a server that dies between a write and its entry leaves it to another one:", () => {
+    const rows = operationList.flatMap(([id]) => {
+      const row = WRITES[id];
+      return row === undefined || row.kind === "harmless" ? [] : [[id, row] as const];
+    });
+    const ordered: readonly (readonly [OperationId, WritingRow])[] = rows.toSorted(
+      ([one], [other]) => Number(other === "setUp") - Number(one === "setUp"),
+    );
+    for (const [id, row] of ordered) {
+      it(id, async () => {
+        let prepared = await row.prepare(service);
+        let record = await cutOff(id, prepared);
+        // On a busy machine it may have been given up before its write.
+        for (let tries = 1; record.result.code !== null && tries < TRIES_MAX; tries += 1) {
+          prepared = await row.prepare(service);
+          record = await cutOff(id, prepared);
+        }
+        const { entryKey, organizationId } = record;
+        expect((await records().findOne({ _id: entryKey }))?.kind).to.equal(row.kind);
+        const isEntry = (entry: { readonly entryKey: string }) => entry.entryKey === entryKey;
+        expect((await chainOf(organizationId)).filter(isEntry)).to.deep.equal([]);
+        await anotherServer().sweep();
+        await anotherServer().sweep();
+        const [entry, ...more] = (await chainOf(organizationId)).filter(isEntry);
+        expect(more).to.deep.equal([]);
+        expect(entry?.action).to.equal(id.replace(/ByTool$/, ""));
+        // Of what an actor decides, nobody knows whether it has.
+        expect(entry?.result.code).to.equal(null);
+        expect(entry?.result.status === null).to.equal(row.kind === "begun");
+        expectSaid(entry?.before, prepared.before);
+        expectSaid(entry?.after, prepared.after);
+        expect(await records().findOne({ _id: entryKey })).to.equal(null);
+      });
+    }
+  });
+
+  describe("whatever happens to a write and its entry,", () => {
+    it("a write that is not committed leaves no entry but that of its answer", async () => {
+      const world = await newWorld(service);
+      const before = await projects(world);
+      dies = "before the commit";
+      await world.api.refused("createProject", 503, "SERVICE_UNAVAILABLE", project(world));
+      dies = null;
+      await anotherServer().sweep();
+      const said = (await created(world)).map(({ after, result: { status } }) => ({ after, status }));
+      expect(said).to.deep.equal([{ after: null, status: 503 }]);
+      expect(await projects(world)).to.equal(before);
+    });
+
+    it("a write that is committed unheard of has one entry, of what was done", async () => {
+      const world = await newWorld(service);
+      const before = await projects(world);
+      dies = "after the commit";
+      await world.api.refused("createProject", 503, "SERVICE_UNAVAILABLE", project(world));
+      dies = null;
+      await anotherServer().sweep();
+      const said = (await created(world)).map(({ after, result: { status } }) => ({ after, status }));
+      expect(said).to.deep.equal([{ after: { name: "New", description: null }, status: 201 }]);
+      expect(await projects(world)).to.equal(before + 1);
+    });
+
+    it("what several servers find at once is in the chain once, in its order", async () => {
+      const world = await newWorld(service);
+      const keys: string[] = [];
+      for (const turn of times(5, (each) => each)) {
+        keys.push((await cutOff("createProject", { request: project(world, `No. ${turn}`) })).entryKey);
+      }
+      await Promise.all(times(3, () => anotherServer().sweep()));
+      expect((await created(world)).map(({ entryKey }) => entryKey)).to.deep.equal(keys);
+    });
+
+    it("what was only begun is left to its own server for a minute, also by one that starts", async () => {
+      const world = await newWorld(service);
+      const { id } = await world.agent();
+      const { entryKey } = await cutOff("pauseAgent", { request: { token: world.token, id } });
+      await anotherServer(30_000).sweep("start");
+      expect((await records().findOne({ _id: entryKey }))?.kind).to.equal("begun");
+    });
+
+    it("a server that starts has put into the chain what another has left before it serves", async () => {
+      const world = await newWorld(service);
+      const { entryKey } = await cutOff("createProject", { request: project(world) });
+      await anotherServer(0).sweep("start");
+      expect((await created(world)).map((entry) => entry.entryKey)).to.deep.equal([entryKey]);
+    });
+
+    it("who writes to the database alone gets nothing into a chain by it", async () => {
+      const world = await newWorld(service);
+      const { entryKey } = await cutOff("createProject", { request: project(world) });
+      const found = await records().findOne({ _id: entryKey });
+      if (found === null) throw new Error("it is there");
+      const content = found.content.replace("createProject", "archiveProject");
+      await records().updateOne({ _id: entryKey }, { $set: { content } });
+      expect((await anotherServer().sweep()).left).to.equal(1);
+      expect(await created(world)).to.deep.equal([]);
+      await records().updateOne({ _id: entryKey }, { $set: { content: found.content } });
+      expect((await anotherServer().sweep()).left).to.equal(0);
+      expect(await created(world)).to.have.length(1);
+    });
+
+    it("an answered write leaves nothing there", async () => {
+      const world = await newWorld(service);
+      const { id } = await world.agent();
+      await world.api.ok("createProject", 201, project(world));
+      await world.api.ok("pauseAgent", 200, { token: world.token, id });
+      const its = { content: { $regex: world.organization.organizationId } };
+      await until("it is empty", async () => ((await records().findOne(its)) === null ? true : null));
+    });
+
+    it("fifty writes of one organization at once all come through, each with its entry", async () => {
+      const world = await newWorld(service);
+      await Promise.all(
+        times(50, (each) =>
+          world.api.ok("createProject", 201, {
+            token: world.token,
+            body: { name: `No. ${each}`, idempotencyKey: `${each}` },
+          }),
+        ),
+      );
+      const made = (await created(world)).filter(({ result }) => result.status === 201);
+      expect(made).to.have.length(50);
+    });
+  });
+});

@@ -1,0 +1,328 @@
+import { generate } from "otplib";
+import { creationOptions } from "../../src/contract/webauthn.ts";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { McpCaller } from "../mcp/support.ts";
+import type { Request } from "../support/contract-api.ts";
+import { authenticatorFor, enrolPasskey, signInBody, stepUpBody } from "../support/passkeys.ts";
+import { invite, join, newEmail, newPassword } from "../support/people.ts";
+import { PASSWORD, type TestService } from "../support/service.ts";
+import {
+  elevate,
+  newEndpoint,
+  newWorld,
+  organizationKey,
+  testDelivery,
+  type World,
+} from "../support/world.ts";
+
+/** One call of an operation, and what its entry must say of it: exactly null, or an object that has at least these fields. */
+export interface Prepared {
+  /** Over REST; or else as a tool. */
+  readonly request?: Request;
+  readonly byTool?: () => Promise<unknown>;
+  readonly before?: object;
+  readonly after?: object;
+}
+
+export interface WritingRow {
+  /** Whether its entry waits in the outbox in the write's own transaction, or from before it. */
+  readonly kind: "committed" | "begun";
+  readonly prepare: (service: TestService) => Promise<Prepared>;
+}
+
+/** Why an operation that is no GET needs no record in the outbox. */
+export interface HarmlessRow {
+  readonly kind: "harmless";
+  readonly because: string;
+}
+
+/** An owner's sign-in costs more than most rows, so those that leave the owner's sessions and factors alone share one. */
+const shared = new WeakMap<TestService, Promise<World>>();
+function sharedWorld(service: TestService): Promise<World> {
+  const world = shared.get(service) ?? newWorld(service);
+  shared.set(service, world);
+  return world;
+}
+
+const rowOf =
+  (kind: WritingRow["kind"], worldOn = sharedWorld) =>
+  (prepare: (world: World) => Promise<Prepared>): WritingRow => ({
+    kind,
+    async prepare(service) {
+      const world = await worldOn(service);
+      await elevate(world);
+      return prepare(world);
+    },
+  });
+const committed = rowOf("committed");
+const alone = rowOf("committed", newWorld);
+const begun = rowOf("begun");
+const CHALLENGE: HarmlessRow = { kind: "harmless", because: "a challenge is worth nothing without a device" };
+
+const credentials = ({ organization: { email, password } }: World) => ({ email, password });
+
+async function secondSession(world: World) {
+  const other = await world.api.ok("signIn", 200, { body: credentials(world) });
+  const { token } = world;
+  const { sessions } = await world.api.ok("listSessions", 200, { token });
+  const id = sessions.find(({ current }) => !current)?.id ?? "";
+  return { id, other };
+}
+
+const onAgent = (prepare: (world: World, id: string) => Promise<Prepared> | Prepared) =>
+  begun(async (world) => prepare(world, (await world.agent()).id));
+
+const onHeld = (body?: object) =>
+  begun(async (world) => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 0 });
+    const { approvalId: id } = await agent.hold();
+    return { request: { token: world.token, id, ...(body === undefined ? {} : { body }) } };
+  });
+
+const create = (operation: "createProject" | "createTeam") =>
+  committed(({ token }) =>
+    Promise.resolve({
+      request: { token, body: { name: operation, description: "said" } },
+      after: { name: operation, description: "said" },
+    }),
+  );
+
+const createByTool = (tool: "create_project" | "create_team") =>
+  committed(async (world) => {
+    const { token } = await organizationKey(world);
+    const caller = await McpCaller.connect(world.service.baseUrl, token);
+    return {
+      async byTool() {
+        const answer = await caller.call(tool, { name: tool, idempotencyKey: "k" });
+        await caller.client.close();
+        return answer;
+      },
+      after: { name: tool },
+    };
+  });
+
+const containerOf = async ({ api, token }: World, kind: "project" | "team"): Promise<string> => {
+  if (kind === "project")
+    return (await api.ok("createProject", 201, { token, body: { name: "Old" } })).project.id;
+  return (await api.ok("createTeam", 201, { token, body: { name: "Old" } })).team.id;
+};
+
+const onContainer = (kind: "project" | "team", rest: Omit<Prepared, "request">, body?: object) =>
+  committed(async (world) => {
+    const id = await containerOf(world, kind);
+    return { request: { token: world.token, id, ...(body === undefined ? {} : { body }) }, ...rest };
+  });
+const updates = (kind: "project" | "team") =>
+  onContainer(kind, { before: { name: "Old" }, after: { name: "New" } }, { name: "New" });
+const archives = (kind: "project" | "team") =>
+  onContainer(kind, { before: { state: "active" }, after: { state: "archived" } });
+const setsRules = (kind: "project" | "team") =>
+  onContainer(
+    kind,
+    { before: { rules: [], version: 1 }, after: { version: 2 } },
+    { rules: [{ type: "amount_above", params: { amountCents: 100 } }], version: 1 },
+  );
+const setsBudget = (kind: "project" | "team") =>
+  begun(async (world) => {
+    const id = await containerOf(world, kind);
+    const children = kind === "project" ? { teams: [] } : { agents: [] };
+    return {
+      request: { token: world.token, id, body: { capCents: 500, version: 1, ...children } },
+      before: { capCents: null, version: 1 },
+      after: { capCents: 500, version: 2 },
+    };
+  });
+
+const onKey = (rest: Omit<Prepared, "request">) =>
+  committed(async (world) => {
+    const { id } = await organizationKey(world);
+    return { request: { token: world.token, id }, ...rest };
+  });
+
+const onEndpoint = (kind: "committed" | "begun", rest: Omit<Prepared, "request">, body?: object) =>
+  rowOf(kind)(async (world) => {
+    const { id } = await newEndpoint(world);
+    return { request: { token: world.token, id, ...(body === undefined ? {} : { body }) }, ...rest };
+  });
+
+const onPasskey = (rest: Omit<Prepared, "request">, body?: object) =>
+  committed(async (world) => {
+    await enrolPasskey(world, authenticatorFor(world), { name: "Second" });
+    const { id } = await enrolPasskey(world, authenticatorFor(world), { name: "Laptop" });
+    return { request: { token: world.token, id, ...(body === undefined ? {} : { body }) }, ...rest };
+  });
+
+/**
+ * Every operation that changes something but agents' payments, written out by hand: what one call of it is, and what its entry says
+ * when nothing but the outbox is left of it. A test compares the operations with the contract's.
+ */
+export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessRow>>> = {
+  // First, since it is for a service without an organization.
+  setUp: {
+    kind: "committed",
+    async prepare(service) {
+      const link = new URL((await service.setUpLink()) ?? "");
+      const token = new URLSearchParams(link.hash.slice(1)).get("token");
+      const body = { token, organizationName: "First", name: "Owner", email: newEmail(), password: PASSWORD };
+      return { request: { body } };
+    },
+  },
+  checkSetUp: { kind: "harmless", because: "it only reads" },
+  signIn: committed(async (world) => ({ request: { body: credentials(world) } })),
+  refreshSession: committed(async (world) => {
+    const { refreshToken } = await world.api.ok("signIn", 200, { body: credentials(world) });
+    return { request: { body: { refreshToken } } };
+  }),
+  signOut: alone(({ token }) => Promise.resolve({ request: { token } })),
+  endSession: alone(async (world) => ({
+    request: { token: world.token, id: (await secondSession(world)).id },
+  })),
+  endOtherSessions: alone(async (world) => {
+    await secondSession(world);
+    return { request: { token: world.token }, after: { sessionsEnded: 1 } };
+  }),
+  changePassword: alone(async (world) => {
+    await secondSession(world);
+    const body = { currentPassword: world.organization.password, newPassword: newPassword() };
+    return { request: { token: world.token, body }, after: { sessionsEnded: 1 } };
+  }),
+  enrollTotp: alone(({ token }) => Promise.resolve({ request: { token } })),
+  confirmTotp: alone(async ({ api, token }) => {
+    const { secret } = await api.ok("enrollTotp", 201, { token });
+    return { request: { token, body: { code: await generate({ secret }) } } };
+  }),
+  stepUp: committed(async (world) => {
+    const authenticator = authenticatorFor(world);
+    await enrolPasskey(world, authenticator);
+    return { request: { token: world.token, body: await stepUpBody(world, authenticator) } };
+  }),
+  passkeyOptions: CHALLENGE,
+  passkeySignInOptions: CHALLENGE,
+  stepUpOptions: CHALLENGE,
+  enrollPasskey: committed(async (world) => {
+    const { token } = world;
+    const options = creationOptions.parse(await world.api.ok("passkeyOptions", 200, { token }));
+    const body = { name: "Phone", response: authenticatorFor(world).create(options) };
+    return { request: { token, body }, after: { name: "Phone" } };
+  }),
+  updatePasskey: onPasskey({ before: { name: "Laptop" }, after: { name: "Phone" } }, { name: "Phone" }),
+  removePasskey: onPasskey({ before: { name: "Laptop" } }),
+  signInWithPasskey: committed(async (world) => {
+    const authenticator = authenticatorFor(world);
+    await enrolPasskey(world, authenticator);
+    return { request: { body: await signInBody(world, authenticator) } };
+  }),
+  updateMember: committed(async (world) => {
+    const { id } = await join(world, "member");
+    const request = { token: world.token, id, body: { role: "admin" } };
+    return { request, before: { role: "member" }, after: { role: "admin" } };
+  }),
+  removeMember: committed(async (world) => {
+    const { email, id } = await join(world, "member");
+    return { request: { token: world.token, id }, before: { role: "member", email } };
+  }),
+  createInvite: committed(({ token }) => {
+    const body = { email: newEmail(), role: "member" };
+    return Promise.resolve({ request: { token, body }, after: body });
+  }),
+  revokeInvite: committed(async (world) => {
+    const { email, id } = (await invite(world, "member")).invite;
+    return { request: { token: world.token, id }, before: { email, role: "member" } };
+  }),
+  acceptInvite: committed(async (world) => {
+    const { invite: made, token } = await invite(world, "member");
+    const body = { token, name: "New", password: PASSWORD };
+    return { request: { body }, before: { email: made.email, role: "member" }, after: { role: "member" } };
+  }),
+  updateOrganization: committed(({ token }) => {
+    const walletOwner = `0x${"1".repeat(40)}`;
+    const request = { token, body: { walletOwner } };
+    return Promise.resolve({ request, before: { walletOwner: null }, after: { walletOwner } });
+  }),
+  mintOrganizationKey: committed(({ token }) => {
+    const body = { name: "Key", scopes: ["agents:read"], binding: { type: "organization" } };
+    return Promise.resolve({ request: { token, body }, after: body });
+  }),
+  rotateOrganizationKey: onKey({ before: { name: "Key" }, after: { name: "Key" } }),
+  revokeOrganizationKey: onKey({ before: { name: "Key" } }),
+  createProject: create("createProject"),
+  createProjectByTool: createByTool("create_project"),
+  updateProject: updates("project"),
+  archiveProject: archives("project"),
+  createTeam: create("createTeam"),
+  createTeamByTool: createByTool("create_team"),
+  updateTeam: updates("team"),
+  archiveTeam: archives("team"),
+  setProjectApprovalRules: setsRules("project"),
+  setTeamApprovalRules: setsRules("team"),
+  setProjectBudget: setsBudget("project"),
+  setTeamBudget: setsBudget("team"),
+  createAgent: committed(({ organization: { teamId }, token }) => {
+    const body = { name: "Agent", teamId, budgetCents: 500 };
+    return Promise.resolve({
+      request: { token, body },
+      after: { budgetCents: 500, version: 1, scopes: null },
+    });
+  }),
+  updateAgent: onAgent(({ token }, id) => ({
+    request: { token, id, body: { name: "New" } },
+    before: { name: "Agent" },
+    after: { name: "New" },
+  })),
+  updateAgentBudgetPolicy: onAgent(({ token }, id) => ({
+    request: { token, id, body: { budgetCents: 700, version: 1 } },
+    before: { budgetCents: 10_000, version: 1 },
+    after: { budgetCents: 700, version: 2 },
+  })),
+  pauseAgent: onAgent(({ token }, id) => ({
+    request: { token, id },
+    before: { state: "active" },
+    after: { state: "paused" },
+  })),
+  resumeAgent: onAgent(async ({ api, token }, id) => {
+    await api.ok("pauseAgent", 200, { token, id });
+    return { request: { token, id }, before: { state: "paused" }, after: { state: "active" } };
+  }),
+  mintAgentKey: onAgent(async ({ api, token }, id) => {
+    await api.ok("revokeAgentKey", 200, { token, id });
+    return { request: { token, id }, after: {} };
+  }),
+  revokeAgentKey: onAgent(({ token }, id) => ({ request: { token, id }, before: {} })),
+  archiveAgent: onAgent(({ token }, id) => ({
+    request: { token, id },
+    before: { state: "active" },
+    after: { state: "archived" },
+  })),
+  approveApproval: onHeld(),
+  denyApproval: onHeld({ feedback: "no" }),
+  createWebhook: committed(({ token }) => {
+    const said = { name: "Endpoint", url: "https://127.0.0.1:1/" };
+    return Promise.resolve({ request: { token, body: { ...said, eventTypes: ["*"] } }, after: said });
+  }),
+  updateWebhook: onEndpoint(
+    "committed",
+    { before: { name: "Endpoint" }, after: { name: "New" } },
+    { name: "New" },
+  ),
+  deleteWebhook: onEndpoint("committed", { before: { name: "Endpoint" } }),
+  rotateWebhookSecret: onEndpoint("committed", {}),
+  testWebhook: onEndpoint("begun", {}),
+  redeliverWebhook: begun(async (world) => {
+    const endpoint = await newEndpoint(world);
+    const deliveryId = await testDelivery(world, endpoint);
+    return { request: { token: world.token, id: endpoint.id, deliveryId } };
+  }),
+  replayWebhook: committed(async (world) => {
+    const { id } = await newEndpoint(world);
+    const since = new Date(Date.now() - 60_000).toISOString();
+    return { request: { token: world.token, id, body: { since } } };
+  }),
+  fundAgentInSandbox: onAgent(({ token }, id) => ({
+    request: { token, id, body: { amountCents: 100 } },
+    after: { amountCents: 100 },
+  })),
+  depositToTreasury: begun(({ token }) =>
+    Promise.resolve({ request: { token, body: { amountCents: 100 } }, after: { amountCents: 100 } }),
+  ),
+  failBilling: begun(({ token }) => Promise.resolve({ request: { token } })),
+};

@@ -1,0 +1,32 @@
+import { expect } from "chai";
+import { ReadyRulesCache } from "../../server/rules/ready-cache.ts";
+import { readyRules } from "../../src/domain/rules/ready-rules.ts";
+
+/** A rule that takes some 200 KB in memory. */
+const large = (name: string) =>
+  readyRules([
+    {
+      id: "rule_x",
+      type: "recipient",
+      enabled: true,
+      params: { anyOf: Array.from({ length: 200 }, (_, index) => `${name} ${index} ${"x".repeat(450)}`) },
+    },
+  ]);
+
+describe("rules that are kept in memory", () => {
+  it("take no more than their bound: those that were not used for longest go first", () => {
+    const cache = new ReadyRulesCache(1_000_000);
+    for (const name of ["a", "b", "c", "d"]) cache.set(name, large(name));
+    expect(cache.get("a")).to.deep.equal(large("a"));
+    cache.set("e", large("e"));
+    const kept = ["a", "b", "c", "d", "e"].filter((name) => cache.get(name) !== undefined);
+    expect(kept).to.deep.equal(["a", "c", "d", "e"]);
+  });
+
+  it("the same ones again take their place once", () => {
+    const cache = new ReadyRulesCache(1_000_000);
+    cache.set("first", large("first"));
+    for (let again = 0; again < 20; again += 1) cache.set("again", large("again"));
+    expect(cache.get("first")).to.deep.equal(large("first"));
+  });
+});

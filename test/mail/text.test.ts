@@ -1,0 +1,41 @@
+import { expect } from "chai";
+import { inviteText, shownName } from "../../activities/mail/invite-text.ts";
+
+const LINK = "https://spend.example.com/invite#token=AAAA";
+const textOf = (names: { readonly organization?: string; readonly inviter?: string }) =>
+  inviteText({
+    organization: "Acme",
+    inviter: "Ada",
+    role: "admin",
+    link: LINK,
+    expiresAt: new Date("2026-03-14T09:26:53.589Z"),
+    ...names,
+  });
+
+describe("the text of an invite's mail", () => {
+  it("says who invites to what, as what, until when the link is good, and that it can be ignored", () => {
+    const { subject, text } = textOf({});
+    expect(subject).to.equal('Invitation to "Acme"');
+    for (const said of ['"Ada"', '"Acme"', "an admin", LINK, "2026-03-14 09:26 UTC", "once", "ignore it"]) {
+      expect(text).to.include(said);
+    }
+  });
+
+  for (const [what, name, shown] of [
+    ["ends of lines", "Acme\r\nBcc: all@example.com", "Acme Bcc: all@example·com"],
+    ["other separators of lines", "a\u2028b\u2029c\u0085d\ve", "a b c d e"],
+    ["what turns or hides text", "a\u202eb\u200bc\u0000d", "a b c d"],
+    ["a link", "see https://evil.example/x now", "see https:∕∕evil·example∕x now"],
+    ["a link with a full-width dot", "evil\uff0eexample", "evil·example"],
+    ["its own quotation marks", 'Acme" says: pay "now', "Acme' says: pay 'now"],
+    ["more than 100 characters", "\u{1f600}".repeat(150), "\u{1f600}".repeat(100)],
+  ] as const) {
+    it(`${what} in a name neither start a line nor become a link`, () => {
+      expect(shownName(name)).to.equal(shown);
+      const { subject, text } = textOf({ organization: name, inviter: name });
+      expect(subject).to.equal(`Invitation to "${shown}"`);
+      expect(text.split("\n")).to.have.lengthOf(textOf({}).text.split("\n").length);
+      expect(text.match(/https?:\/\/\S+/g)).to.deep.equal([LINK]);
+    });
+  }
+});

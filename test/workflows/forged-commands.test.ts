@@ -1,0 +1,229 @@
+import { Context } from "@temporalio/activity";
+import type { WorkflowHandle } from "@temporalio/client";
+import { WorkflowUpdateFailedError } from "@temporalio/client";
+import { ApplicationFailure } from "@temporalio/common";
+import { expect } from "chai";
+import { BUDGET_QUERY, STATE_QUERY, SUBMIT_UPDATE } from "../../src/messages/agent.ts";
+import {
+  APPROVAL_WORKFLOW,
+  type ApprovalResult,
+  approvalWorkflowId,
+  RESOLVED_SIGNAL,
+} from "../../src/messages/approval.ts";
+import { BUDGET_SUBMIT_UPDATE, PREVIEW_QUERY } from "../../src/messages/budget.ts";
+import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.ts";
+import { REFUSED } from "../../src/messages/guards/refusals.ts";
+import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
+import { agentExamples, budgetExamples } from "../domain/support/command-examples.ts";
+import { confirmation, human, StagedAgent } from "./support/agent.ts";
+import { StagedBudget } from "./support/budget.ts";
+import { eventsOf } from "./support/history.ts";
+import { useStage } from "./support/untimed.ts";
+
+const HELD = 6_000;
+/** A refusal costs a task; what is refused for ever takes until the test's end. */
+const REFUSED_MS = 20_000;
+
+/** Updates of one workflow that the engine lets wait at once are ten. */
+const AT_ONCE_MAX = 8;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Made of a good command: a field is missing, has another type, is too large, or is not known. */
+function spoilt(command: Fields): unknown[] {
+  const { kind, ...fields } = command;
+  const large = " x".repeat(50_000);
+  const ofFields = Object.keys(fields).flatMap((name) => {
+    const { [name]: _left, ...rest } = command;
+    return [rest, { ...command, [name]: [large] }, { ...command, [name]: { more: 1 } }];
+  });
+  return [...ofFields, { ...command, more: large }, { kind: `${String(kind)}_by_nobody`, ...fields }];
+}
+
+/** What may be left out, so that it is no fault: of these examples there is one for each kind. */
+const MAY_BE_LEFT_OUT = new Set([
+  "pay without rules",
+  "confirm without caps",
+  "heed_budget without budgetEpoch",
+]);
+
+const isFaulty = (before: Fields, after: unknown): boolean => {
+  const left = Object.keys(before).filter((name) => !Object.keys(Object(after)).includes(name));
+  return !left.some((name) => MAY_BE_LEFT_OUT.has(`${String(before["kind"])} without ${name}`));
+};
+
+const faultsOf = (examples: object): [unknown][] => {
+  const commands = Object.values(examples).flatMap((command: Fields) =>
+    spoilt(command)
+      .filter((one) => isFaulty(command, one))
+      .map((one): [unknown] => [[one]]),
+  );
+  const batches: [unknown][] = [[undefined], [null], ["pause"], [{}], [[null]], [["pause"]], [[[]]]];
+  return [...commands, ...batches];
+};
+
+/** Sends an update as anybody may who reaches Temporal; how it was refused, or what it was answered. */
+async function outcomeOf(handle: WorkflowHandle, update: string, args: [unknown]): Promise<unknown> {
+  const answer = handle.executeUpdate<unknown, [unknown]>(update, { args }).catch((error: unknown) => {
+    const cause = error instanceof WorkflowUpdateFailedError ? error.cause : error;
+    return cause instanceof ApplicationFailure ? cause.type : cause;
+  });
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve("no answer in time"), REFUSED_MS);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}
+
+async function expectAllRefused(
+  handle: WorkflowHandle,
+  update: string,
+  faults: readonly [unknown][],
+): Promise<void> {
+  const others: unknown[] = [];
+  for (let from = 0; from < faults.length; from += AT_ONCE_MAX) {
+    const some = faults.slice(from, from + AT_ONCE_MAX);
+    const outcomes = await Promise.all(some.map((args) => outcomeOf(handle, update, args)));
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome !== REFUSED) others.push([outcome, JSON.stringify(some[index])?.slice(0, 200)]);
+    }
+  }
+  expect(others).to.deep.equal([]);
+}
+
+/** No task of it ever failed: else it would be tried again until somebody ends the workflow. */
+async function expectNoFailedTask(handle: WorkflowHandle): Promise<void> {
+  const events = await eventsOf(handle);
+  expect(events.filter((event) => event.workflowTaskFailedEventAttributes)).to.deep.equal([]);
+}
+
+describe("workflows: what nobody here has made is refused in bounded time, and they go on", () => {
+  const play = useStage();
+
+  it("an agent's actor refuses every update with a fault, which leaves no trace, and pays on", () =>
+    play(async (stage) => {
+      const agent = await StagedAgent.start(stage);
+      const held = await agent.pay(HELD);
+      await agent.submit(confirmation(await agent.carryOut(held)));
+      const before = await agent.state();
+      const faults = faultsOf(agentExamples(held.request.transactionId));
+      expect(faults.length).to.be.above(100);
+      await expectAllRefused(agent.handle, SUBMIT_UPDATE, faults);
+      expect(await agent.state()).to.deep.equal(before);
+      const events = await eventsOf(agent.handle);
+      const accepted = events.filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
+      expect(accepted, "the payment and its confirmation").to.have.length(2);
+      expect((await agent.payThrough(100)).status).to.equal("approved");
+      await expectNoFailedTask(agent.handle);
+    }));
+
+  it("a project's budget refuses every update with a fault, and judges on", () =>
+    play(async (stage) => {
+      const budget = await StagedBudget.start(stage);
+      await budget.capProject(1, 1_000);
+      const before = await budget.state();
+      await expectAllRefused(budget.handle, BUDGET_SUBMIT_UPDATE, faultsOf(budgetExamples));
+      expect(await budget.state()).to.deep.equal(before);
+      await budget.ask("stale", { ...budgetExamples.replace_project, version: 9 });
+      await expectNoFailedTask(budget.handle);
+    }));
+
+  it("questions with a fault are refused, and good ones answered after them", () =>
+    play(async (stage) => {
+      const [agent, budget] = [await StagedAgent.start(stage), await StagedBudget.start(stage)];
+      for (const args of [[], [null], [{ now: "noon" }], [{ now: 1, payment: { amountCents: 1 } }]]) {
+        const asked = agent.handle.query<unknown, unknown[]>(BUDGET_QUERY, ...args);
+        expect(
+          await asked.then(
+            () => "answered",
+            () => REFUSED,
+          ),
+          JSON.stringify(args),
+        ).to.equal(REFUSED);
+        const previewed = budget.handle.query<unknown, unknown[]>(PREVIEW_QUERY, ...args);
+        expect(
+          await previewed.then(
+            () => "answered",
+            () => REFUSED,
+          ),
+        ).to.equal(REFUSED);
+      }
+      expect(await agent.handle.query(BUDGET_QUERY, { now: Date.now() })).to.include({ spentCents: 0 });
+      expect(await budget.state()).to.include({ memberCount: 0 });
+    }));
+
+  it("an approval passes over what says nothing of its payment, and heeds its actor", () =>
+    play(async (stage) => {
+      const agent = await StagedAgent.start(stage, {}, { budgetCents: 3 * HELD });
+      const [held, other] = [await agent.pay(HELD), await agent.pay(HELD)];
+      for (const payment of [held, other]) await agent.submit(confirmation(await agent.carryOut(payment)));
+      const approval = stage.client.workflow.getHandle<() => Promise<ApprovalResult | null>>(
+        approvalWorkflowId(held.request.approvalId),
+      );
+      const { payment: denied } = await agent.resolve("deny", other);
+      const ended = { ...denied, request: held.request };
+      for (const told of [
+        undefined,
+        null,
+        "approved",
+        {},
+        { phase: "sending" },
+        held,
+        denied,
+        { ...ended, approval: null },
+        { ...ended, request: { ...held.request, purpose: " x".repeat(50_000) } },
+      ]) {
+        await approval.signal<unknown[]>(RESOLVED_SIGNAL, told);
+      }
+      await approval.signal("made-up", {});
+      expect(await approval.query(STATE_QUERY)).to.include({ state: "pending" });
+      const { payment: approved } = await agent.resolve("approve", held);
+      await agent.carryOut(approved);
+      expect(await approval.result()).to.include({ status: "approved" });
+      expect(stage.rail.sent).to.deep.equal([held.request.transactionId]);
+      await expectNoFailedTask(approval);
+    }));
+
+  it("a delivery that is told to end by whatever signal with whatever text ends, or goes on", () =>
+    play(
+      async (stage) => {
+        const input = {
+          deliveryId: `dlv_${stage.scene}`,
+          organizationId: human.userId,
+          endpointId: "whe_1",
+          eventType: "agent.created",
+          isTest: false,
+          run: 1,
+        };
+        const handle = await stage.client.workflow.start(DELIVERY_WORKFLOW, {
+          workflowId: `delivery/${stage.scene}`,
+          taskQueue: stage.taskQueue,
+          args: [input],
+        });
+        await handle.signal("made-up", { more: 1 });
+        await handle.signal<unknown[]>(DROPPED_SIGNAL, { more: " x".repeat(50_000) });
+        expect(await handle.result()).to.equal("dropped");
+        await expectNoFailedTask(handle);
+      },
+      { activities: { deliverWebhook: () => Context.current().cancelled } },
+    ));
+
+  it("approvals and settlements of nothing fail at their start, and are not tried for ever", () =>
+    play(async (stage) => {
+      for (const type of [APPROVAL_WORKFLOW, SETTLEMENT_WORKFLOW]) {
+        for (const [index, args] of [[], [null], [{}], [{ profile: {}, payment: {}, asked: 0 }]].entries()) {
+          const handle = await stage.client.workflow.start(type, {
+            workflowId: `${type}/${stage.scene}/${String(index)}`,
+            taskQueue: stage.taskQueue,
+            args,
+          });
+          const end = await handle.result().then(
+            () => "completed",
+            () => "failed",
+          );
+          expect(end, `${type} ${JSON.stringify(args)}`).to.equal("failed");
+          await expectNoFailedTask(handle);
+        }
+      }
+    }));
+});

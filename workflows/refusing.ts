@@ -1,0 +1,19 @@
+import { ApplicationFailure } from "@temporalio/workflow";
+import { type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
+
+/**
+ * For validators of updates, which must be synchronous: an update that is refused leaves nothing in the history, and its
+ * sender is told why.
+ */
+export function refuse(refusal: Refusal | null): void {
+  if (refusal === null) return;
+  const places = refusal.commands.map(({ index, why }) => `${String(index)} is ${why}`).join(", ");
+  const message = places === "" ? "it is no batch of commands" : `of its commands ${places}`;
+  throw ApplicationFailure.create({ type: REFUSED, message, nonRetryable: true, details: [refusal] });
+}
+
+/** For queries and what a workflow is started with: fails the one that asks, and with its start the workflow. */
+export function refuseUnless(isGood: boolean, what: string): void {
+  if (isGood) return;
+  throw ApplicationFailure.create({ type: REFUSED, message: `it is no ${what}`, nonRetryable: true });
+}
