@@ -1,4 +1,4 @@
-import { ApplicationFailure } from "@temporalio/activity";
+import { activityInfo, ApplicationFailure } from "@temporalio/activity";
 import { ApplicationFailureCategory } from "@temporalio/common";
 import type { Db } from "mongodb";
 import { auditValue } from "../../src/domain/audit/canonical.ts";
@@ -13,8 +13,9 @@ import { type Mail, type MailMessage, MailUnsent } from "./mail.ts";
 
 /** Mails on their way to the mail server from one process. */
 const AT_ONCE_MAX = 5;
-/** Whoever is one too many comes again after so long. */
+/** Whoever is one too many comes again after so long for each time, so that many who wait do not keep the worker busy. */
 const BUSY_MS = 1_000;
+const BUSY_MAX_MS = 60_000;
 
 /** What came of a try: `unsent`: it is to be tried again. */
 export type MailOutcome = "sent" | "refused" | "unsent" | "expired";
@@ -40,7 +41,7 @@ export function mailActivities(dependencies: InviteMailDependencies): MailActivi
   let sending = 0;
   return {
     async mailInvite(input) {
-      if (sending >= AT_ONCE_MAX) throw later("other mails are being sent", BUSY_MS);
+      if (sending >= AT_ONCE_MAX) throw later("other mails are being sent", busyMs(activityInfo().attempt));
       sending += 1;
       try {
         return await mailInvite(dependencies, input);
@@ -59,6 +60,8 @@ export function mailActivities(dependencies: InviteMailDependencies): MailActivi
     },
   };
 }
+
+const busyMs = (attempt: number): number => Math.min(attempt * BUSY_MS, BUSY_MAX_MS);
 
 /** To be tried again; our own log has said why. */
 const later = (message: string, afterMs?: number): ApplicationFailure =>

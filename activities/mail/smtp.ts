@@ -29,16 +29,22 @@ const EXCHANGE_MS = 45_000;
 /** One address and nothing that a list, a header or a command of SMTP is made of. */
 const ONE_ADDRESS = /^[^\s\p{C}"(),:;<>@[\\\]]{1,64}@[^\s\p{C}"(),:;<>@[\\\]]{1,253}$/u;
 
+/**
+ * Answers to a recipient or a message that are about who sends: it is to sign in (530, 535, 538), or by the server's policy may not send
+ * this (5.7.x: no relay, an address or domain of bad repute).
+ */
+const OF_SERVICE = /^5(?:30|35|38)\b|^5\d\d[ -]5\.7\./;
+
 /** What the library's errors say, as far as it is of interest. */
 const failure = z
-  .object({ code: z.string(), command: z.string(), responseCode: z.number() })
+  .object({ code: z.string(), command: z.string(), response: z.string(), responseCode: z.number() })
   .partial()
   .catch({});
 
 /**
  * Sends by SMTP; each message has a connection of its own. Certificates are verified, against `extraCa` (PEM) besides the usual
  * authorities. What a server says of the recipient or the message with a code of 500 and above is a refusal for good; of all else
- * (the connection, TLS, the credentials, the sender) it may think better once an operator has mended it.
+ * (the connection, TLS, the credentials, the sender, its policy) it may think better once an operator has mended it.
  */
 export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null): Mail {
   const { credentials, host, port, tls } = server;
@@ -76,8 +82,9 @@ export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null)
         await within(EXCHANGE_MS, transport.sendMail(message));
         return "sent";
       } catch (error) {
-        const { code = "unknown", command = "none", responseCode = 0 } = failure.parse(error);
-        if (responseCode >= 500 && /^(RCPT TO|DATA)/.test(command)) return "refused";
+        const { code = "unknown", command = "none", response = "", responseCode = 0 } = failure.parse(error);
+        const isOfMail = /^(RCPT TO|DATA)/.test(command) && !OF_SERVICE.test(response);
+        if (responseCode >= 500 && isOfMail) return "refused";
         throw new MailUnsent(`the mail was not sent: ${code}, ${command}, ${String(responseCode)}`);
       }
     },

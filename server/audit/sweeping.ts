@@ -5,6 +5,8 @@ import type { AuditOutbox } from "./outbox.ts";
 
 /** How often a server looks for what others have left. */
 const PAUSE_MS = 10_000;
+/** A sweep that takes longer is not waited for any more: it hangs, or the next one meets it, which does no harm. */
+const SWEEP_MS = 300_000;
 /** What is not appended by then when a server starts, it appends while it serves. */
 const START_MS = 5_000;
 
@@ -50,7 +52,7 @@ export class AuditSweeping {
   async #sweep(from: "start" | "age"): Promise<void> {
     const { logger, metrics, outbox } = this.#dependencies;
     try {
-      const { appended, left } = await outbox.sweep(from);
+      const { appended, left } = await within(SWEEP_MS, outbox.sweep(from));
       if (appended > 0) {
         metrics.swept("audit_entry", "done", appended);
         logger.warn({ appended }, "entries that a server had left were put into the audit log");

@@ -37,14 +37,15 @@ export async function signIn(
 ): Promise<Result<SignedIn>> {
   const now = context.clock();
   // At once, so that how long the look-up takes does not show.
-  const [accounts, hash] = await Promise.all([
+  const [accounts, isShared, hash] = await Promise.all([
     accountsOf(context, input),
+    isServiceShared(context),
     context.passwords.hash(input.email, input.password),
   ]);
   const fitting = accounts.filter(({ passwordHash }) => isSamePassword(passwordHash, hash));
-  for (const account of fitting.length === 0 ? concernedByRefused(accounts) : fitting.map(concerned)) {
-    concerns(account);
-  }
+  const isMeant = !isShared || input.organizationId !== undefined || typeof input.onlyUserId === "string";
+  const refusedOnes = () => accounts.map((account) => concernedByRefused(account, isMeant));
+  for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(concerned)) concerns(account);
   const [user, another] = fitting;
   if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
   if (another !== undefined) return await whichOrganization(context, fitting);
@@ -60,14 +61,22 @@ const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccoun
 });
 
 /**
- * Whose logs tell of a wrong password. Of several accounts any but one may be there because somebody else said that the
- * address is theirs: only proved ones learn who tries to sign in, and from where; without any, all learn that somebody does.
+ * What an account's log tells of a wrong password. An address that is not proved may be somebody else's, who means another account: where the
+ * request came from is told only where it is proved, or this account is meant. That depends on nothing but this account and the request, so
+ * that no log tells whether the address has another account elsewhere.
  */
-function concernedByRefused(accounts: readonly UserDocument[]): readonly ConcernedAccount[] {
-  if (accounts.length <= 1) return accounts.map(concerned);
-  const proved = accounts.filter(({ emailVerified }) => emailVerified);
-  if (proved.length > 0) return proved.map(concerned);
-  return accounts.map((account) => ({ ...concerned(account), isOriginHidden: true }));
+function concernedByRefused(account: UserDocument, isMeant: boolean): ConcernedAccount {
+  const isTold = isMeant || account.emailVerified;
+  return isTold ? concerned(account) : { ...concerned(account), isOriginHidden: true };
+}
+
+/** Whether there are several organizations. Asked at each sign-in, so that its time tells nothing of the account. */
+async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
+  const some = await collections.organizations
+    .find({}, { projection: { _id: 1 } })
+    .limit(2)
+    .toArray();
+  return some.length > 1;
 }
 
 /** The accounts that a sign-in may be for: first those whose address is proved, so that nobody takes their place by saying it is theirs. */

@@ -44,7 +44,10 @@ async function replace<T extends Budget>(
   { audit, body }: { readonly audit: AuditNotes; readonly body: { readonly version: number } },
 ): Promise<Result<T>> {
   const before = await read();
-  await audit.begin({ before: withoutUsage(before), after: { ...body, version: body.version + 1 } });
+  // Versions only grow: one that is behind is refused, for the reason that comes first, and its body is written nowhere.
+  const isBehind = body.version < before.version;
+  if (!isBehind)
+    await audit.begin({ before: withoutUsage(before), after: { ...body, version: body.version + 1 } });
   const replaced = await carryOut();
   if (replaced.ok) {
     // Somebody else's replacement may have come between.

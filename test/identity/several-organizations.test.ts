@@ -51,6 +51,17 @@ const seenAs = (seen: () => Promise<unknown>, wanted: readonly unknown[]) =>
 const origins = async (world: World, userId: string) =>
   (await signInsOf(world, userId)).map(({ from }) => from?.address);
 
+/** From where the log says that a wrong password was tried on the account. */
+async function tried(world: World, userId: string, email: string) {
+  const body = { email, password: "neither of the two" };
+  const headers = { "x-forwarded-for": "198.51.100.5" };
+  await world.service.api.call("POST", "/v1/auth/sign-in", { body, headers });
+  return await until("the entry", async () => {
+    const seen = await origins(world, userId);
+    return seen.length > 0 ? seen : null;
+  });
+}
+
 describe("an e-mail with accounts in several organizations", () => {
   let one: World;
   let other: World;
@@ -119,10 +130,25 @@ describe("an e-mail with accounts in several organizations", () => {
     await seenAs(seen, [[null], [null, "198.51.100.2"]]);
     await from("198.51.100.3", { ...wrong, organizationId: idOf(other) });
     await seenAs(seen, [[null], [null, "198.51.100.2", "198.51.100.3"]]);
+  });
+
+  it("other accounts of an e-mail, proved or not, change nothing in an account's log", async () => {
     const proved = { $set: { emailVerified: true } };
-    await authCollections(other.service.db).users.updateOne({ _id: person }, proved);
-    await from("198.51.100.4", wrong);
-    await seenAs(seen, [[null], [null, "198.51.100.2", "198.51.100.3", "198.51.100.4"]]);
+    for (const elsewhere of ["none", "unproved", "proved"] as const) {
+      for (const isProved of [false, true]) {
+        const email = newEmail();
+        if (elsewhere !== "none") {
+          const person = await member(other, email);
+          if (elsewhere === "proved")
+            await authCollections(other.service.db).users.updateOne({ _id: person }, proved);
+        }
+        const own = await member(one, email, OTHER_PASSWORD);
+        if (isProved) await authCollections(one.service.db).users.updateOne({ _id: own }, proved);
+        expect(await tried(one, own, email), `elsewhere ${elsewhere}`).to.deep.equal([
+          isProved ? "198.51.100.5" : null,
+        ]);
+      }
+    }
   });
 });
 

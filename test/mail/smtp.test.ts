@@ -124,6 +124,17 @@ describe("mail by SMTP", () => {
     ).to.match(/ECONN|ESOCKET/);
   });
 
+  for (const [code, enhanced] of [[530], [535], [550, "5.7.1"], [554, "5.7.26"]] as const) {
+    it(`tries again where a recipient is refused for who sends: ${code} ${enhanced ?? ""}`, async () => {
+      const server = await serve();
+      const mail = through(server);
+      server.answer((at) => (at === "recipient" ? code : null), enhanced);
+      expect(await unsent(mail)).to.include(String(code));
+      server.answer((at) => (at === "recipient" ? 550 : null), "5.1.1");
+      expect(await mail.send(MESSAGE)).to.equal("refused");
+    });
+  }
+
   it("lets neither subject, text nor address add a recipient or a header", async () => {
     const server = await serve();
     const mail = through(server);

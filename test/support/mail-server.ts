@@ -45,8 +45,8 @@ export interface MailServer {
   readonly asked: number;
   /** How often somebody told a password. */
   readonly signIns: number;
-  /** From now on it answers so at that step; null: it takes all. The function is told the recipient. */
-  answer(code: ((step: Step, to: string) => number | null) | null): void;
+  /** From now on it answers so at that step; null: it takes all. The function is told the recipient. An enhanced status code goes with it. */
+  answer(code: ((step: Step, to: string) => number | null) | null, enhanced?: string): void;
   close(): Promise<void>;
 }
 
@@ -61,12 +61,13 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   const mails: ReceivedMail[] = [];
   let [asked, signIns] = [0, 0];
   let code: (step: Step, to: string) => number | null = takesAll;
+  let prefix = "";
   const refusedAt = (step: Step, to: string): Error | null => {
     const responseCode = code(step, to);
     // As servers do: the answer repeats the address.
     return responseCode === null
       ? null
-      : Object.assign(new Error(`no mail for <${to}> now`), { responseCode });
+      : Object.assign(new Error(`${prefix}no mail for <${to}> now`), { responseCode });
   };
   const take = async (stream: Readable, session: SMTPServerSession): Promise<Error | null> => {
     const mail = mailOf(session, await text(stream));
@@ -117,8 +118,9 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
     get signIns() {
       return signIns;
     },
-    answer(next) {
+    answer(next, enhanced) {
       code = next ?? takesAll;
+      prefix = enhanced === undefined ? "" : `${enhanced} `;
     },
     async close() {
       await new Promise<void>((resolve) => server.close(() => resolve()));
