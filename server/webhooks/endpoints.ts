@@ -211,11 +211,14 @@ export class WebhookEndpoints {
       endedAt: null,
     };
     const idle = { _id: id, organizationId, "replay.state": { $ne: "running" } } as const;
-    const isBegun = await transaction(async (session) => {
-      const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } }, { session });
-      return matchedCount === 0 ? unchanged(false) : changed(true);
-    });
-    if (!isBegun) return this.#replaying(organizationId, id);
+    const begin = () =>
+      transaction(async (session) => {
+        const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } }, { session });
+        return matchedCount === 0 ? unchanged(false) : changed(true);
+      });
+    // What has just ended may still run in the state of the database that a transaction is given: then it is tried again.
+    const isBegun = (await begin()) || (!(await this.#isReplaying(organizationId, id)) && (await begin()));
+    if (!isBegun) return refused(refusal("REPLAY_IN_PROGRESS"));
     try {
       await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
     } catch (error) {
@@ -227,15 +230,13 @@ export class WebhookEndpoints {
     return ok(replay);
   }
 
-  /** One is under way. Whoever asked for it may have died before it began, so that nobody would ever go on with it. */
-  async #replaying(organizationId: string, endpointId: string): Promise<Result<never>> {
+  /** Whether one is under way. Whoever asked for it may have died before it began, so that nobody would ever go on with it. */
+  async #isReplaying(organizationId: string, endpointId: string): Promise<boolean> {
     const found = await this.find(organizationId, endpointId);
-    if (!found.ok) return found;
-    const { replay } = found.value;
-    if (replay?.state === "running") {
-      await this.#dependencies.workflows.startReplay({ organizationId, endpointId, replayId: replay.id });
-    }
-    return refused(refusal("REPLAY_IN_PROGRESS"));
+    const replay = found.ok ? found.value.replay : null;
+    if (replay?.state !== "running") return false;
+    await this.#dependencies.workflows.startReplay({ organizationId, endpointId, replayId: replay.id });
+    return true;
   }
 
   async #write(

@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { generate } from "otplib";
 import { expect } from "chai";
+import { z } from "zod";
 import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
@@ -13,7 +14,7 @@ import { createLogger, endLog } from "../../server/logger.ts";
 import { sharedService } from "../support/service.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { authenticatorFor } from "../support/passkeys.ts";
-import { cardPayment, newWorld, until, worldOf } from "../support/world.ts";
+import { cardPayment, newWorld, times, until, worldOf } from "../support/world.ts";
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
 
@@ -54,6 +55,32 @@ describe("the log", () => {
       }
     }
     expect(await readFile(join(folder, "ended.log"), "utf8")).to.include("a line that may be lost");
+  });
+
+  it("is renamed when it has grown; four older files stay, and no line is cut or lost", async () => {
+    const file = join(folder, "rotated", "service.log");
+    const fileMaxBytes = 4_000;
+    const olderToNewer = [".4", ".3", ".2", ".1", ""].map((end) => `${file}${end}`);
+    const texts = () => Promise.all(olderToNewer.map((each) => readFile(each, "utf8").catch(() => "")));
+    const written = async () => (await texts()).join("");
+    let line = 0;
+    for (const _start of times(3, () => null)) {
+      const logger = createLogger({ level: "info", file, fileMaxBytes });
+      for (const _burst of times(25, () => null)) {
+        for (const _line of times(5, () => null)) logger.info({ line: (line += 1) }, "a line");
+        await until("it is written", async () =>
+          (await written()).includes(`"line":${line},`) ? true : null,
+        );
+      }
+      await endLog(logger);
+    }
+    const older = (await texts()).slice(0, -1);
+    for (const text of older) expect(text.length).to.be.within(fileMaxBytes, fileMaxBytes + 1_000);
+    expect((await readdir(dirname(file))).length).to.be.at.most(olderToNewer.length);
+    const lines = (await written()).trimEnd().split("\n");
+    const numbers = lines.map((each) => z.object({ line: z.number() }).parse(JSON.parse(each)).line);
+    expect(numbers).to.deep.equal(numbers.map((_each, index) => line - numbers.length + 1 + index));
+    expect(await Promise.all([`${file}.1`, `${file}.2`].map(modeOf))).to.deep.equal(["600", "600"]);
   });
 
   it("says in words that its folder can't be made", async () => {

@@ -215,6 +215,17 @@ describe("an engine that is gone or hung", () => {
       RECOVERY_MS,
     );
 
+  /** Its answer may be a second old. */
+  const unready = () =>
+    until(
+      "the service is not ready",
+      async () => {
+        const answer = await inTime("/readyz", ready());
+        return answer.status === 200 ? null : answer;
+      },
+      ANSWER_MS,
+    );
+
   const mcpTool = (key: string, name: string) => {
     const headers = {
       authorization: `Bearer ${key}`,
@@ -279,7 +290,7 @@ describe("an engine that is gone or hung", () => {
       Promise.all(paying),
       askEverything(the),
       inTime("a tool", mcpTool(the.agent.key, "get_budget")),
-      ready(),
+      unready(),
       send(service.baseUrl, "/healthz"),
     ]);
     await Promise.allSettled([during]);
