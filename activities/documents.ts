@@ -254,7 +254,13 @@ export interface ContainerDocument extends Document {
   /** Counts what was put into it, so that a create and an archive write to the same record. Nothing reads it. */
   createdInside?: number;
 }
-export type ProjectDocument = ContainerDocument;
+export type ProjectDocument = ContainerDocument & {
+  /**
+   * Its budget was replaced once, and may have caps: where its budget's actor is gone, none is begun in its place, which would know
+   * of no cap. Written once the actor runs and before the first replacement is put to it.
+   */
+  hadCaps?: true;
+};
 export type TeamDocument = ContainerDocument & { projectId: string };
 
 export const COLLECTIONS = {

@@ -21,6 +21,7 @@ import { Budgets } from "./actors/budgets.ts";
 import { agentGateway } from "./actors/gateway.ts";
 import { AgentMailboxes } from "./actors/mailbox.ts";
 import { TemporalCalls } from "./actors/calls.ts";
+import { hadCapsIn } from "./actors/had-caps.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { TemporalWebhooks } from "./actors/webhooks.ts";
 import { collectionsOf } from "./collections.ts";
@@ -102,7 +103,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   ]);
   const auditLog = new AuditAppender(db, auditSeal);
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
-  const actors = new TemporalActors(calls);
+  const actors = new TemporalActors(calls, hadCapsIn(db));
   const { sealer } = options;
   const common = { db, sealer, auditLog, clock, logger, metrics };
   const mail = await openMail({ ...common, settings: options.mailSettings, calls });

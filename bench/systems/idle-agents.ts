@@ -41,7 +41,7 @@ const DELIVERY_WINDOW_MS = 1_800_000;
  */
 export async function makeIdleAgents(options: IdleAgents): Promise<readonly PayingAgent[]> {
   const { count, db, place, taskQueue, temporal, withinMs } = options;
-  const actors = new TemporalActors(new TemporalCalls(temporal, taskQueue));
+  const actors = new TemporalActors(new TemporalCalls(temporal, taskQueue), () => Promise.resolve(false));
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
   const until = performance.now() + withinMs;
   const made: { readonly record: AgentDocument; readonly apiKey: string }[] = [];

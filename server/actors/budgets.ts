@@ -3,6 +3,7 @@ import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/command
 import type { BudgetReport } from "../../src/domain/budget/report.ts";
 import type { BudgetSubmitResult } from "../../src/messages/budget.ts";
 import { BUDGET_BATCH_MAX } from "../../src/messages/budget.ts";
+import { BatchRoom } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 import { ActorUnavailable } from "./mailbox.ts";
 
@@ -86,8 +87,18 @@ class BudgetMailbox {
     });
   }
 
+  /** What goes together next: as much as one update takes, and one command whose reply may be long. */
+  #batch(): Waiting[] {
+    const longs = this.#waiting.filter(({ command }) => isAnsweredAtLength(command));
+    const second = longs[1] === undefined ? this.#waiting.length : this.#waiting.indexOf(longs[1]);
+    const later = this.#waiting.splice(second);
+    const batch = new BatchRoom(BUDGET_BATCH_MAX).takeSome(this.#waiting, ({ command }) => command);
+    this.#waiting.push(...later);
+    return batch;
+  }
+
   async #exchange(): Promise<void> {
-    const batch = this.#waiting.splice(0, BUDGET_BATCH_MAX);
+    const batch = this.#batch();
     try {
       const replies = await this.#submit(batch.map(({ command }) => command));
       if (replies.length < batch.length) throw new Error("the budget answered fewer commands than it got");
@@ -101,6 +112,10 @@ class BudgetMailbox {
     }
   }
 }
+
+/** Its reply names whoever is to be told something: up to all agents of the project. */
+const isAnsweredAtLength = ({ kind }: BudgetCommand): boolean =>
+  kind === "replace_project" || kind === "replace_team" || kind === "enrol";
 
 const isNewer = (command: BudgetCommand, than: BudgetCommand): boolean =>
   command.kind === "report" && than.kind === "report" && command.report.revision > than.report.revision;

@@ -4,10 +4,15 @@ import { within } from "../../activities/within.ts";
 import type { BudgetReport } from "../../src/domain/budget/report.ts";
 import type { BudgetShare, SubmitResult } from "../../src/messages/agent.ts";
 import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
+import { BatchRoom } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 
 /** Commands that may wait for one agent in this process. */
 const WAITING_COMMANDS_MAX = 1_000;
+
+/** What stops an agent goes before whatever it asks for, and has places of its own: an agent that runs wild can be stopped. */
+const STOPS: ReadonlySet<AgentCommand["kind"]> = new Set(["pause", "revoke_key", "archive"]);
+const WAITING_STOPS_MAX = 100;
 
 /**
  * How far behind its actor an agent's record may be when nobody on this server reads it. All agents' are written at the
@@ -97,13 +102,23 @@ class Mailbox {
   }
 
   submit(command: AgentCommand): Promise<Answered> {
-    if (this.#waiting.length >= WAITING_COMMANDS_MAX) {
+    const isStop = STOPS.has(command.kind);
+    const max = WAITING_COMMANDS_MAX + (isStop ? WAITING_STOPS_MAX : 0);
+    if (this.#waiting.length >= max) {
       return Promise.reject(new ActorUnavailable("too many requests wait for this agent"));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ command, resolve, reject });
+      const waiting = { command, resolve, reject };
+      if (isStop) this.#waiting.splice(this.#stops(), 0, waiting);
+      else this.#waiting.push(waiting);
       this.#pump();
     });
+  }
+
+  /** How many stops wait in front. */
+  #stops(): number {
+    const others = this.#waiting.findIndex(({ command }) => !STOPS.has(command.kind));
+    return others === -1 ? this.#waiting.length : others;
   }
 
   confirmLater(command: AgentCommand, told: Promise<void>): void {
@@ -180,11 +195,14 @@ class Mailbox {
   }
 
   async #exchange(): Promise<void> {
-    const confirmations = this.#confirmations.splice(0, SUBMIT_BATCH_MAX);
-    const batch = this.#waiting.splice(0, Math.max(1, SUBMIT_BATCH_MAX - confirmations.length));
     const toldRevision = this.#writtenSummaryRevision;
     const told: AgentCommand[] =
       toldRevision > 0 ? [{ kind: "confirm_summary", revision: toldRevision }] : [];
+    const room = new BatchRoom(SUBMIT_BATCH_MAX - told.length);
+    // Whoever waits is not kept waiting by confirmations alone.
+    const spared = this.#waiting.length > 0 ? 1 : 0;
+    const confirmations = room.take(this.#confirmations, (command) => command, spared);
+    const batch = room.takeSome(this.#waiting, ({ command }) => command);
     const commands = [...told, ...confirmations, ...batch.map((waiting) => waiting.command)];
     try {
       const result = await this.#dependencies.submit(this.#agentId, commands);

@@ -44,16 +44,19 @@ import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import type { TemporalCalls } from "./calls.ts";
 import { refusalIn } from "./commands-refused.ts";
+import type { HadCaps } from "./had-caps.ts";
 import { ActorUnavailable } from "./mailbox.ts";
 
 /** What this service says to its actors, and to the workflows that wait with payments. */
 export class TemporalActors implements PaymentWorkflows {
   readonly #calls: TemporalCalls;
   readonly #client: Client;
+  readonly #hadCaps: HadCaps;
 
-  constructor(calls: TemporalCalls) {
+  constructor(calls: TemporalCalls, hadCaps: HadCaps) {
     this.#calls = calls;
     this.#client = calls.client;
+    this.#hadCaps = hadCaps;
   }
 
   /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
@@ -97,13 +100,17 @@ export class TemporalActors implements PaymentWorkflows {
     });
   }
 
-  /** One update of a project's budget, which begins with the first. Throws `CommandsRefused` as `submit`. */
+  /**
+   * One update of a project's budget, which begins with the first. Where there is none and the project had caps, it is not begun anew, as
+   * one without caps: throws `ActorUnavailable`. Throws `CommandsRefused` as `submit`.
+   */
   async submitToBudget(place: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
     try {
       return await this.#updateBudget(place, commands);
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
-      await this.#startBudget(place);
+      if (await this.#hadCaps(place.projectId)) throw budgetIsGone(place.projectId, error);
+      await this.startBudget(place);
       return this.#updateBudget(place, commands);
     }
   }
@@ -117,7 +124,8 @@ export class TemporalActors implements PaymentWorkflows {
     );
   }
 
-  #startBudget({ organizationId, projectId }: BudgetPlace): Promise<void> {
+  /** Starts a project's budget; once, however often it is called. */
+  startBudget({ organizationId, projectId }: BudgetPlace): Promise<void> {
     const input: BudgetInput = {
       start: { kind: "create", organizationId, projectId },
       settings: BUDGET_SETTINGS,
@@ -128,18 +136,30 @@ export class TemporalActors implements PaymentWorkflows {
     });
   }
 
-  /** A project's caps; null while none was ever set, nor any agent has asked. */
+  /** A project's caps; null while none was ever set, nor any agent has asked. Throws `ActorUnavailable` where they are lost. */
   async caps(projectId: string): Promise<CapsView | null> {
     const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    return this.#calls.bounded(() => handle.query<CapsView>(CAPS_QUERY)).catch(nullWhereThereIsNone);
+    try {
+      return await this.#calls.bounded(() => handle.query<CapsView>(CAPS_QUERY));
+    } catch (error) {
+      return await this.#nullWithoutCaps(error, projectId);
+    }
   }
 
-  /** What a project's caps leave to an agent; null as `caps`. */
+  /** What a project's caps leave to an agent; null, and throws, as `caps`. */
   async previewCaps(projectId: string, input: PreviewInput): Promise<CapView | null> {
     const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    return this.#calls
-      .bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input))
-      .catch(nullWhereThereIsNone);
+    try {
+      return await this.#calls.bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input));
+    } catch (error) {
+      return await this.#nullWithoutCaps(error, projectId);
+    }
+  }
+
+  async #nullWithoutCaps(error: unknown, projectId: string): Promise<null> {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+    if (await this.#hadCaps(projectId)) throw budgetIsGone(projectId, error);
+    return null;
   }
 
   startApproval(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -215,10 +235,8 @@ export class TemporalActors implements PaymentWorkflows {
   }
 }
 
-function nullWhereThereIsNone(error: unknown): null {
-  if (error instanceof WorkflowNotFoundError) return null;
-  throw error;
-}
+const budgetIsGone = (projectId: string, cause: unknown): ActorUnavailable =>
+  new ActorUnavailable(`the budget of project ${projectId} is gone, and its caps with it`, { cause });
 
 function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput | null {
   const { approval, request } = payment;

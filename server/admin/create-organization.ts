@@ -1,4 +1,5 @@
 import { TemporalCalls } from "../actors/calls.ts";
+import { hadCapsIn } from "../actors/had-caps.ts";
 import { TemporalActors } from "../actors/temporal.ts";
 import {
   type CreatedOrganization,
@@ -37,9 +38,12 @@ export async function createOrganizationOn(
   return created.value;
 }
 
-async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {
+async function provision(
+  { addresses, db, temporal }: Connections,
+  created: CreatedOrganization,
+): Promise<void> {
   const { organizationId, projectId, teamId } = created;
-  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
+  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue), hadCapsIn(db));
   const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
   if (await actors.provision(input, PROVISIONING_MS)) return;
   const seconds = PROVISIONING_MS / 1_000;

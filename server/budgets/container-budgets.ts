@@ -17,11 +17,11 @@ import { CarryingThrough } from "./carrying-through.ts";
 import { type Children, childrenProblem } from "./children.ts";
 
 export interface ContainerBudgetsDependencies {
-  readonly actors: Pick<TemporalActors, "caps">;
+  readonly actors: Pick<TemporalActors, "caps" | "startBudget">;
   readonly agents: AgentGateway;
   readonly budgets: Pick<Budgets, "submit">;
   readonly mailboxes: AgentMailboxes;
-  readonly collections: Pick<Collections, "agents" | "teams">;
+  readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
 }
 
 export interface Usage extends Used {
@@ -124,7 +124,8 @@ export class ContainerBudgets {
       kind: "replace_project",
       version,
       capCents,
-      teams,
+      // What is refused anyway is not sent along: it may be long.
+      teams: complete ? teams : [],
       complete,
     });
     return replaced.ok ? ok(await this.ofProject(project)) : replaced;
@@ -155,7 +156,7 @@ export class ContainerBudgets {
       teamId,
       version,
       capCents,
-      budgets,
+      budgets: complete ? budgets : [],
       complete,
     });
     return replaced.ok ? ok(await this.ofTeam(team)) : replaced;
@@ -168,6 +169,7 @@ export class ContainerBudgets {
     command: Extract<BudgetCommand, { kind: "replace_project" | "replace_team" }>,
   ): Promise<Result<null>> {
     const { budgets } = this.#dependencies;
+    await this.#noteCaps(place);
     const reply = await budgets.submit(place, command);
     if (reply.kind === "stale") return refused(refusal("STALE_BUDGET"));
     if (reply.kind === "incomplete") {
@@ -178,6 +180,15 @@ export class ContainerBudgets {
     if (reply.kind !== "replaced") throw new Error(`a budget answered ${reply.kind} to a replacement`);
     await this.#through.finish(place, reply);
     return ok(null);
+  }
+
+  /** From now on an actor that is gone is missed, instead of begun anew without caps. It runs by then, or nobody could begin it. */
+  async #noteCaps(place: BudgetPlace): Promise<void> {
+    const { actors, collections } = this.#dependencies;
+    const unnoted = { _id: place.projectId, hadCaps: { $exists: false } };
+    if ((await collections.projects.findOne(unnoted, { projection: { _id: 1 } })) === null) return;
+    await actors.startBudget(place);
+    await collections.projects.updateOne(unnoted, { $set: { hadCaps: true } });
   }
 
   async #liveTeams(projectId: string): Promise<string[]> {

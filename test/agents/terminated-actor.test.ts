@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { collectionsOf } from "../../server/collections.ts";
+import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
@@ -96,6 +98,29 @@ describe("an actor that an operator has ended", () => {
     )) {
       expect(answer).to.be.oneOf(["200", "503 SERVICE_UNAVAILABLE"]);
     }
+  });
+
+  it("a capped project's budget that the engine forgot: still 503, and reconcile names it", async () => {
+    const { connections, db, env } = world.service;
+    const { projects } = collectionsOf(db);
+    const { organizationId, projectId } = world.organization;
+    const budgets = new TestBudgets(world);
+    await budgets.setProject({ capCents: 5_000 });
+    expect((await projects.findOne({ _id: projectId }))?.hadCaps).to.equal(true);
+    // The engine forgets an actor days after its end. This one was never begun, which is the same to it.
+    const id = await budgets.newProject();
+    const agent = await world.agent({ teamId: await budgets.newTeam(id) });
+    await projects.updateOne({ _id: id }, { $set: { hadCaps: true } });
+    const { token } = world;
+    const asked: readonly Asked[] = [
+      pay(agent),
+      ["getProjectBudget", { token, id }],
+      ["setProjectBudget", { token, id, body: { capCents: null, teams: [], version: 1 } }],
+    ];
+    expect(await answersTo(asked)).to.deep.equal(unavailable(asked));
+    const options = { organizationId, repair: false, patienceMs: 1, onProgress: () => undefined };
+    const { differences } = await reconcileOn(connections, env, options);
+    expect(differences.map(({ kind }) => kind)).to.include("budget_lost");
   });
 
   it("an approval's, or an organization's: what follows is no 500", async () => {

@@ -157,6 +157,7 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
       {
         projectId: "project-1",
         agents: [],
+        isBudgetLost: false,
         budget: {
           project: { capCents: 1, version: 2 },
           teams: {},

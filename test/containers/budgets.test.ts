@@ -11,6 +11,9 @@ const { getProjectBudget, getTeamBudget } = operations;
 
 const MAX_CENTS = 1_000_000_000_000;
 
+/** As many agents as a request may name, none of which there is. */
+const longest = () => times(3_300, () => ({ agentId: randomUUID(), budgetCents: 1 }));
+
 describe("budgets of projects and teams over HTTP", () => {
   let world: World;
   let budgets: TestBudgets;
@@ -195,6 +198,19 @@ describe("budgets of projects and teams over HTTP", () => {
     } finally {
       await mcp.close();
     }
+  });
+
+  it("of however many of the longest bodies at once the project's budget lives on, and its caps", async () => {
+    const agent = await world.agent();
+    await budgets.setProject({ capCents: 1_000 });
+    const { version } = await budgets.team();
+    for (const _round of times(2, () => null)) {
+      const putting = times(12, () => putTeam({ capCents: null, agents: longest(), version }));
+      for (const answer of await Promise.all(putting)) expect(answer.status).to.be.oneOf([422, 503]);
+    }
+    await agent.pay({ amountCents: 600 });
+    const { transaction } = await agent.pay({ amountCents: 600 });
+    expect(transaction.denialCode).to.equal("PROJECT_CAP_EXCEEDED");
   });
 
   it("16 replacements of one version at once: exactly one is 200, and it stands whole", async () => {

@@ -5,6 +5,7 @@ import { EventJournal } from "../../activities/journal.ts";
 import { agentGateway } from "../../server/actors/gateway.ts";
 import { ActorUnavailable, AgentMailboxes } from "../../server/actors/mailbox.ts";
 import { TemporalCalls } from "../../server/actors/calls.ts";
+import { hadCapsIn } from "../../server/actors/had-caps.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
@@ -200,7 +201,7 @@ describe("a budget that was decided and not carried through", () => {
 
 /** A process of its own that speaks to the agents, whose writes of records may fail. */
 function gatewayTo({ connections: { addresses, db, temporal } }: TestService, writes: () => boolean) {
-  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
+  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue), hadCapsIn(db));
   const projections = new MongoProjections(db, new EventJournal(db));
   const mailboxes = new AgentMailboxes({
     submit: (agentId, commands) => actors.submit(agentId, commands),

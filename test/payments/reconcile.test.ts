@@ -7,6 +7,7 @@ import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import { type Reconciled, reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledJson, reconciledText } from "../../server/admin/reconcile/text.ts";
 import { TemporalCalls } from "../../server/actors/calls.ts";
+import { hadCapsIn } from "../../server/actors/had-caps.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { agentWorkflowId, STATE_QUERY } from "../../src/messages/agent.ts";
 import { entriesOf } from "../audit/support.ts";
@@ -285,7 +286,8 @@ describe("npm run admin -- reconcile", () => {
     await capTeam(world);
     const { agent } = await newScene(world);
     const { organizationId, projectId, teamId } = world.organization;
-    const actors = new TemporalActors(new TemporalCalls(world.service.connections.temporal, "unused"));
+    const { db, temporal } = world.service.connections;
+    const actors = new TemporalActors(new TemporalCalls(temporal, "unused"), hadCapsIn(db));
     const report = { agentId: agent.id, teamId, revision: 10_000, spentCents: 1, reservedCents: 0, asks: [] };
     await actors.submitToBudget({ organizationId, projectId }, [{ kind: "report", report }]);
     const result = await run(world, true, LONG_MS);

@@ -8,6 +8,7 @@ type Beginnings = readonly string[];
 
 /** What needs no MongoDB, no Temporal and no chain: alone, it runs without waiting for them. */
 const WITHOUT_ENGINES: Beginnings = [
+  "actors/",
   "architecture/",
   "contract/",
   "domain/",

@@ -78,7 +78,7 @@ describe("workflow agent: met anew by a worker that knows nothing of it", () => 
 const clock = () => new Date();
 
 function newStage(client: Client, taskQueue: string): Stage {
-  const actors = new TemporalActors(new TemporalCalls(client, taskQueue));
+  const actors = new TemporalActors(new TemporalCalls(client, taskQueue), () => Promise.resolve(false));
   const rail = new MemoryRail(() => SETTLED);
   const projections = new MemoryProjections();
   const rails = { card: rail, wallet: rail };

@@ -188,7 +188,7 @@ export class Reader {
 
   async #project(projectId: string, states: readonly AgentStateView[]): Promise<ProjectBooks> {
     const agents = states.filter(({ profile }) => profile.projectId === projectId);
-    return { projectId, agents, budget: await this.#budget(projectId) };
+    return { projectId, agents, budget: await this.#budget(projectId), isBudgetLost: false };
   }
 
   async #budget(projectId: string): Promise<BudgetBooksView | null> {

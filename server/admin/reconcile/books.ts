@@ -50,6 +50,8 @@ export interface AgentBooksRead {
 export interface ProjectBooks {
   readonly projectId: string;
   readonly budget: BudgetBooksView | null;
+  /** There is none, and the project's record says that there was one with caps. */
+  readonly isBudgetLost: boolean;
   readonly agents: readonly AgentStateView[];
 }
 

@@ -14,19 +14,34 @@ type Found = Pick<Difference, "kind" | "what" | "expected" | "found" | "mayBeInF
  * of the same revision, it says the same; of an earlier one, its sum does, as long as the agent neither asks for anything nor
  * owes a report, since all that it keeps to itself is that something reserved was spent.
  */
-export function compareProject({ agents, budget, projectId }: ProjectBooks): readonly Difference[] {
+export function compareProject({
+  agents,
+  budget,
+  isBudgetLost,
+  projectId,
+}: ProjectBooks): readonly Difference[] {
+  const lost = isBudgetLost ? [LOST] : [];
   const found = agents.flatMap((agent) => compareMember(agent, budget));
   const sums = budget === null ? [] : compareUsed(budget);
-  return [...found, ...sums].map(({ agentId, ...rest }) => ({
+  return [...lost, ...found, ...sums].map(({ agentId, ...rest }) => ({
     ...rest,
     of: agentId === null ? "project" : "agent",
     id: agentId ?? projectId,
     agentId,
     projectId,
-    advice: ADVICE.budget,
+    advice: rest.kind === "budget_lost" ? ADVICE.lostBudget : ADVICE.budget,
     repair: null,
   }));
 }
+
+const LOST: Found = {
+  kind: "budget_lost",
+  agentId: null,
+  what: "the project's budget",
+  expected: "an actor that knows its caps",
+  found: "none",
+  mayBeInFlight: false,
+};
 
 function compareMember(agent: AgentStateView, budget: BudgetBooksView | null): Found[] {
   const { agentId } = agent.profile;

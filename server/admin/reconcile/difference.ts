@@ -17,6 +17,8 @@ export type DifferenceKind =
   | "payment_record_differs"
   | "approval_record_differs"
   | "budget_differs"
+  /** The project had caps, and the actor that knows of them is gone. */
+  | "budget_lost"
   /** An agent that spends under a cap, and of which its budget does not know. */
   | "agent_not_under_cap"
   | "card_ledger_differs"
@@ -68,6 +70,8 @@ export const ADVICE = {
     "The record is newer than its actor: it was written by hand, or the engine was restored from an older backup.",
   budget:
     "Only the actors know: keep both histories (Temporal UI) and report it. The agent's next payment reports its totals anew.",
+  lostBudget:
+    "Its caps are not known any more, so its agents can't pay: restore the engine from a backup, or archive the project and begin another.",
   ledger:
     "Compare the payment, its actor's history and the processor's entry; the ledger is what was really paid.",
   chain: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",

@@ -4,6 +4,7 @@ import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
 import type { AgentDocument } from "../../../activities/documents.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import { BUDGET_BOOKS_QUERY, type BudgetBooksView, budgetWorkflowId } from "../../../src/messages/budget.ts";
+import { type HadCaps, hadCapsIn } from "../../actors/had-caps.ts";
 import { type Collections, collectionsOf } from "../../collections.ts";
 import type { Connections } from "../../connections.ts";
 import { askEach } from "./ask-each.ts";
@@ -44,10 +45,12 @@ export class BooksReader {
   readonly #temporal: Client;
   readonly #chain: PublicClient | null;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #hadCaps: HadCaps;
 
   constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv) {
     const { evmRpcUrl } = addresses;
     this.#collections = collectionsOf(db);
+    this.#hadCaps = hadCapsIn(db);
     this.#temporal = temporal;
     this.#env = env;
     this.#chain =
@@ -136,11 +139,11 @@ export class BooksReader {
       else others.push(agent);
     }
     for (const projectId of focus?.projectIds ?? []) if (!of.has(projectId)) of.set(projectId, []);
-    return askEach([...of], async ([projectId, own]) => ({
-      projectId,
-      agents: own,
-      budget: await this.#budget(projectId),
-    }));
+    return askEach([...of], async ([projectId, own]) => {
+      const budget = await this.#budget(projectId);
+      const isBudgetLost = budget === null && (await this.#hadCaps(projectId));
+      return { projectId, agents: own, budget, isBudgetLost };
+    });
   }
 
   async #budget(projectId: string): Promise<BudgetBooksView | null> {

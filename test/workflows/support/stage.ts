@@ -132,7 +132,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
 function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptions) {
   const rail = new MemoryRail(options.rail ?? (() => SETTLED));
   const projections = new MemoryProjections();
-  const actors = new TemporalActors(new TemporalCalls(client, taskQueue));
+  const actors = new TemporalActors(new TemporalCalls(client, taskQueue), () => Promise.resolve(false));
   const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
   const workflowIds = new Set([budgetWorkflowId(projectIdOf(scene))]);
   for (let number = 1; number <= CAST_MAX; number += 1)
