@@ -1,9 +1,18 @@
 import { readFileSync } from "node:fs";
-import type { RequestListener } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Requests that a connection may send ahead of their answers. */
-const AHEAD_MAX = 64;
+/** Requests that a connection may send ahead of their answers. Each lies in memory until then. */
+const AHEAD_MAX = 4;
+
+/** How slowly an answer may be taken. */
+export interface TakingBounds {
+  /** Nothing of it is taken for so long, while something waits to go. */
+  readonly stalledMs: number;
+  /** It was given whole, and has not gone after so long. */
+  readonly wholeMs: number;
+}
+const TAKING: TakingBounds = { stalledMs: 30_000, wholeMs: 300_000 };
 
 /** Where the kernel doesn't say how many files a process may have open. */
 const OPEN_FILES_ASSUMED = 1_024;
@@ -40,11 +49,26 @@ export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_MS): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
+/** Cuts whoever does not take an answer: who never reads holds a connection, and in it the answer and what was sent ahead. */
+function cutWhereUntaken(response: ServerResponse, { stalledMs, wholeMs }: TakingBounds): void {
+  response.setTimeout(stalledMs);
+  response.on("timeout", () => {
+    // Else nothing has been written for a while, which is the service's doing.
+    if (response.writableLength > 0) response.destroy();
+    else response.setTimeout(stalledMs);
+  });
+  response.once("prefinish", () => {
+    const timer = setTimeout(() => response.destroy(), wholeMs);
+    timer.unref();
+    response.once("close", () => clearTimeout(timer));
+  });
+}
+
 /**
  * Requests of one connection one after another: the next one begins once the one before it is answered, as its answer must wait for
- * that anyway. A connection that sends far ahead is cut.
+ * that anyway. A connection that sends far ahead is cut, and one that does not take its answers.
  */
-export function oneAtATime(application: RequestListener): RequestListener {
+export function oneAtATime(application: RequestListener, taking = TAKING): RequestListener {
   const waiting = new WeakMap<Socket, (() => void)[]>();
   return (request, response) => {
     const { socket } = request;
@@ -54,6 +78,7 @@ export function oneAtATime(application: RequestListener): RequestListener {
         if (next === undefined || socket.destroyed) waiting.delete(socket);
         else next();
       });
+      cutWhereUntaken(response, taking);
       application(request, response);
     };
     const queue = waiting.get(socket);

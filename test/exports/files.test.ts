@@ -3,6 +3,7 @@ import { createServer, get, type IncomingMessage, type Server } from "node:http"
 import { expect } from "chai";
 import express from "express";
 import { exportPieces } from "../../server/export-pieces.ts";
+import { oneAtATime } from "../../server/http/connections.ts";
 import { sendFile } from "../../server/http/file.ts";
 
 const PIECE = "x".repeat(1_000_000);
@@ -47,12 +48,12 @@ describe("sending a file", () => {
     const app = express();
     app.get("/", async (_request, response) => {
       const file = { contentType: "text/plain", fileName: "a.txt", pieces: pieces() };
-      await sendFile(response, file, STALLED_MS).then(
+      await sendFile(response, file).then(
         () => ended.push("sent"),
         () => ended.push("failed"),
       );
     });
-    server = createServer(app).listen(0, "127.0.0.1");
+    server = createServer(oneAtATime(app, { stalledMs: STALLED_MS, wholeMs: 60_000 })).listen(0, "127.0.0.1");
     await once(server, "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("a server has a port");

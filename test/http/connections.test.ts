@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import { connect, type AddressInfo } from "node:net";
+import { connect, type AddressInfo, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { connectionsMax, endIfSilent, oneAtATime } from "../../server/http/connections.ts";
@@ -59,12 +59,12 @@ describe("requests that a connection sends ahead", () => {
     const [script = ""] = /\/assets\/[0-9a-f]+\/swagger-ui-bundle\.js/.exec(page) ?? [];
     expect(script).not.to.equal("");
     const { hostname, port } = new URL(baseUrl);
-    const sockets = times(4, () => connect(Number(port), hostname));
+    const sockets = times(50, () => connect(Number(port), hostname));
     try {
       for (const socket of sockets) {
         socket.on("error", () => undefined);
         socket.pause();
-        socket.write(get(script).repeat(60));
+        socket.write(get(script).repeat(5));
       }
       const { status } = await inTime("/healthz", api.call("GET", "/healthz"), 1_000);
       expect(status).to.equal(200);
@@ -72,6 +72,37 @@ describe("requests that a connection sends ahead", () => {
       for (const socket of sockets) socket.destroy();
     }
   });
+
+  for (const [how, bounds, takes] of [
+    ["nothing", { stalledMs: 200, wholeMs: 60_000 }, false],
+    ["it drop by drop", { stalledMs: 60_000, wholeMs: 500 }, true],
+  ] as const) {
+    it(`one that takes ${how} of an answer is cut, with what it has sent ahead`, async () => {
+      let begun = 0;
+      const large = Buffer.alloc(64 * 1024 * 1024);
+      const server = createServer(
+        oneAtATime((_request, response) => {
+          begun += 1;
+          response.end(large);
+        }, bounds),
+      );
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      const connected = once(server, "connection");
+      const socket = connect(port, "127.0.0.1").pause();
+      socket.on("error", () => undefined);
+      const [own] = (await connected) as [Socket];
+      const cut = once(own, "close");
+      socket.write(get("/").repeat(3));
+      const drops = setInterval(() => (takes ? socket.read(1_000) : null), 20);
+      await cut;
+      clearInterval(drops);
+      expect(begun).to.equal(1);
+      socket.destroy();
+      server.close();
+    });
+  }
 
   it("a connection that says nothing is ended, one that has begun a request is not", async () => {
     const server = createServer((_request, response) => void response.end());
