@@ -91,6 +91,15 @@ export class ContainerBudgets {
     return this.#teamUnder(await this.#caps.load(team.projectId), team);
   }
 
+  /** Tells an agent the budget that its team's replacement gave it, where that is on its way: what is set by hand next is set last. */
+  async tellAgent({ _id, organizationId, projectId }: AgentDocument): Promise<void> {
+    const caps = await this.#caps.load(projectId);
+    if (caps?.budgets[_id] === undefined) return;
+    const { deliveries, epoch } = caps.unfinished;
+    const toldNow = { deliveries, epoch, enrols: null };
+    await this.#through.finish({ organizationId, projectId }, toldNow, (agentId) => agentId === _id);
+  }
+
   async #projectUnder(caps: CapsView | null, { _id }: ProjectDocument): Promise<ProjectBudget> {
     const [teams, used] = await Promise.all([this.#liveTeams(_id), this.#used({ projectId: _id })]);
     return {

@@ -34,7 +34,7 @@ type AgentHandlers = Pick<
 
 /** Agents. */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
-  const { actors, clock, collections, lists, mailboxes } = dependencies;
+  const { actors, clock, collections, containerBudgets, lists, mailboxes } = dependencies;
 
   const current = agentsIn(collections);
   const following = agentsFollowing(collections, mailboxes);
@@ -119,6 +119,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
           version: version + 1,
         },
       });
+      if (fields.budgetCents !== undefined) await containerBudgets.tellAgent(target);
       const { reply, revision } = await mailboxes.answered(_id, command);
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));

@@ -46,7 +46,8 @@ export class RulesOf {
     const { contentHash, version } = head;
     const rules = this.#cache.get(contentHash);
     if (rules !== undefined) return { rules, version };
-    const key = `${id} ${contentHash}`;
+    // Versions only grow: a reading for this one, by whomever, answers it or a later one.
+    const key = `${id} ${version}`;
     const reading = this.#reading.get(key) ?? this.#read(id).finally(() => this.#reading.delete(key));
     this.#reading.set(key, reading);
     return reading;

@@ -14,7 +14,7 @@ import { ANSWER_MS, timed } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { codeOf } from "../support/contract-api.ts";
-import { newWorld, type TestAgent, times, type World } from "../support/world.ts";
+import { elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 const CAP = 1_000;
 /** What others are answered within. */
@@ -145,6 +145,25 @@ describe("a budget that was decided and not carried through", () => {
     open();
     expect(await budgets.team()).to.include({ capCents: CAP, version: 2 });
     expect(await outcomeOf(one, CAP)).to.equal("TEAM_CAP_EXCEEDED");
+  });
+
+  it("a budget set by hand meanwhile is not undone by the replacement's, which comes before it", async () => {
+    const agent = await world.agent({ budgetCents: 1_000 });
+    dieAfter("replaced");
+    expect((await putTeam(null, 1, [[agent, 900_000]])).status).to.equal(503);
+    disturb = undisturbed;
+    await elevate(world);
+    const patch = (version: number) =>
+      world.api.call("updateAgentBudgetPolicy", {
+        token: world.token,
+        id: agent.id,
+        body: { version, budgetCents: 100 },
+      });
+    expect(codeOf(await patch(1))).to.equal("VERSION_CONFLICT");
+    expect(await policyOf(agent)).to.include({ budgetCents: 900_000, version: 2 });
+    expect((await patch(2)).status).to.equal(200);
+    expect((await budgets.team()).agents).to.deep.equal([{ agentId: agent.id, budgetCents: 100 }]);
+    expect(await policyOf(agent)).to.include({ budgetCents: 100, version: 3 });
   });
 
   it("an agent whose actor was terminated blocks no budget, and the cap holds for the others", async () => {
