@@ -52,6 +52,10 @@ const FIRST_TASK = "answers-first";
 /** Agents that are told in one activity. */
 const TOLD_AT_ONCE_MAX = 50;
 
+/** With more agents that are to be told a run goes on, to so many times its usual length. */
+const CARRIED_DELIVERIES_MAX = 1_000;
+const POSTPONED_MAX = 4;
+
 const { agentsUnder, tellAgents } = proxyActivities<Activities>({
   startToCloseTimeout: "30 seconds",
   scheduleToCloseTimeout: "2 minutes",
@@ -145,8 +149,12 @@ class BudgetActor {
   }
 
   #rollOverDue(): boolean {
-    const info = workflowInfo();
-    return info.continueAsNewSuggested || info.historyLength >= this.#settings.rollOverAfterEvents;
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    const { rollOverAfterEvents } = this.#settings;
+    // What the next run begins with must fit one message: with all members in it there is no room for as many that are to be told.
+    const isTellingMany = Object.keys(this.state.deliveries).length > CARRIED_DELIVERIES_MAX;
+    if (isTellingMany && historyLength < rollOverAfterEvents * POSTPONED_MAX) return false;
+    return continueAsNewSuggested || historyLength >= rollOverAfterEvents;
   }
 
   #dueAt(): number {

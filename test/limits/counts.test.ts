@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Db } from "mongodb";
 import type { Counts } from "../../server/limits/counts.ts";
 import { MemoryCounts } from "../../server/limits/memory-counts.ts";
 import { Minutes } from "../../server/limits/minutes.ts";
@@ -17,6 +18,9 @@ interface StoredCount {
   readonly expire: Date;
 }
 
+/** However busy the machine is that runs the tests: none counts for itself. */
+const patient = (db: Db) => MongoCounts.on(db, 30_000);
+
 describe("counts", () => {
   let database: TestDatabase;
   before(async () => {
@@ -24,8 +28,7 @@ describe("counts", () => {
   });
   after(() => database.close());
 
-  /** However busy the machine is that runs the tests: none counts for itself. */
-  const inMongoDB = () => MongoCounts.on(database.db, 30_000);
+  const inMongoDB = () => patient(database.db);
 
   const stores: Readonly<Record<string, () => Promise<Counts>>> = {
     "in memory": () => Promise.resolve(new MemoryCounts()),
@@ -99,7 +102,9 @@ describe("counts", () => {
     const clock = new StandingClock();
     const first = await startTestService();
     const servers = await Promise.all(
-      times(2, () => startServiceOn({ env: first.env, worker: false, clock: clock.read })),
+      times(2, async () =>
+        startServiceOn({ env: first.env, worker: false, clock: clock.read, counts: await patient(first.db) }),
+      ),
     );
     const apis = servers.map(({ baseUrl }) => new Api(baseUrl));
     const address = from();
