@@ -1,4 +1,4 @@
-/** There is no room even in the queue; nothing of the work was begun. */
+/** There is no room even in the queue, or the work's turn came too late; nothing of it was begun. */
 export class TooMuchWork extends Error {
   override readonly name = "TooMuchWork";
 }
@@ -8,23 +8,34 @@ export interface WorkBounds {
   readonly atOnceMax: number;
   /** Pieces that wait for one of them to end. */
   readonly waitingMax: number;
+  /** What has waited longer is not begun: whoever asked for it was told to come again, or is about to be. */
+  readonly waitMs: number;
 }
 
 /** Expensive work that anybody can ask for: so much of it at once, a short queue, and no more. */
 export class BoundedWork {
   readonly #bounds: WorkBounds;
+  readonly #elapsed: () => number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
-  constructor(bounds: WorkBounds) {
+  /** `elapsed`: a monotonic clock in milliseconds. */
+  constructor(bounds: WorkBounds, elapsed: () => number = () => performance.now()) {
     this.#bounds = bounds;
+    this.#elapsed = elapsed;
   }
 
-  /** Carries the work out when its turn has come, in the order of the calls. Throws `TooMuchWork` at once where the queue is full. */
+  /**
+   * Carries the work out when its turn has come, in the order of the calls. Throws `TooMuchWork`: at once where the queue is full, and
+   * in its turn where that has come too late.
+   */
   async run<T>(work: () => Promise<T>): Promise<T> {
+    const until = this.#elapsed() + this.#bounds.waitMs;
     if (this.#running >= this.#bounds.atOnceMax) await this.#turn();
     else this.#running += 1;
     try {
+      if (this.#elapsed() > until)
+        throw new TooMuchWork(`its turn did not come within ${this.#bounds.waitMs} ms`);
       return await work();
     } finally {
       // Whoever is next takes the place over, so that nobody who has just come gets in between.

@@ -14,7 +14,7 @@ const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /**
  * What is wrong with a password that somebody chooses, in words for the person, or null. What
- * everybody knows of the person (e-mail, names) makes a password easy to guess.
+ * everybody knows of the person (e-mail, names) makes a password easy to guess. Throws `TooMuchWork` while too many are being judged.
  */
 export async function chosenPasswordIssue(
   password: string,
@@ -39,7 +39,7 @@ export function passwordIssue(password: string): string | null {
  * Hashes of this process at once, each with 19 MiB, on two of libuv's four threads: the others stay free for look-ups of names and
  * files. Those that wait are some tenths of a second's work; whoever comes then is told to come again.
  */
-const hashing = new BoundedWork({ atOnceMax: 2, waitingMax: 32 });
+const hashing = new BoundedWork({ atOnceMax: 2, waitingMax: 32, waitMs: 2_000 });
 
 const SALTS_SETTING = "password-salts";
 const SALT_SIZE_BYTES = 16;

@@ -218,6 +218,8 @@ describe("the contract", () => {
       signInWithPasskey: guesses,
       stepUp: guesses,
       changePassword: guesses,
+      acceptInvite: guesses,
+      setUp: guesses,
       stepUpOptions: guesses,
       mintOrganizationKey: [{ perMinute: 30, per: "credential" }],
       rotateOrganizationKey: [{ perMinute: 30, per: "credential" }],

@@ -1,11 +1,25 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
+import { TooMuchWork } from "../../server/auth/bounded-work.ts";
 import { chosenPasswordIssue } from "../../server/auth/passwords.ts";
+import { timed } from "../support/in-time.ts";
 import { longestPauseMs } from "../support/pauses.ts";
+import { times } from "../support/world.ts";
 import { PASSWORD } from "./support.ts";
 
 const ABOUT = ["ada.lovelace@engines.example", "Ada Lovelace", "Analytical Engines"];
 const HARD = "kV7#mQ2x!pL9zRw4";
+
+/** Breached words in other letters, which take longest to be scored, and are all known of the person: no part of them is hard. */
+const SLOW_NAME = "p4$$w0rdm0nk3y4d m1nl3tm31ndr4g0n";
+const SLOW_WORDS = SLOW_NAME.split(" ");
+
+/** 1,024 characters of the two words in the order of Thue and Morse, which repeats nothing three times in a row. */
+const SLOWEST = times(64, (index) => SLOW_WORDS[parityOf(index + 2)] ?? "").join("");
+
+function parityOf(number: number): number {
+  return number.toString(2).replaceAll("0", "").length % 2;
+}
 
 const isAccepted = async (password: string, about = ABOUT): Promise<boolean> =>
   (await chosenPasswordIssue(password, about)) === null;
@@ -63,11 +77,36 @@ describe("A password that somebody chooses", () => {
 
   it("many at once let other work through in between", async () => {
     const password = "01/02/2003".repeat(6);
-    const work = () => Promise.all(Array.from({ length: 40 }, () => isAccepted(password)));
+    const work = () => Promise.all(times(15, () => isAccepted(password)));
     const began = performance.now();
     const pauseMs = await longestPauseMs(work);
     // A busy machine makes all of it slow; what counts is that it is not one piece.
     expect(pauseMs).to.be.below(Math.max(500, (performance.now() - began) / 4));
+  });
+
+  it("beyond a short queue, is refused for now instead of judged", async () => {
+    const asked = times(40, () => isAccepted(HARD).catch((error: unknown) => error));
+    const refused = await Promise.all(asked.slice(33));
+    for (const outcome of refused) expect(outcome).to.be.instanceOf(TooMuchWork);
+    expect(await asked[0]).to.equal(true);
+    await Promise.all(asked);
+    expect(await isAccepted(HARD)).to.equal(true);
+  });
+
+  it("costs no more than some of its parts, however slow and long it was made", async () => {
+    const about = ["eve@example.com", SLOW_NAME, "Acme"];
+    const costMs = async (password: string) => (await timed(isAccepted(password, about))).ownMs;
+    const part = SLOWEST.slice(0, 64);
+    const parts: number[] = [];
+    const wholes: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      parts.push(await costMs(part));
+      wholes.push(await costMs(SLOWEST));
+    }
+    expect(SLOWEST).to.have.lengthOf(1_024);
+    expect(await isAccepted(SLOWEST, about)).to.equal(false);
+    // Three parts, and noise; all of them are twenty-one.
+    expect(Math.min(...wholes) / Math.min(...parts)).to.be.below(7);
   });
 
   it("takes bounded time, whatever its length", async () => {

@@ -60,7 +60,7 @@ describe("A password", () => {
 
 describe("Work that anybody can ask for", () => {
   it("goes on so often at once, waits in a short queue in its order, and is refused beyond it", async () => {
-    const bounded = new BoundedWork({ atOnceMax: 2, waitingMax: 3 });
+    const bounded = new BoundedWork({ atOnceMax: 2, waitingMax: 3, waitMs: 1_000 });
     const begun: number[] = [];
     const ends: (() => void)[] = [];
     const work = (index: number) => () => {
@@ -80,8 +80,29 @@ describe("Work that anybody can ask for", () => {
     expect(await Promise.all(all)).to.deep.equal([0, 1, 2, 3, 4]);
   });
 
+  it("is not begun once it has waited too long, and keeps nobody who came later", async () => {
+    let nowMs = 0;
+    const bounded = new BoundedWork({ atOnceMax: 1, waitingMax: 2, waitMs: 1_000 }, () => nowMs);
+    const ends: (() => void)[] = [];
+    const begun: string[] = [];
+    const work = (name: string) => () => {
+      begun.push(name);
+      return Promise.resolve(name);
+    };
+    const running = bounded.run(() => new Promise<string>((resolve) => ends.push(() => resolve("first"))));
+    const late = bounded.run(work("late")).catch((error: unknown) => error);
+    nowMs = 600;
+    const later = bounded.run(work("later"));
+    nowMs = 1_001;
+    ends[0]?.();
+    expect(await running).to.equal("first");
+    expect(await late).to.be.instanceOf(TooMuchWork);
+    expect(await later).to.equal("later");
+    expect(begun).to.deep.equal(["later"]);
+  });
+
   it("that fails gives its place to the next one", async () => {
-    const bounded = new BoundedWork({ atOnceMax: 1, waitingMax: 1 });
+    const bounded = new BoundedWork({ atOnceMax: 1, waitingMax: 1, waitMs: 1_000 });
     const failing = bounded.run(() => Promise.reject(new Error("it failed")));
     const next = bounded.run(() => Promise.resolve("done"));
     expect(await failing.catch(() => "failed")).to.equal("failed");

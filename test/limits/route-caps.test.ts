@@ -143,6 +143,23 @@ describe("caps of single routes", () => {
     });
   });
 
+  describe("a first password", () => {
+    const chosen = { token: "x".repeat(43), name: "Eve", password: PASSWORD };
+    const owner = { organizationName: "Engines", email: "eve@example.com" };
+    const paths = { "/v1/invites/accept": chosen, "/v1/setup": { ...chosen, ...owner } };
+
+    for (const [path, body] of Object.entries(paths)) {
+      it(`${path}: 10 a minute and address, good token or not`, async () => {
+        const address = freshAddress();
+        const choose = () => api.call("POST", path, { body, ...from(address) });
+        expect(statuses(await atOnce(14, choose))).to.deep.equal({ 404: 10, 429: 4 });
+        expectLimited(await choose());
+        clock.nextMinute();
+        expect((await choose()).status).to.equal(404);
+      });
+    }
+  });
+
   describe("a known device", () => {
     const known = z.object({ deviceToken: z.string(), user: z.object({ id: z.string() }) });
     const deviceOf = async (world: World) => known.parse((await signInAs(world)).body).deviceToken;

@@ -42,7 +42,7 @@ export const setUp = define({
     "owner in. The token is good once; it is 404 as soon as the service is set up.",
   tag: "Authentication",
   access: anyone,
-  rate: "standard",
+  rate: "password",
   http: { method: "post", path: "/v1/setup", successStatus: 201 },
   body: z.strictObject({ token: secretToken, organizationName: name, name, email, password: newPassword }),
   output: session,

@@ -152,7 +152,7 @@ export const acceptInvite = define({
     "Makes the invited person a member and signs them in. A used, withdrawn, expired or unknown token is 404.",
   tag: "Members",
   access: anyone,
-  rate: "standard",
+  rate: "password",
   http: { method: "post", path: "/v1/invites/accept", successStatus: 201 },
   body: z.strictObject({ token: secretToken, name, password: newPassword }),
   output: session,
