@@ -14,11 +14,14 @@ import { inputOf, newDelivery } from "./new-delivery.ts";
 import { DeliveryPace } from "./pace.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
-/** Events, or untold deliveries, in one step. */
+/**
+ * Events, or untold deliveries, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
+ * does not wait for one organization's many endpoints.
+ */
 const STEP_MAX = 200;
 /** Organizations in one step. */
 const ORGANIZATIONS_MAX = 20;
-/** Lines of deliveries that are started beside each other; in a line one is started after the other. */
+/** Lines of deliveries, of one agent's events to one endpoint, that are started beside each other; in a line one is started after the other. */
 const LINES_MAX = 16;
 /**
  * So old an event is before its deliveries begin. Events of one agent can be on their way to the journal at the same
@@ -93,11 +96,11 @@ export class EventDispatcher {
     this.#pace.begun(deliveries.length);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, { $unset: { isPending: "" } });
-    const isHeldBack = events.length < pending.length;
+    const isCut = events.length < pending.length;
     // Whoever comes after the last one who was served is served next.
-    if (isHeldBack) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
+    if (isCut) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
     this.#remember(events);
-    return isHeldBack ? "waiting" : "more";
+    return isCut && deliveries.length >= allowance ? "waiting" : "more";
   }
 
   /** Tells workflows what whoever should have has not told them; how many those were. */
@@ -187,7 +190,7 @@ export class EventDispatcher {
 
   /**
    * The first so many of the pending events for which deliveries may be begun, and their deliveries: those of one agent's
-   * events in their order, beside those of others.
+   * events to one endpoint in their order, beside all others, and organizations in turns.
    */
   async #linesOf(
     pending: readonly EventDocument[],
@@ -199,22 +202,24 @@ export class EventDispatcher {
       .find({ organizationId: { $in: organizations }, isActive: true })
       .toArray();
     const now = clock();
-    const lines = new Map<string, DeliveryDocument[]>();
+    const linesOfEach = new Map<string, Map<string, DeliveryDocument[]>>();
     const events: EventDocument[] = [];
     let made = 0;
     for (const event of pending) {
-      if (made >= allowance) break;
+      if (made >= Math.min(allowance, STEP_MAX)) break;
       events.push(event);
       const told = endpoints.filter((endpoint) => isTold(endpoint, event));
       const data = told.length === 0 ? null : this.#dataOf(event);
       if (data === null) continue;
-      const concerned = event.agentId ?? event.organizationId;
-      const line = lines.get(concerned) ?? [];
-      line.push(...told.map((endpoint) => newDelivery({ event, data, endpoint, now, retentionDays })));
-      lines.set(concerned, line);
+      const lines = valueIn(linesOfEach, event.organizationId, () => new Map<string, DeliveryDocument[]>());
+      for (const endpoint of told) {
+        const name = `${event.agentId ?? event.organizationId}/${endpoint._id}`;
+        const line = valueIn(lines, name, (): DeliveryDocument[] => []);
+        line.push(newDelivery({ event, data, endpoint, now, retentionDays }));
+      }
       made += told.length;
     }
-    return { events, lines: [...lines.values()] };
+    return { events, lines: inTurns([...linesOfEach.values()].map((lines) => [...lines.values()])) };
   }
 
   /** What an event says; null where that can't be said, which must not keep other events. */
@@ -246,6 +251,15 @@ export class EventDispatcher {
 
 const isTold = (endpoint: EndpointDocument, event: EventDocument): boolean =>
   endpoint.organizationId === event.organizationId && isSubscribed(endpoint, event);
+
+/** A map's value, which is put there where it has none. */
+function valueIn<T>(map: Map<string, T>, key: string, fresh: () => T): T {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const made = fresh();
+  map.set(key, made);
+  return made;
+}
 
 /** Does one after another in each line, and so many lines beside each other. The first failure ends all. */
 async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => Promise<void>): Promise<void> {

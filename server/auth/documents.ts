@@ -36,6 +36,8 @@ export interface OrganizationDocument {
   readonly treasury?: WalletRecord | null;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
   readonly membersRevision?: number;
+  /** Counts webhook endpoints that were made: each of them writes it, so that two at once can't both find the last place. */
+  readonly webhooksRevision?: number;
   /** Its people can do nothing without a second factor; missing: they can. Each of its people's records says so, too. */
   readonly requireSecondFactor?: true;
 }

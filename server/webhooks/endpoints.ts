@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { ClientSession } from "mongodb";
 import type {
   EndpointDocument,
   ReplayRecord,
@@ -25,12 +26,14 @@ import type { Turns } from "../turns.ts";
 /** How long the secret before the last rotation signs, too. */
 const DAY_MS = 86_400_000;
 export const ROTATION_MS = DAY_MS;
+/** Endpoints that an organization may have: each of its events is delivered to all that ask for it. */
+export const ENDPOINTS_MAX = 50;
 /** What signing secrets are sealed for. */
 export const SECRET_PURPOSE = "webhook-secret";
 
 export interface WebhookEndpointsDependencies {
   readonly webhooks: WebhookCollections;
-  readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
+  readonly collections: Pick<Collections, "agents" | "organizations" | "projects" | "teams">;
   readonly guard: Pick<GuardedFetch, "judge">;
   readonly sealer: Sealer;
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
@@ -75,12 +78,13 @@ export class WebhookEndpoints {
     return found === null ? notFound() : ok(found);
   }
 
+  /** Of any number at once, as many are let through as there is room for. */
   async create(
     { organizationId, userId }: SessionPrincipal,
     { eventTypes, scopeIds, ...choice }: EndpointChoice,
     { transaction }: AuditedWrites,
   ): Promise<Result<WithSecret>> {
-    const { clock, webhooks } = this.#dependencies;
+    const { clock, turns, webhooks } = this.#dependencies;
     const wrong = await this.#dependencies.guard.judge(choice.url);
     if (wrong !== null) return invalid("url", wrong);
     if (!(await this.#exist(organizationId, choice.scopeType, scopeIds))) return notFound();
@@ -102,11 +106,17 @@ export class WebhookEndpoints {
       createdAt: now,
       updatedAt: now,
     };
-    return transaction<Result<WithSecret>>(async (session) => {
-      await webhooks.endpoints.insertOne(endpoint, { session });
-      const on = { type: "webhook_endpoint", id: endpoint._id };
-      return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
-    });
+    const write = () =>
+      transaction<Result<WithSecret>>(async (session) => {
+        if (!(await this.#hasRoom(organizationId, session))) {
+          await session.abortTransaction();
+          return unchanged(refused(refusal("TOO_MANY_WEBHOOKS")));
+        }
+        await webhooks.endpoints.insertOne(endpoint, { session });
+        const on = { type: "webhook_endpoint", id: endpoint._id };
+        return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
+      });
+    return turns.take(`webhooks/${organizationId}`, write);
   }
 
   /** Of two changes at once the later stands, field by field. */
@@ -263,6 +273,14 @@ export class WebhookEndpoints {
         return changed(ok(after), { before: keptOf(before), after: keptOf(after) });
       });
     return turns.take(own._id, write);
+  }
+
+  /** In the transaction that makes another one. Writing the organization's record puts two at once in conflict: the second sees the first. */
+  async #hasRoom(organizationId: string, session: ClientSession): Promise<boolean> {
+    const { collections, webhooks } = this.#dependencies;
+    const next = { $inc: { webhooksRevision: 1 } };
+    await collections.organizations.updateOne({ _id: organizationId }, next, { session });
+    return (await webhooks.endpoints.countDocuments({ organizationId }, { session })) < ENDPOINTS_MAX;
   }
 
   /** Whether all of them are there, in this organization. Archived ones are. */

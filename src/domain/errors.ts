@@ -97,6 +97,10 @@ export const ERRORS = {
     status: 409,
     message: "The endpoint is disabled: enable it first, by PUT with isActive true.",
   },
+  TOO_MANY_WEBHOOKS: {
+    status: 409,
+    message: "There are as many webhook endpoints as an organization may have; remove one first.",
+  },
   REPLAY_IN_PROGRESS: { status: 409, message: "A replay of this endpoint is still running." },
   STALE_BUDGET: { status: 409, message: "The budget's version is stale; read it again, then retry." },
   PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },

@@ -149,6 +149,8 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "APPROVAL_ALREADY_RESOLVED",
     "APPROVAL_EXPIRED",
     "WEBHOOK_DISABLED",
+    // Ours: a bound has to be.
+    "TOO_MANY_WEBHOOKS",
     "REPLAY_IN_PROGRESS",
     "PAYMENT_NOT_CANCELLABLE",
     "STALE_BUDGET",

@@ -15,12 +15,15 @@ describe("dispatching of events", () => {
   let load = 0;
   let elapsedMs = 0;
   let begun: { eventId: string; endpointId: string }[];
+  /** What else happens when a delivery is begun. */
+  let onBegun: () => Promise<void>;
   beforeEach(async () => {
     database = await testDatabase();
     await ensureJournalIndexes(database.db);
     load = 0;
     elapsedMs = 0;
     begun = [];
+    onBegun = () => Promise.resolve();
   });
   afterEach(() => database.close());
 
@@ -31,6 +34,7 @@ describe("dispatching of events", () => {
         startDelivery: async ({ deliveryId, endpointId }) => {
           const delivery = await webhookCollections(database.db).deliveries.findOne({ _id: deliveryId });
           begun.push({ eventId: String(delivery?.eventId), endpointId });
+          await onBegun();
         },
         dropDelivery: unexpected,
         startReplay: unexpected,
@@ -60,6 +64,9 @@ describe("dispatching of events", () => {
 
   const begunOf = (organizationId: string) =>
     begun.map(({ eventId }) => eventId).filter((eventId) => eventId.startsWith(`evt_${organizationId}_`));
+
+  const placeOf = (organizationId: string) =>
+    begun.findIndex(({ eventId }) => eventId.startsWith(`evt_${organizationId}_`));
 
   it("a busy process begins few deliveries beside payments, and all of them once it is not", async () => {
     await endpointOf("told");
@@ -120,6 +127,50 @@ describe("dispatching of events", () => {
     await events.step();
     for (const organizationId of ["few", "last", "some"]) expect(begunOf(organizationId)).to.have.lengthOf(1);
     expect(begunOf("many").length).to.be.within(1, 200);
+  });
+
+  describe("of an organization with fifty endpoints", () => {
+    beforeEach(async () => {
+      const ids = times(50, (index) => `whe_${index}`);
+      const endpoints = ids.map((_id) => endpointDocument("many", { _id }));
+      await webhookCollections(database.db).endpoints.insertMany([...endpoints, endpointDocument("some")]);
+      await happens("many", 40);
+    });
+
+    it("are begun beside another organization's, which come in their turn", async () => {
+      await happens("some", 1, { agentId: "another" });
+      await dispatcher().step();
+      expect(placeOf("some")).to.be.within(0, 16);
+    });
+
+    it("do not keep waiting what happens elsewhere meanwhile", async () => {
+      const events = dispatcher();
+      onBegun = async () => {
+        if (begun.length === 5) await happens("some", 1, { createdAt: new Date(HAPPENED) });
+      };
+      while ((await events.step()) !== "nothing");
+      expect(begun).to.have.lengthOf(2_001);
+      expect(placeOf("some")).to.be.within(5, 300);
+    });
+
+    it("are begun side by side, each endpoint's in the order of the agent's events", async () => {
+      let underWay = 0;
+      let underWayMax = 0;
+      onBegun = async () => {
+        underWay += 1;
+        underWayMax = Math.max(underWayMax, underWay);
+        await new Promise(setImmediate);
+        underWay -= 1;
+      };
+      const events = dispatcher();
+      while ((await events.step()) !== "nothing");
+      expect(underWayMax).to.be.within(8, 16);
+      const order = times(40, (index) => `evt_many_${String(index).padStart(4, "0")}`);
+      for (const _id of times(50, (index) => `whe_${index}`)) {
+        const own = begun.filter(({ endpointId }) => endpointId === _id).map(({ eventId }) => eventId);
+        expect(own).to.deep.equal(order);
+      }
+    });
   });
 
   for (const count of [8, 50]) {

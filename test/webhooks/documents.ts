@@ -24,7 +24,10 @@ export const eventDocument = (
   ...fields,
 });
 
-export const endpointDocument = (organizationId: string): EndpointDocument => ({
+export const endpointDocument = (
+  organizationId: string,
+  fields: Partial<EndpointDocument> = {},
+): EndpointDocument => ({
   _id: `endpoint-of-${organizationId}`,
   organizationId,
   name: "Receiver",
@@ -42,4 +45,5 @@ export const endpointDocument = (organizationId: string): EndpointDocument => ({
   createdBy: "somebody",
   createdAt: new Date(NOW),
   updatedAt: new Date(NOW),
+  ...fields,
 });

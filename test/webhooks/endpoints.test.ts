@@ -1,5 +1,7 @@
 import { expect } from "chai";
-import { newWorld, type World } from "../support/world.ts";
+import { webhookCollections } from "../../activities/webhooks/documents.ts";
+import { newWorld, tally, times, type World } from "../support/world.ts";
+import { endpointDocument } from "./documents.ts";
 import { endpointAt, openScene, type Scene, worldIn } from "./support.ts";
 
 const NOWHERE = "018f0000-0000-7000-8000-000000000000";
@@ -82,6 +84,26 @@ describe("webhook endpoints", () => {
       }
     });
   }
+
+  it("of many made at once exactly 50 are let through; removing one makes room", async () => {
+    const own = await worldIn(scene);
+    const { token } = own;
+    const { organizationId } = own.organization;
+    const { endpoints } = webhookCollections(scene.service.db);
+    const there = times(44, (index) =>
+      endpointDocument(organizationId, { _id: `${organizationId}/${index}` }),
+    );
+    await endpoints.insertMany(there);
+    const create = () => own.api.call("createWebhook", { token, body: body({}) });
+    const answers = await Promise.all(times(15, create));
+    const statuses = tally(answers.map(({ status }) => status));
+    expect(statuses).to.deep.equal({ 201: 6, 409: 9 });
+    expect(await endpoints.countDocuments({ organizationId })).to.equal(50);
+    await own.api.refused("createWebhook", 409, "TOO_MANY_WEBHOOKS", { token, body: body({}) });
+    const made = await endpoints.findOne({ organizationId, createdBy: { $ne: "somebody" } });
+    await own.api.ok("deleteWebhook", 204, { token, id: made?._id ?? "" });
+    await own.api.ok("createWebhook", 201, { token, body: body({}) });
+  });
 
   it("scope ids must be there, in this organization; archived ones may be named", async () => {
     const { token } = world;

@@ -174,11 +174,12 @@ export const createWebhook = define({
   summary: "Create a webhook endpoint",
   description:
     "Events that match its types and its scope are pushed to it from now on, signed with the secret that this answer shows " +
-    "once. The URL must be https and public, as its name resolves now and at each delivery.",
+    "once. The URL must be https and public, as its name resolves now and at each delivery. An organization has at most 50 " +
+    "endpoints, disabled ones included.",
   http: { method: "post", path: "/v1/webhooks", successStatus: 201 },
   body: newEndpoint,
   output: z.strictObject({ endpoint, secret }),
-  errors: ["NOT_FOUND"],
+  errors: ["NOT_FOUND", "TOO_MANY_WEBHOOKS"],
 });
 
 export const listWebhooks = define({
