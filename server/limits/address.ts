@@ -2,6 +2,11 @@ import ipaddr from "ipaddr.js";
 
 /** Parts of an IPv6 address (of 16 bits) that are one subscriber's network: a /64. */
 const NETWORK_PARTS = 4;
+/** Those that are one site's, or one of its provider's: a /48. */
+const SITE_PARTS = 3;
+
+/** What is counted as one ends with it. */
+const SUFFIX = "::/64";
 
 /** Some proxies name the port, too: `192.0.2.1:1234`, `[2001:db8::1]:1234`. */
 const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[([0-9a-fA-F:.]+)\])(?::\d+)?$/;
@@ -18,5 +23,11 @@ export function countedAddress(text: string | undefined): string | null {
   const address = ipaddr.process(bare);
   if (address instanceof ipaddr.IPv4) return address.toString();
   const network = address.parts.slice(0, NETWORK_PARTS).map((part) => part.toString(16));
-  return `${network.join(":")}::/64`;
+  return `${network.join(":")}${SUFFIX}`;
+}
+
+/** The /48 that something lies in that is counted as a /64; null for everything else. */
+export function networkAround(counted: string): string | null {
+  if (!counted.endsWith(SUFFIX)) return null;
+  return `${counted.split(":").slice(0, SITE_PARTS).join(":")}::/48`;
 }

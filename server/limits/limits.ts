@@ -17,6 +17,7 @@ import type { Organizations } from "../auth/organizations.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
 import type { Caller } from "../authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
+import { networkAround } from "./address.ts";
 import type { Counts } from "./counts.ts";
 import { firstExceeded, Minutes, type Standing } from "./minutes.ts";
 import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
@@ -92,12 +93,18 @@ export class Limits {
     return this.#minutes.fresh(ANONYMOUS_PER_MINUTE);
   }
 
-  /** Takes the operation's caps that are known before its body is read. */
-  routeCaps(id: OperationId, rate: RateClass, { address, caller }: Requester): Promise<Refusal | null> {
-    return this.#takeCaps(id, rate, ({ per }) => {
-      if (per === "account") return null;
+  /**
+   * Takes the operation's caps that are known before its body is read. What is over an address's own takes nothing of its network's, so
+   * that one address does not use up what others near it have.
+   */
+  async routeCaps(id: OperationId, rate: RateClass, { address, caller }: Requester): Promise<Refusal | null> {
+    const over = await this.#takeCaps(id, rate, ({ per }) => {
+      if (per === "account" || per === "network") return null;
       return per === "credential" && caller !== null ? `credential/${caller.id}` : `address/${address}`;
     });
+    const network = networkAround(address);
+    if (over !== null || network === null) return over;
+    return this.#takeCaps(id, rate, ({ per }) => (per === "network" ? `network/${network}` : null));
   }
 
   /**

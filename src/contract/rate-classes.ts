@@ -1,22 +1,27 @@
 /** A cap of an operation's own, besides the plan's limit. */
 export interface RouteCap {
   readonly perMinute: number;
-  /** Whose requests are counted together: one key's or user's, one address's, or those about one user's account. */
-  readonly per: "credential" | "address" | "account";
+  /**
+   * Whose requests are counted together: one key's or user's, one address's, those about one user's account, or those of a network of
+   * IPv6 (a /48), which holds 65,536 that count as an address each.
+   */
+  readonly per: "credential" | "address" | "account" | "network";
 }
 
 const MANY_GUESSES: readonly RouteCap[] = [
   { perMinute: 10, per: "address" },
   { perMinute: 10, per: "account" },
 ];
+/** What strangers may guess at: one who holds a whole network has ten times an address's tries, and no more. */
+const STRANGERS_GUESSES: readonly RouteCap[] = [...MANY_GUESSES, { perMinute: 100, per: "network" }];
 const SENSITIVE: readonly RouteCap[] = [{ perMinute: 30, per: "credential" }];
 
 /** The caps of each class. Every operation counts on its own, whatever others are in its class. */
 export const RATE_CLASSES = {
   standard: [],
-  signIn: MANY_GUESSES,
+  signIn: STRANGERS_GUESSES,
   stepUp: MANY_GUESSES,
-  password: MANY_GUESSES,
+  password: STRANGERS_GUESSES,
   keyMint: SENSITIVE,
   keyRevoke: SENSITIVE,
   archive: SENSITIVE,

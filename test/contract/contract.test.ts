@@ -214,14 +214,15 @@ describe("the contract", () => {
       { perMinute: 10, per: "address" },
       { perMinute: 10, per: "account" },
     ];
+    const ofStrangers = [...guesses, { perMinute: 100, per: "network" }];
     const caps: Readonly<Record<string, readonly object[]>> = {
-      signIn: guesses,
-      passkeySignInOptions: guesses,
-      signInWithPasskey: guesses,
+      signIn: ofStrangers,
+      passkeySignInOptions: ofStrangers,
+      signInWithPasskey: ofStrangers,
       stepUp: guesses,
-      changePassword: guesses,
-      acceptInvite: guesses,
-      setUp: guesses,
+      changePassword: ofStrangers,
+      acceptInvite: ofStrangers,
+      setUp: ofStrangers,
       stepUpOptions: guesses,
       mintOrganizationKey: [{ perMinute: 30, per: "credential" }],
       rotateOrganizationKey: [{ perMinute: 30, per: "credential" }],

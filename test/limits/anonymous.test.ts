@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../server/config.ts";
-import { countedAddress } from "../../server/limits/address.ts";
+import { countedAddress, networkAround } from "../../server/limits/address.ts";
 import { formatApiKey } from "../../src/domain/api-key.ts";
 import { wire } from "../support/wire.ts";
 import { Api, freshAddress } from "../support/api.ts";
@@ -215,6 +215,12 @@ describe("addresses and proxies", () => {
       expect(countedAddress(text)).to.equal(counted);
     });
   }
+
+  it("what counts as a /64 lies in a /48, and nothing else does", () => {
+    expect(networkAround("2001:db8:a:b::/64")).to.equal("2001:db8:a::/48");
+    expect(networkAround("0:0:0:0::/64")).to.equal("0:0:0::/48");
+    for (const other of ["192.0.2.1", "unknown"]) expect(networkAround(other)).to.equal(null);
+  });
 
   it("TRUSTED_PROXIES takes addresses, networks or hops, nobody by default; nonsense is fatal", () => {
     expect([proxies(undefined), proxies(""), proxies("false")]).to.deep.equal([false, false, false]);

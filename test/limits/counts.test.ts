@@ -1,10 +1,15 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
+import { authCollections } from "../../server/auth/documents.ts";
+import { Organizations } from "../../server/auth/organizations.ts";
+import { countedAddress } from "../../server/limits/address.ts";
 import type { Counts } from "../../server/limits/counts.ts";
+import { Limits } from "../../server/limits/limits.ts";
 import { MemoryCounts } from "../../server/limits/memory-counts.ts";
 import { Minutes } from "../../server/limits/minutes.ts";
 import { MongoCounts } from "../../server/limits/mongo-counts.ts";
 import { setTimeout as sleep } from "node:timers/promises";
+import { operations } from "../../src/contract/registry.ts";
 import { Api } from "../support/api.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { startTestService } from "../support/service.ts";
@@ -53,6 +58,31 @@ describe("counts", () => {
       expect(await minutes.take("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
       expect(await minutes.look("c", 10)).to.include({ remaining: 3, exceeded: false });
       expect(await minutes.take("c", 10, 7)).to.include({ remaining: 0, exceeded: true });
+    });
+  }
+
+  for (const [where, open] of Object.entries(stores)) {
+    it(`${where}: a /48 of IPv6 has ten times an address's sign-ins, however many it holds`, async () => {
+      const clock = new StandingClock().read;
+      const limits = new Limits({
+        counts: await open(),
+        clock,
+        organizations: Organizations.in(authCollections(database.db).organizations, clock),
+        devices: { read: () => null },
+        onHit: () => undefined,
+      });
+      const isLetIn = async (address: string, id: "signIn" | "acceptInvite" = "signIn") => {
+        const requester = { principal: null, caller: null, address: countedAddress(address) ?? "" };
+        return (await limits.routeCaps(id, operations[id].rate, requester)) === null;
+      };
+      const inOf = async (addresses: readonly string[]) =>
+        (await Promise.all(addresses.map((address) => isLetIn(address)))).filter(Boolean).length;
+      // What one address is refused takes nothing of its network's.
+      expect(await inOf(times(60, (index) => `2001:db8:48:0::${index}`))).to.equal(10);
+      expect(await inOf(times(300, (index) => `2001:db8:48:${(index + 1).toString(16)}::1`))).to.equal(90);
+      expect(await isLetIn("2001:db8:49:1::1")).to.equal(true);
+      expect(await isLetIn("2001:db8:48:ffff::1", "acceptInvite")).to.equal(true);
+      expect(await inOf(times(150, (index) => `192.0.2.${index}`))).to.equal(150);
     });
   }
 

@@ -90,6 +90,13 @@ describe("caps of single routes", () => {
       });
     }
 
+    it("100 a minute and /48 of IPv6, from however many networks in it", async () => {
+      const answers = await atOnce(120, (index) => signIn(7, from(`2001:db8:48:${index.toString(16)}::1`)));
+      expect(statuses(answers)).to.deep.equal({ 400: 100, 429: 20 });
+      answers.filter(({ status }) => status === 429).forEach(expectLimited);
+      expect((await signIn(7, from("2001:db8:49::1"))).status).to.equal(400);
+    });
+
     it("over the address's cap a try is not read, and takes nothing of the account's", async () => {
       const { email } = (await newWorld()).organization;
       clock.nextMinute();
