@@ -1,12 +1,15 @@
 import type { ClientSession, Collection, Filter } from "mongodb";
 import type { ContainerDocument } from "../../activities/documents.ts";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { Collections } from "../collections.ts";
 import { given } from "../lists.ts";
 import type { Turns } from "../turns.ts";
 import type { Logos } from "./logos.ts";
+
+/** Live teams of a project: each read of its budget reads them all, and a replacement names them all. */
+export const LIVE_TEAMS_MAX = 1_000;
 
 export type ContainerKind = "project" | "team";
 
@@ -54,6 +57,17 @@ export class Containers {
       { session },
     );
     return entered.matchedCount === 1;
+  }
+
+  /**
+   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as many are
+   * let through as there is room for.
+   */
+  async whyNoTeam(projectId: string, session: ClientSession): Promise<Refusal | null> {
+    const { teams } = this.#dependencies.collections;
+    const live = { projectId, archivedAt: null };
+    const count = await teams.countDocuments(live, { session, limit: LIVE_TEAMS_MAX });
+    return count < LIVE_TEAMS_MAX ? null : refusal("TOO_MANY_TEAMS");
   }
 
   /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */

@@ -1,5 +1,5 @@
 import type { ClientSession, Collection } from "mongodb";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { type AuditedWrites, changed, type Noted, type Outcome, unchanged } from "../audit/notes.ts";
@@ -39,6 +39,8 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
    * `begunAt` is when that id was first set to work.
    */
   readonly prepare: (id: string, begunAt: Date) => Promise<M>;
+  /** In the transaction that writes the record, once the container is entered: whether it has no room; missing: it always has. */
+  readonly whyFull?: (session: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
   readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
   /** Where what goes before the record is given up after some time: how that is told, and done. */
@@ -58,7 +60,7 @@ interface GivenUp {
 export type Created<R, M> =
   { readonly replayed: false; readonly made: M } | { readonly replayed: true; readonly record: R };
 
-type Committed = "committed" | "there" | "archived" | "abandoned" | "place_lost";
+type Committed = "committed" | "there" | "archived" | "abandoned" | "place_lost" | Refusal;
 
 /** The id that a create is carried out under, and since when. */
 interface Slot {
@@ -115,7 +117,7 @@ const PLACES_TAKEN_MAX = 3;
  * dies: one record at the most, none in an archived container, none beyond the limit. One call at a time carries a create
  * out and the others wait for it; that only saves work, what is right does not depend on it.
  *
- * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit.
+ * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container without room.
  */
 export class Creates {
   readonly #dependencies: CreatesDependencies;
@@ -237,6 +239,7 @@ export class Creates {
   ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
     const made = await create.prepare(id, begunAt);
     const outcome = await this.#commit(create, made, place, isAbandoned);
+    if (typeof outcome !== "string") return refused(outcome);
     switch (outcome) {
       case "committed":
         return ok({ replayed: false, made });
@@ -257,7 +260,7 @@ export class Creates {
   }
 
   async #commit<R extends Committable, M extends { readonly record: R }>(
-    { audit, insert, kind, parent }: Create<R, M>,
+    { audit, insert, kind, parent, whyFull }: Create<R, M>,
     made: M,
     place: Place | null,
     isAbandoned: Slot["isAbandoned"],
@@ -271,6 +274,8 @@ export class Creates {
         };
         if (place !== null && !(await dailyCreates.confirm(place, session))) return undone("place_lost");
         if (parent !== null && !(await containers.enter(parent, session))) return undone("archived");
+        const full = (await whyFull?.(session)) ?? null;
+        if (full !== null) return undone(full);
         const entry = await insert(made, session);
         if (isAbandoned?.() === true) return undone("abandoned");
         return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });

@@ -52,6 +52,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
         const container = await newContainer(id, principal.organizationId, body, dependencies);
         return { record: { ...container, projectId } };
       },
+      whyFull: (session) => containers.whyNoTeam(projectId, session),
       async insert({ record }, session) {
         await collections.teams.insertOne(record, { session });
         return { after: createdOf(record) };

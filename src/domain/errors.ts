@@ -85,6 +85,10 @@ export const ERRORS = {
   },
   CONTAINER_ARCHIVED: { status: 409, message: "The project or team is archived." },
   CONTAINER_NOT_EMPTY: { status: 409, message: "The project or team has live children; archive them first." },
+  TOO_MANY_TEAMS: {
+    status: 409,
+    message: "There are as many live teams as a project may have; archive one first.",
+  },
   LAST_OWNER: { status: 409, message: "An organization keeps at least one owner." },
   LAST_FACTOR: { status: 409, message: "It is the last second factor; enrol another one first." },
   TOO_MANY_PASSKEYS: {

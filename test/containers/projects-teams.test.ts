@@ -1,4 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import type { TeamDocument } from "../../activities/documents.ts";
+import { collectionsOf } from "../../server/collections.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Answer } from "../support/api.ts";
 import { codeOf } from "../support/contract-api.ts";
@@ -10,6 +13,7 @@ import {
   elevate,
   type Fields,
   newWorld,
+  tally,
   times,
   worldOf,
   type World,
@@ -88,6 +92,22 @@ const teams: Kind = {
 
 const list = async (kind: Kind, world: World, query: Query = {}): Promise<readonly Container[]> =>
   (await kind.page(world, query)).items;
+
+const teamRecord = (
+  { organization: { organizationId } }: World,
+  projectId: string,
+  archivedAt: Date | null,
+): TeamDocument => ({
+  _id: randomUUID(),
+  organizationId,
+  projectId,
+  name: "T",
+  description: null,
+  color: null,
+  logoHash: null,
+  createdAt: new Date(),
+  archivedAt,
+});
 
 const outcomeOf = (answer: Answer): string => codeOf(answer) ?? String(answer.status);
 
@@ -323,6 +343,32 @@ describe("projects and teams over HTTP", () => {
           expect(outcomes.filter((outcome) => outcome === "create 201")).to.have.lengthOf(live);
           expect(outcomes).to.include(archivedAt === null ? "archive CONTAINER_NOT_EMPTY" : "archive 200");
         }
+      } finally {
+        await second.stop();
+      }
+    });
+
+    it("never make more than 1,000 live teams in a project; archiving one makes room", async () => {
+      const second = await secondService(world.service);
+      try {
+        const there = await worldOn(second);
+        const { id: projectId } = await projects.create(world);
+        const records = collectionsOf(world.service.db).teams;
+        const teamIn = (index: number) => teamRecord(world, projectId, index < 995 ? null : new Date());
+        await records.insertMany(times(1_100, teamIn));
+        const create = ({ api, token }: World) =>
+          api.call("createTeam", { token, body: { name: "T", projectId } });
+        const answers = await Promise.all(times(12, (index) => create(index % 2 === 0 ? world : there)));
+        expect(tally(answers.map(outcomeOf))).to.deep.equal({ "201": 5, TOO_MANY_TEAMS: 7 });
+        expect(await records.countDocuments({ projectId, archivedAt: null })).to.equal(1_000);
+        const live = await records.findOne({ projectId, archivedAt: null });
+        const body = { name: "Later", projectId, idempotencyKey: randomUUID() };
+        const later = { token: world.token, body };
+        await world.api.refused("createTeam", 409, "TOO_MANY_TEAMS", later);
+        await teams.archive(world, live?._id ?? "");
+        const { team } = await world.api.ok("createTeam", 201, later);
+        await teams.archive(world, team.id);
+        await teams.create(world, { projectId });
       } finally {
         await second.stop();
       }

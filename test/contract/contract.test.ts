@@ -149,8 +149,9 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "APPROVAL_ALREADY_RESOLVED",
     "APPROVAL_EXPIRED",
     "WEBHOOK_DISABLED",
-    // Ours: a bound has to be.
+    // Ours: bounds have to be.
     "TOO_MANY_WEBHOOKS",
+    "TOO_MANY_TEAMS",
     "REPLAY_IN_PROGRESS",
     "PAYMENT_NOT_CANCELLABLE",
     "STALE_BUDGET",

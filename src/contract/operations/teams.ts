@@ -16,7 +16,7 @@ export const createTeam = define({
   summary: "Create a team",
   description:
     "A container of agents, in the named project, by default that of a key bound to one, or else the default project; " +
-    "409 where that one is archived. " +
+    "409 where that one is archived or has 1,000 live teams. " +
     "Replaying the same idempotencyKey with the same payload answers 200 with the same team; " +
     "another payload is 422. A key of the organization must send one and not be bound to a team.",
   tag: "Teams",
@@ -30,7 +30,7 @@ export const createTeam = define({
     idempotencyKey: idempotencyKey.optional(),
   }),
   output: answer,
-  errors: CREATE_INSIDE_ERRORS,
+  errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS"],
 });
 
 export const createTeamByTool = define({
@@ -41,7 +41,7 @@ export const createTeamByTool = define({
   tool: managementTool("create_team", "Create a team", creates),
   body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),
   output: answer,
-  errors: CREATE_INSIDE_ERRORS,
+  errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS"],
 });
 
 export const listTeams = define({

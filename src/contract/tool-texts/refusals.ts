@@ -243,6 +243,10 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
       what: "The project that the team would be created in is archived.",
       next: "Ask a person to create the team in another project.",
     },
+    TOO_MANY_TEAMS: {
+      what: "The project that the team would be created in has as many live teams as it may have, 1,000.",
+      next: "Use one of the teams that list_teams shows, or ask a person to archive some, or to create the team in another project.",
+    },
   },
   get_project_budget: containerTexts("project"),
   set_project_budget: { ...containerTexts("project"), ...replaced("get_project_budget") },
