@@ -251,7 +251,7 @@ export interface ContainerDocument extends Document {
   archivedAt: Date | null;
   /** Not there until somebody has set some; that is version 1. */
   approvalRules?: StoredRules;
-  /** Counts what was put into it, so that a create and an archive write to the same record. Nothing reads it. */
+  /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
   createdInside?: number;
 }
 export type ProjectDocument = ContainerDocument & {

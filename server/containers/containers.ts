@@ -11,6 +11,12 @@ import type { Logos } from "./logos.ts";
 /** Live teams of a project: each read of its budget reads them all, and a replacement names them all. */
 export const LIVE_TEAMS_MAX = 1_000;
 
+/**
+ * Agents that were ever created in a project, archived ones included: its budget's actor remembers all of them, and what it remembers must
+ * fit through the engine's messages.
+ */
+export const AGENTS_EVER_MAX = 10_000;
+
 export type ContainerKind = "project" | "team";
 
 /** A container that something new is for. */
@@ -61,13 +67,29 @@ export class Containers {
 
   /**
    * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as many are
-   * let through as there is room for.
+   * let through as there is room for. Without a session it is only asked beforehand.
    */
-  async whyNoTeam(projectId: string, session: ClientSession): Promise<Refusal | null> {
+  async whyNoTeam(projectId: string, session?: ClientSession): Promise<Refusal | null> {
     const { teams } = this.#dependencies.collections;
     const live = { projectId, archivedAt: null };
-    const count = await teams.countDocuments(live, { session, limit: LIVE_TEAMS_MAX });
+    const count = await teams.countDocuments(live, { ...given({ session }), limit: LIVE_TEAMS_MAX });
     return count < LIVE_TEAMS_MAX ? null : refusal("TOO_MANY_TEAMS");
+  }
+
+  /**
+   * In the transaction that puts an agent into a team, after `enter`, which has counted it. Agents of other teams that are created in the
+   * same moment may not be counted yet: the bound leaves room for them. Without a session it is only asked beforehand.
+   */
+  async whyNoAgent(projectId: string, session?: ClientSession): Promise<Refusal | null> {
+    const { teams } = this.#dependencies.collections;
+    const [counted] = await teams
+      .aggregate<{ ever: number }>(
+        [{ $match: { projectId } }, { $group: { _id: null, ever: { $sum: "$createdInside" } } }],
+        given({ session }),
+      )
+      .toArray();
+    const others = (counted?.ever ?? 0) - (session === undefined ? 0 : 1);
+    return others < AGENTS_EVER_MAX ? null : refusal("PROJECT_FULL");
   }
 
   /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */

@@ -39,8 +39,11 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
    * `begunAt` is when that id was first set to work.
    */
   readonly prepare: (id: string, begunAt: Date) => Promise<M>;
-  /** In the transaction that writes the record, once the container is entered: whether it has no room; missing: it always has. */
-  readonly whyFull?: (session: ClientSession) => Promise<Refusal | null>;
+  /**
+   * Whether the container has no room; missing: it always has. Asked beforehand, and in the transaction that writes the record, once the
+   * container is entered.
+   */
+  readonly whyFull?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
   readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
   /** Where what goes before the record is given up after some time: how that is told, and done. */
@@ -237,6 +240,8 @@ export class Creates {
     { begunAt, id, isAbandoned }: Slot,
     place: Place | null,
   ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
+    const full = (await create.whyFull?.()) ?? null;
+    if (full !== null) return refused(full);
     const made = await create.prepare(id, begunAt);
     const outcome = await this.#commit(create, made, place, isAbandoned);
     if (typeof outcome !== "string") return refused(outcome);

@@ -42,6 +42,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     actors,
     clock,
     collections,
+    containers,
     creates,
     hashApiKey,
     keyDeliveries,
@@ -160,6 +161,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       parent: { kind: "team", id: team._id, archivedAt: team.archivedAt },
       find: (id) => collections.agents.findOne({ _id: id }),
       prepare: (id, begunAt) => prepare(id, begunAt, body, team, principal),
+      whyFull: (session) => containers.whyNoAgent(team.projectId, session),
       async insert({ record, sealed }, session) {
         await keyDeliveries.begin(record._id, sealed, session);
         await collections.agents.insertOne(record, { session });

@@ -89,6 +89,10 @@ export const ERRORS = {
     status: 409,
     message: "There are as many live teams as a project may have; archive one first.",
   },
+  PROJECT_FULL: {
+    status: 409,
+    message: "There have been as many agents as a project may have; create further ones in another project.",
+  },
   LAST_OWNER: { status: 409, message: "An organization keeps at least one owner." },
   LAST_FACTOR: { status: 409, message: "It is the last second factor; enrol another one first." },
   TOO_MANY_PASSKEYS: {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
+import { collectionsOf } from "../../server/collections.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { secondService } from "../support/own-service.ts";
@@ -213,6 +214,29 @@ describe("creates over HTTP", () => {
       .findOne({ _id: created.agent.id });
     expect(record).to.deep.include({ createdByLineage: first.lineageId });
     expect(first.lineageId).to.equal(first.id);
+  });
+
+  it("a project takes 10,000 agents, archived ones included; then it is 409, but for replays", async () => {
+    const { projectId, teamId } = world.organization;
+    const { teams } = collectionsOf(world.service.db);
+    const { team } = await world.api.ok("createTeam", 201, {
+      token: world.token,
+      body: { name: "Another", projectId },
+    });
+    const before = (await teams.findOne({ _id: teamId }))?.createdInside ?? 0;
+    await teams.updateOne({ _id: teamId }, { $set: { createdInside: 9_999 } });
+    try {
+      const another = (idempotencyKey: string) => ({
+        token: world.token,
+        body: { name: "Last", teamId: team.id, budgetCents: 1, idempotencyKey },
+      });
+      const last = another(randomUUID());
+      await world.api.ok("createAgent", 201, last);
+      await world.api.refused("createAgent", 409, "PROJECT_FULL", another(randomUUID()));
+      await world.api.ok("createAgent", 200, last);
+    } finally {
+      await teams.updateOne({ _id: teamId }, { $set: { createdInside: before } });
+    }
   });
 
   it("a replay answers the record also when its container was archived since", async () => {

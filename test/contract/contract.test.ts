@@ -152,6 +152,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     // Ours: bounds have to be.
     "TOO_MANY_WEBHOOKS",
     "TOO_MANY_TEAMS",
+    "PROJECT_FULL",
     "REPLAY_IN_PROGRESS",
     "PAYMENT_NOT_CANCELLABLE",
     "STALE_BUDGET",

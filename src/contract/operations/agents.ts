@@ -53,7 +53,7 @@ export const createAgent = define({
     mcpConfigBlock: mcpConfigBlock.nullable(),
     keyDelivery: z.enum(["expired"]).optional(),
   }),
-  errors: CREATE_INSIDE_ERRORS,
+  errors: [...CREATE_INSIDE_ERRORS, "PROJECT_FULL"],
 });
 
 export const listAgents = define({

@@ -222,6 +222,10 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
       what: "The team is archived, so no agent can be created in it.",
       next: "list_teams with state `active` shows those in use.",
     },
+    PROJECT_FULL: {
+      what: "The team's project has had as many agents as it may, 10,000, archived ones included.",
+      next: "Use a team of another project, which list_teams shows, or ask a person for a new project.",
+    },
   },
   update_agent_budget_policy: replaced("get_agent_budget_policy"),
   create_project: {
