@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
 import { DeliveryOutcomes } from "../../activities/webhooks/outcomes.ts";
 import {
   type AttemptRecord,
@@ -160,6 +161,11 @@ describe("an endpoint that is disabled by its failures", () => {
     expect(entry).to.deep.include({
       actor: { type: "system", id: "webhooks" },
       resource: { type: "webhook_endpoint", id },
+    });
+    // What is told of only once it is enabled again would count there, too.
+    await until("all twelve are told of", async () => {
+      const events = scene.service.db.collection<EventDocument>(COLLECTIONS.events);
+      return (await events.countDocuments({ type: "agent.paused", isPending: true })) === 0 ? true : null;
     });
     const ended = await endedDeliveries(world, id, 10);
     expect(ended.filter(({ status }) => status === "failed")).to.have.lengthOf(10);
