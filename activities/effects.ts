@@ -1,5 +1,6 @@
 import type { CapsHeard } from "../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
+import { type Leave, LEAVE_MS } from "../src/domain/agent/leave.ts";
 import { FORGED, withoutResolver } from "../src/domain/agent/forged.ts";
 import { answered, asSent, heldRevision, moneyOf, settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
@@ -26,6 +27,8 @@ export interface EffectDependencies {
   readonly caps: Caps;
   readonly proofs: PaymentProofs;
   readonly clock: Clock;
+  /** Milliseconds that have passed since some moment, whatever is done to the clock. */
+  readonly monotonicMs: () => number;
 }
 
 export interface PaymentEffectDependencies extends EffectDependencies {
@@ -40,13 +43,24 @@ export class Superseded extends Error {
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
+/** Who carries a payment out asks its actor for leave so often, where the answers come too late to be made use of. */
+const LEAVE_ASKS_MAX = 3;
+
+/** What who has a payment carried out knows of it, and wants to. */
+export interface CarryOutHints {
+  /** Told of the payment as soon as the budget has said its word. */
+  readonly onJudged?: (payment: Payment) => void;
+  /** By `monotonicMs`, when the actor was asked for the decision that let it be sent; left out: that is asked for. */
+  readonly decidedSinceMs?: number;
+}
+
 export interface PaymentEffects {
   /**
    * Does everything that a payment asks for at its revision: asks its project's budget, with the agent's report, calls the rail if it is this executor's turn, starts or
    * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
-   * server, the actor's sweep and the workflows may all do it, at the same time too. Throws when a step could not be
-   * done; nothing is confirmed then, and whoever comes next does it again. `onJudged` hears of the payment as soon as the
-   * budget has said its word, for who does not wait for the rest. What the service did not take in, or a person it names did not
+   * server, the actor's sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only asked
+   * what it has; what it has none of is left as it is, and no revision is done. Throws when a step could not be
+   * done; nothing is confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not
    * approve, is ended without any of it: no rail is called.
    */
   carryOut(
@@ -54,10 +68,12 @@ export interface PaymentEffects {
     payment: Payment,
     executor: Payment["executor"],
     report: BudgetReport | null,
-    onJudged?: (payment: Payment) => void,
+    hints?: CarryOutHints,
   ): Promise<CarriedOut>;
   /** The same, and what became of it is told of when it is done, for who confirms it at once. */
   carryOutAndTell: PaymentEffects["carryOut"];
+  /** The agent's leave to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
+  askToSend(profile: AgentProfile, payment: Payment): Promise<Leave>;
   /**
    * What came of a payment gives its money back: its agent hears that, and under caps its project's budget, before anybody
    * can read it. Its effects are not done by that, so no revision is confirmed. Nothing, where it gives nothing back.
@@ -74,7 +90,7 @@ export interface PaymentEffects {
 }
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
-  const { agents, caps, proofs, rails, projections, telling, workflows, clock } = dependencies;
+  const { agents, caps, proofs, rails, projections, telling, workflows, clock, monotonicMs } = dependencies;
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
     if (!proofs.isAccepted(profile, payment)) return "payment";
@@ -132,11 +148,35 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     return { kind: ask, answer, reportRevision: report.revision, exemptEpoch };
   }
 
-  async function send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+  const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEAVE_MS;
+
+  /** What is nothing new to the actor is the business of whoever told it. */
+  async function askToSend(profile: AgentProfile, { request }: Payment): Promise<Leave> {
+    const { transactionId } = request;
+    for (let ask = 0; ask < LEAVE_ASKS_MAX; ask += 1) {
+      const askedMs = monotonicMs();
+      const reply = await agents.submit(profile.agentId, { kind: "ask_to_send", transactionId });
+      if (reply.kind !== "leave") throw new Superseded("it is not to be sent any more");
+      if (reply.leave !== "send" || isFresh(askedMs)) return reply.leave;
+    }
+    throw new Error("the agent's leave to send came too late each time");
+  }
+
+  /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
+  async function send(
+    profile: AgentProfile,
+    payment: Payment,
+    decidedSinceMs: number | undefined,
+  ): Promise<RailOutcome | null> {
     const rail = rails[payment.request.rail];
+    const ask = () => askToSend(profile, payment);
     for (let call = 1; ; call += 1) {
+      const isLeft = decidedSinceMs !== undefined && isFresh(decidedSinceMs);
+      const leave = isLeft ? "send" : await ask();
+      if (leave === "wait") return rail.query(payment);
+      if (leave === "withdraw") return rail.withhold(profile, payment);
       try {
-        return await rail.send(profile, payment);
+        return await rail.send(profile, payment, ask);
       } catch (error) {
         if (call >= RAIL_CALLS_MAX[rail.capabilities.finality]) throw error;
       }
@@ -170,7 +210,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   const carryOutWith =
     (keep: PaymentEffects["record"]): PaymentEffects["carryOut"] =>
-    async (profile, decided, executor, report, onJudged) => {
+    async (profile, decided, executor, report, { decidedSinceMs, onJudged } = {}) => {
       const forged = forgedIn(profile, decided);
       if (forged !== null) return refuse(profile, decided, forged, keep);
       const heard = await askBudget(profile, decided, executor, report);
@@ -178,18 +218,20 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       onJudged?.(before);
       const isAsking = (before.ask ?? null) !== null;
       const turn = before.phase === "sending" && before.executor === executor && !isAsking;
-      const result = turn ? await send(profile, before) : null;
+      const result = turn ? await send(profile, before, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
       const { transactionId } = payment.request;
       const asked = heard === null ? {} : { caps: heard };
-      const done = { transactionId, revision: payment.revision, outcome, payment, ...asked };
+      const waits = turn && result === null;
+      const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment, ...asked };
       await release(profile, decided, done);
       await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
       return done;
     };
 
   return {
+    askToSend,
     carryOut: carryOutWith(record),
     carryOutAndTell: carryOutWith(recordAndTell),
     release,

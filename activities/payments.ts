@@ -1,5 +1,6 @@
 import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
 import { settle } from "../src/domain/agent/payment.ts";
+import type { Leave } from "../src/domain/agent/leave.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import type { Addressed } from "../src/domain/budget/commands.ts";
 import { confirmationOf } from "../src/messages/agent.ts";
@@ -55,6 +56,16 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     return reply.kind === "payment" ? reply.payment : payment;
   }
 
+  /** What its agent has heard the end of already, or lets go of, is not set in motion once more. */
+  async function leaveToGoOn(profile: AgentProfile, payment: Payment): Promise<Leave> {
+    try {
+      return await effects.askToSend(profile, payment);
+    } catch (error) {
+      if (error instanceof Superseded) return "wait";
+      throw error;
+    }
+  }
+
   async function tell(delivery: Addressed): Promise<Delivered[]> {
     const { agentId, asks, epoch } = delivery;
     try {
@@ -105,7 +116,8 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         proofs.onForged("payment", profile, payment);
         return { ...payment, phase: "done" };
       }
-      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS);
+      const leave = () => leaveToGoOn(profile, payment);
+      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, leave);
       if (result === null) return payment;
       const at = clock().getTime();
       const followed = settle(payment, result, at);

@@ -1,5 +1,6 @@
 import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
+import type { Leave } from "../src/domain/agent/leave.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
 import type { BudgetReport, NamedAnswer } from "../src/domain/budget/report.ts";
 import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
@@ -30,19 +31,33 @@ export interface RailPort {
   readonly capabilities: RailCapabilities;
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that
-   * does not promise that by itself records its intent first, and asks what became of it after.
+   * does not promise that by itself records its intent first, and asks what became of it after. The caller has leave for
+   * it; `leave` is asked before whatever sets the payment in motion once more, where the rail has undone it.
    */
-  send(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
+  send(profile: AgentProfile, payment: Payment, leave?: AskForLeave): Promise<RailOutcome>;
   /** What has become of a payment that was sent; null when the rail has never heard of it. Has no effect. */
   query(payment: Payment): Promise<RailOutcome | null>;
   /** Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. */
-  settle(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome | null>;
+  settle(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    leave?: AskForLeave,
+  ): Promise<RailOutcome | null>;
+  /**
+   * Decides for good that a payment which the rail does not have is never sent, whoever may be about to: `withheld`. What it
+   * has, it answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
+   */
+  withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
   /** Gives a settled payment back; `not_reversible` where the rail has no way to. Once, however often it is called. */
   reverse(payment: Payment): Promise<RailOutcome | "not_reversible">;
   balance(profile: AgentProfile): Promise<RailBalance>;
   /** Gives up the service's own right to spend for the agent, for good. May be repeated until it is `detached`. */
   detach(profile: AgentProfile): Promise<Detachment>;
 }
+
+/** Asks a payment's agent whether it may be sent now; left out where nobody could say no. */
+export type AskForLeave = () => Promise<Leave>;
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
 

@@ -97,7 +97,7 @@ export class Authenticator {
     onAgentKeyUsed(agent);
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
-    return { result: ok({ type: "agent", agent }), caller };
+    return { result: ok({ type: "agent", agent, keyId: agent.key.id }), caller };
   }
 }
 

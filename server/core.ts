@@ -147,6 +147,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     caps: budgets,
     proofs,
     clock,
+    monotonicMs: () => performance.now(),
   });
   const mailboxes = new AgentMailboxes({
     submit: (agentId, commands) => actors.submit(agentId, commands),

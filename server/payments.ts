@@ -2,7 +2,7 @@ import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
 import { NotInTime, within } from "../activities/within.ts";
-import { type PaymentEffects, Superseded } from "../activities/effects.ts";
+import { type CarryOutHints, type PaymentEffects, Superseded } from "../activities/effects.ts";
 import type { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
 import type { AgentReply } from "../src/domain/agent/commands.ts";
@@ -35,6 +35,12 @@ export interface PaymentOrder {
   readonly merchantCategory?: string | undefined;
   readonly purpose: string;
   readonly idempotencyKey: string;
+}
+
+/** Who pays: the agent, by the key that it came with. */
+export interface Payer {
+  readonly profile: AgentProfile;
+  readonly keyId: string;
 }
 
 /** The parts of it that a dry run needs. */
@@ -109,13 +115,13 @@ export class Payments {
    * rail is final only later, waits for that, to a bound.
    */
   async pay(
-    profile: AgentProfile,
+    payer: Payer,
     order: PaymentOrder,
     { elapsedMs, requestId }: RequestTime,
   ): Promise<Result<RecordedPayment>> {
     const arrivedAt = performance.now() - elapsedMs;
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
-    const paying = this.#pay(profile, order, { requestId, until: arrivedAt + CARRIED_OUT_MS });
+    const paying = this.#pay(payer, order, { requestId, until: arrivedAt + CARRIED_OUT_MS });
     const paid = await within(PAID_MS[finality] - elapsedMs, paying);
     return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
   }
@@ -135,21 +141,25 @@ export class Payments {
     }
   }
 
-  async #pay(profile: AgentProfile, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
-    const { reply, report, request } = await this.#decide(profile, this.#requestOf(profile, order));
+  async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
+    const { profile } = payer;
+    const told = await this.#decide(payer, this.#requestOf(profile, order));
+    const { reply, request } = told;
     switch (reply.kind) {
       case "decided":
-        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), report, bound));
+        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), told, bound));
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
-        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report, bound);
+        if (reply.payment !== null)
+          await this.#carryOut(profile, reply.payment, { report: told.report }, bound);
         return ok(await this.#recorded(reply.transactionId));
       case "too_many_open": {
         const message = "Too many payments of this agent are under way or on hold.";
         return refused(refusal("RATE_LIMITED", message, { retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS }));
       }
       case "archived":
-        // Its key was good a moment ago; what archived the agent has made it no one's.
+      case "dead_key":
+        // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
         return refused(refusal("UNAUTHORIZED"));
       default:
         throw new Error(`an actor answered ${reply.kind} to a payment`);
@@ -165,7 +175,7 @@ export class Payments {
     payment: Payment,
     { requestId, spareMs }: Pick<Deadline, "requestId" | "spareMs">,
   ): Promise<RecordedPayment> {
-    return this.#carryOut(profile, payment, null, { requestId, until: performance.now() + spareMs });
+    return this.#carryOut(profile, payment, NOTHING_TOLD, { requestId, until: performance.now() + spareMs });
   }
 
   #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {
@@ -174,7 +184,7 @@ export class Payments {
   }
 
   /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
-  async #decide(profile: AgentProfile, asked: PaymentRequest): Promise<Told> {
+  async #decide({ keyId, profile }: Payer, asked: PaymentRequest): Promise<Told> {
     const { agentId } = profile;
     const { approvalWindowSeconds, mailboxes, metrics } = this.#dependencies;
     const { rail } = asked;
@@ -186,22 +196,23 @@ export class Payments {
       const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "look_up", () =>
         Promise.all([ruling, isLookedUp ? this.#lookUp(agentId, asked) : null]),
       );
-      if (earlier !== null) return { reply: earlier, report: null, request: asked };
+      if (earlier !== null) return { reply: earlier, ...NOTHING_TOLD, request: asked };
       const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
       const rules = isLookedUp
         ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
         : ruled;
       const command = {
         kind: "pay",
+        keyId,
         request,
         approvalWindowSeconds,
         lookedUpThrough,
         ...(rules === undefined ? {} : { rules }),
       } as const;
-      const { reply, report } = await metrics.timed(rail, "decision", () =>
+      const { askedMs, reply, report } = await metrics.timed(rail, "decision", () =>
         mailboxes.answered(agentId, command),
       );
-      if (reply.kind !== "look_up") return { reply, report, request };
+      if (reply.kind !== "look_up") return { reply, report, request, decidedSinceMs: askedMs };
       lookedUpThrough = reply.projectedThrough;
     }
     throw new ActorUnavailable("the projection does not keep up with the actor");
@@ -226,10 +237,10 @@ export class Payments {
   async #carryOut(
     profile: AgentProfile,
     payment: Payment,
-    report: BudgetReport | null,
+    known: Known,
     bound: Bound,
   ): Promise<RecordedPayment> {
-    const done = await this.#effectsOf(profile, payment, report, bound);
+    const done = await this.#effectsOf(profile, payment, known, bound);
     return done === "superseded" ? this.#recorded(payment.request.transactionId) : recorded(profile, done);
   }
 
@@ -242,12 +253,15 @@ export class Payments {
   async #effectsOf(
     profile: AgentProfile,
     payment: Payment,
-    report: BudgetReport | null,
+    { decidedSinceMs, report }: Known,
     { requestId, until }: Bound,
   ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
     let judged = payment;
-    const confirmed = this.#confirmed(profile, payment, report, (known) => (judged = known));
+    const confirmed = this.#confirmed(profile, payment, report, {
+      onJudged: (known) => (judged = known),
+      ...(decidedSinceMs === undefined ? {} : { decidedSinceMs }),
+    });
     try {
       return (await within(until - performance.now(), confirmed)).payment;
     } catch (error) {
@@ -266,10 +280,10 @@ export class Payments {
     profile: AgentProfile,
     payment: Payment,
     report: BudgetReport | null,
-    onJudged?: (payment: Payment) => void,
+    hints?: CarryOutHints,
   ): Promise<CarriedOut> {
     const { effects, mailboxes } = this.#dependencies;
-    const done = await effects.carryOut(profile, payment, "server", report, onJudged);
+    const done = await effects.carryOut(profile, payment, "server", report, hints);
     // Archived meanwhile, the agent has nothing on hold: it ends with the news that the caps have taken it.
     const isHeldNow = done.caps !== undefined && done.payment.phase === "held";
     const told = effects.tell(profile, done.payment, isHeldNow ? "now" : "soon");
@@ -292,8 +306,18 @@ export class Payments {
   }
 }
 
+/** What is known with a payment that is carried out. */
+interface Known {
+  /** What its project's budget is to hear of it. */
+  readonly report: BudgetReport | null;
+  /** When its actor was asked for the decision, by `performance.now()`; left out where it was decided before. */
+  readonly decidedSinceMs?: number;
+}
+
+const NOTHING_TOLD: Known = { report: null };
+
 /** What an actor said to a payment, and what its project's budget is to hear of it. */
-interface Told extends Pick<Answered, "reply" | "report"> {
+interface Told extends Known, Pick<Answered, "reply"> {
   /** The payment as the actor was asked for it. */
   readonly request: PaymentRequest;
 }

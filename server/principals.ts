@@ -10,6 +10,8 @@ export type Principal = AgentPrincipal | ManagementPrincipal;
 export interface AgentPrincipal {
   readonly type: "agent";
   readonly agent: AgentDocument;
+  /** The key that it came with. */
+  readonly keyId: string;
 }
 
 /** Who may manage an organization. */

@@ -59,6 +59,9 @@ const ANSWERS_FIRST = "answers-first";
 /** A wallet that can't be detached is tried at a slowing pace: the last one is 2^8 times the first. */
 const DETACH_SLOWED_MAX = 8;
 
+/** A paused agent's rails are asked at a slowing pace what they have of its payments; at least so often. */
+const LOOK_AFTER_MAX_MS = 3_600_000;
+
 /** Sweeps of one agent at the same time. */
 const SWEEPS_MAX = 20;
 
@@ -227,8 +230,15 @@ class AgentActor {
   }
 
   /** When a payment is to be seen to, if nobody has by then. */
-  #dueAtOf({ changedAt, confirmedRevision, payment }: OpenPayment): number {
+  #dueAtOf({ changedAt, confirmedRevision, dueAt, isWithdrawn, payment }: OpenPayment): number {
     const pauseMs = this.#settings.sweepAfterSeconds * 1_000;
+    const { pausedAt } = this.state;
+    if (dueAt !== undefined) return dueAt;
+    if (isWithdrawn !== true && pausedAt !== undefined && payment.phase === "sending") {
+      // Whoever began to send it before the pause may have left it to its rail, and died; ever less likely.
+      const lookAfterMs = Math.min(Math.max(pauseMs, changedAt - pausedAt), LOOK_AFTER_MAX_MS);
+      return changedAt + lookAfterMs;
+    }
     if (confirmedRevision < payment.revision) return changedAt + pauseMs;
     if (isWithItsApproval(payment)) return changedAt + OVERDUE_SWEEPS * pauseMs;
     const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
@@ -318,6 +328,7 @@ class AgentActor {
       handle(this.state, { kind: "expire", transactionId }, Date.now());
     }
     const isTakenOver = isOverdue && isWithItsApproval(open.payment);
+    delete open.dueAt;
     const report = budgetReport(this.state);
     const done = await carryOutPayment({
       profile,

@@ -25,7 +25,7 @@ export interface ChainTransactionDocument extends Document {
   amountCents: number;
   /** Of a limit that it sets: the version of the policy that it mirrors; 0: raised for one payment. */
   limitVersion: number | null;
-  refusal: { code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE"; reason: string } | null;
+  refusal: { code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" | "WITHHELD"; reason: string } | null;
   createdAt: Date;
 }
 

@@ -30,10 +30,25 @@ export interface CardLedgerDocument extends Document {
   reversesAt: Date | null;
 }
 
+/** In a capture's place: it is never made. No effect, and on nobody's books: it is found by its id alone. */
+interface WithheldDocument extends Document {
+  _id: string;
+  status: "withheld";
+  createdAt: Date;
+}
+
+type Entry = CardLedgerDocument | WithheldDocument;
+
 /** The processor took the call, and the line broke before it answered. */
 export class ProcessorConnectionLost extends Error {
   override readonly name = "ProcessorConnectionLost";
 }
+
+const DECLINED = {
+  status: "failed",
+  code: "CARD_DECLINED",
+  reason: "The card issuer declined the payment.",
+} as const;
 
 const captureId = (transactionId: string): string => `capture/${transactionId}`;
 const reversalId = (transactionId: string): string => `reversal/${transactionId}`;
@@ -44,21 +59,19 @@ const reversalId = (transactionId: string): string => `reversal/${transactionId}
  */
 export class CardSandbox implements RailPort {
   readonly capabilities = { finality: "instant", reversible: true } as const;
-  readonly #ledger: Collection<CardLedgerDocument>;
-  readonly #writes: BulkWriter<CardLedgerDocument>;
+  readonly #ledger: Collection<Entry>;
+  readonly #writes: BulkWriter<Entry>;
   readonly #clock: Clock;
 
   constructor(db: Db, clock: Clock) {
-    this.#ledger = db.collection<CardLedgerDocument>(COLLECTIONS.sandboxCardLedger);
+    this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
     this.#writes = new BulkWriter(this.#ledger);
     this.#clock = clock;
   }
 
   async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const { transactionId, recipient: merchant } = payment.request;
-    if (merchant === SANDBOX_MERCHANTS.decline) {
-      return { status: "failed", code: "CARD_DECLINED", reason: "The card issuer declined the payment." };
-    }
+    if (merchant === SANDBOX_MERCHANTS.decline) return DECLINED;
     const entry = this.#capture(profile, payment);
     const first = (await this.#writes.write({ insertOne: { document: entry } })) === "written";
     if (!first) return (await this.query(payment)) ?? unreachable(transactionId);
@@ -70,6 +83,7 @@ export class CardSandbox implements RailPort {
     const { transactionId, amountCents } = payment.request;
     const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
     if (entry === null) return null;
+    if (isWithheld(entry)) return { status: "withheld" };
     if (entry.amountCents !== amountCents) throw new Error(`another amount under ${transactionId}`);
     if (entry.reversesAt !== null && entry.reversesAt <= this.#clock()) {
       await this.#reverse(entry, entry.reversesAt);
@@ -84,9 +98,20 @@ export class CardSandbox implements RailPort {
     return this.query(payment);
   }
 
+  /** In the capture's place, so that one of the two is there for good, whoever comes first. */
+  async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    // It may have been told so already, and of that there is no entry.
+    if (payment.request.recipient === SANDBOX_MERCHANTS.decline) return DECLINED;
+    const _id = captureId(payment.request.transactionId);
+    const document = { _id, status: "withheld", createdAt: this.#clock() } as const;
+    const isFirst = (await this.#writes.write({ insertOne: { document } })) === "written";
+    if (isFirst) return { status: "withheld" };
+    return (await this.query(payment)) ?? unreachable(payment.request.transactionId);
+  }
+
   async reverse({ request }: Payment): Promise<RailOutcome> {
     const entry = await this.#ledger.findOne({ _id: captureId(request.transactionId) });
-    if (entry === null) throw new Error(`${request.transactionId} was never captured`);
+    if (entry === null || isWithheld(entry)) throw new Error(`${request.transactionId} was never captured`);
     await this.#reverse(entry, this.#clock());
     return { status: "reversed" };
   }
@@ -128,6 +153,8 @@ export class CardSandbox implements RailPort {
     await this.#writes.write({ insertOne: { document: reversal } });
   }
 }
+
+const isWithheld = (entry: Entry): entry is WithheldDocument => entry.status === "withheld";
 
 function unreachable(transactionId: string): never {
   throw new Error(`the ledger has lost its entry of ${transactionId}`);

@@ -22,6 +22,9 @@ export function walletRailWithoutChain(wallets: AgentWallets): RailPort {
     },
     query: elsewhere,
     settle: elsewhere,
+    async withhold({ agentId }) {
+      return (await wallets.of(agentId)) === null ? { status: "failed", ...NO_WALLET } : elsewhere();
+    },
     reverse: () => Promise.resolve("not_reversible"),
     async balance({ agentId }) {
       return { kind: (await wallets.of(agentId)) === null ? "none" : "unreadable" };

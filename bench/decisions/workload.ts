@@ -49,6 +49,7 @@ export type Pay = Extract<AgentCommand, { kind: "pay" }>;
 /** As the server sends it. Made before the time is taken: what makes ids and hashes is no decision. */
 export const payOf = (number: number): Pay => ({
   kind: "pay",
+  keyId: "akey_1",
   request: {
     transactionId: `txn_${String(number).padStart(26, "0")}`,
     approvalId: `apr_${String(number).padStart(26, "0")}`,

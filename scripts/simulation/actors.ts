@@ -115,7 +115,7 @@ export class AgentActor extends Actor {
   #unswept(): OpenPayment[] {
     return Object.values(this.state.open).filter(
       (open) =>
-        open.confirmedRevision < open.payment.revision &&
+        (open.confirmedRevision < open.payment.revision || open.dueAt !== undefined) &&
         !this.#sweeping.has(open.payment.request.transactionId),
     );
   }
@@ -131,7 +131,7 @@ export class AgentActor extends Actor {
   protected sweepDue(now: number): void {
     const dueBefore = now - SWEEP_AFTER_MS;
     for (const open of this.#unswept()) {
-      if (open.changedAt <= dueBefore)
+      if (open.dueAt !== undefined || open.changedAt <= dueBefore)
         this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
     }
     if (this.#isSummaryUnswept() && this.state.updatedAt <= dueBefore) {
@@ -163,12 +163,22 @@ export class AgentActor extends Actor {
   async #finish(open: OpenPayment): Promise<AgentCommand> {
     const { payment } = open;
     const { profile } = this.state;
+    delete open.dueAt;
     const report = budgetReport(this.state);
-    const input = { profile, payment, ...(report === null ? {} : { report }) };
+    const isOverdue = open.confirmedRevision >= payment.revision;
+    const isTakenOver = isOverdue && payment.executor === "approval" && payment.phase === "sending";
+    const input = {
+      profile,
+      payment,
+      ...(report === null ? {} : { report }),
+      ...(isTakenOver ? { executor: "approval" as const } : {}),
+    };
     try {
-      return confirmationOf(
-        await this.dependencies.outside.activity((activities) => activities.carryOutPayment(input)),
+      const done = await this.dependencies.outside.activity((activities) =>
+        activities.carryOutPayment(input),
       );
+      if (done.revision === 0) open.changedAt = this.dependencies.timeline.now;
+      return confirmationOf(done);
     } catch (error) {
       open.changedAt = this.dependencies.timeline.now;
       throw error;

@@ -23,7 +23,7 @@ function fateOf(recipient: string): Recipient {
 }
 
 interface Entry {
-  readonly fate: Fate;
+  readonly fate: Fate | "withheld";
   readonly amountCents: number;
   readonly turnsAt: number;
   isReversed: boolean;
@@ -35,6 +35,7 @@ export class LineBroken extends Error {
 }
 
 const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason: "Declined." };
+const WITHHELD: RailOutcome = { status: "withheld" };
 const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reason: "Empty." };
 
 /** A payment processor with books of its own: one effect for a transaction id, whoever calls, and how often. */
@@ -70,6 +71,16 @@ export class Processor {
     return this.query(transactionId) ?? DECLINED;
   }
 
+  /** What is not there yet is never to come. */
+  withhold({ request }: Payment): RailOutcome {
+    const { amountCents, recipient, transactionId } = request;
+    const known = this.query(transactionId);
+    if (known !== null) return known;
+    if (fateOf(recipient).fate === "decline") return this.#told(transactionId, DECLINED);
+    this.#entries.set(transactionId, { fate: "withheld", amountCents, turnsAt: 0, isReversed: false });
+    return this.#told(transactionId, WITHHELD);
+  }
+
   /** What has become of a payment; null when it was never sent. */
   query(transactionId: string): RailOutcome | null {
     const entry = this.#entries.get(transactionId);
@@ -78,7 +89,9 @@ export class Processor {
 
   /** Cents taken and kept, by transaction. */
   ledger(): Map<string, number> {
-    const kept = [...this.#entries].filter(([, { fate, isReversed }]) => fate !== "bounce" && !isReversed);
+    const isKept = ({ fate, isReversed }: Entry): boolean =>
+      fate !== "bounce" && fate !== "withheld" && !isReversed;
+    const kept = [...this.#entries].filter(([, entry]) => isKept(entry));
     return new Map(kept.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
   }
 
@@ -101,6 +114,8 @@ export class Processor {
         return { status: "reversed" };
       case "decline":
         return DECLINED;
+      case "withheld":
+        return WITHHELD;
       case "settle":
       case "flaky":
         return { status: "settled", final: true };

@@ -1,5 +1,10 @@
 import { heeded, type Placed } from "../../activities/budgets.ts";
-import { createPaymentEffects, type PaymentEffects, Superseded } from "../../activities/effects.ts";
+import {
+  type CarryOutHints,
+  createPaymentEffects,
+  type PaymentEffects,
+  Superseded,
+} from "../../activities/effects.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
 import type { AgentGateway, Caps, Heard, PaymentWorkflows, RailPort, Rails } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
@@ -69,6 +74,7 @@ export class ServiceProcess {
       // Nobody forges anything here.
       proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
       clock: () => new Date(timeline.now),
+      monotonicMs: () => timeline.now,
     };
     const submit = (agentId: string, command: AgentCommand) => this.of(agentId).submit(command);
     // Records of agents follow by themselves here.
@@ -100,16 +106,20 @@ export class ServiceProcess {
 
   /** As server/payments.ts makes a payment: decides, carries out, and leaves to the actor what can't be had in time. */
   async pay(profile: AgentProfile, request: PaymentRequest): Promise<PaidAnswer> {
-    const { approvalWindowSeconds, domain } = this.#surroundings;
+    const { agents, approvalWindowSeconds, domain, timeline } = this.#surroundings;
+    const decidedSinceMs = timeline.now;
     const { reply, report } = await this.of(profile.agentId).answered({
       kind: "pay",
+      keyId: agents.get(profile.agentId)?.state.access?.activeKeyId ?? "akey_none",
       request,
       approvalWindowSeconds,
       lookedUpThrough: 0,
     });
     switch (reply.kind) {
       case "decided":
-        return this.#carryOut(profile, domain.decidedPayment(request, reply.decision), report);
+        return this.#carryOut(profile, domain.decidedPayment(request, reply.decision), report, {
+          decidedSinceMs,
+        });
       case "replayed":
         if (!reply.samePayload) return null;
         if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report);
@@ -172,13 +182,18 @@ export class ServiceProcess {
     await Promise.all(deliveries.map(tellOne));
   }
 
-  async #carryOut(profile: AgentProfile, payment: Payment, report: Answered["report"]): Promise<PaidAnswer> {
+  async #carryOut(
+    profile: AgentProfile,
+    payment: Payment,
+    report: Answered["report"],
+    hints?: CarryOutHints,
+  ): Promise<PaidAnswer> {
     const { network } = this.#surroundings;
     try {
       const late = network.sleep(this.host, PAY_MS).then((): never => {
         throw new Unavailable("not in time");
       });
-      return await Promise.race([this.#confirmed(profile, payment, report), late]);
+      return await Promise.race([this.#confirmed(profile, payment, report, hints), late]);
     } catch (error) {
       if (error instanceof Superseded) return this.#recorded(payment.request.transactionId);
       await this.#effects.record(profile, payment);
@@ -187,8 +202,13 @@ export class ServiceProcess {
     }
   }
 
-  async #confirmed(profile: AgentProfile, payment: Payment, report: Answered["report"]): Promise<Payment> {
-    const done = await this.#effects.carryOut(profile, payment, "server", report);
+  async #confirmed(
+    profile: AgentProfile,
+    payment: Payment,
+    report: Answered["report"],
+    hints?: CarryOutHints,
+  ): Promise<Payment> {
+    const done = await this.#effects.carryOut(profile, payment, "server", report, hints);
     this.of(profile.agentId).confirmLater(confirmationOf(done));
     return done.payment;
   }
@@ -212,11 +232,15 @@ export class ServiceProcess {
   }
 
   #rails(): Rails {
-    const { processor } = this.#surroundings;
+    const { observer, processor, timeline } = this.#surroundings;
     const query = (payment: Payment) => this.#call(() => processor.query(payment.request.transactionId));
     const rail: RailPort = {
       capabilities: { finality: "instant", reversible: true },
-      send: (_profile, payment) => this.#call(() => processor.charge(payment)),
+      send: (_profile, payment) => {
+        observer.begins(payment.request.transactionId, timeline.now);
+        return this.#call(() => processor.charge(payment));
+      },
+      withhold: (_profile, payment) => this.#call(() => processor.withhold(payment)),
       query,
       settle: (_profile, payment) => query(payment),
       reverse: () => Promise.resolve("not_reversible"),

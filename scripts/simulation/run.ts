@@ -13,6 +13,7 @@ const BUSY_STEPS = 1_500;
 /** Payments made one by one while nothing else is under way. */
 const PROBES = 3;
 
+const RESUMED_EVERY_STEPS = 100;
 /** A world that does not come to rest in so many steps never will. */
 const REST_STEPS_MAX = 200_000;
 
@@ -49,9 +50,12 @@ export async function runWorld(
     trail.step = steps;
     if (!(await world.timeline.step())) auditor.broke("the world", new Error("has come to a standstill"));
   };
-  const isAtRest = (): boolean => world.timeline.isAtRest && !auditor.isBehindItsRail;
+  const isAtRest = (): boolean =>
+    world.timeline.isAtRest && !auditor.isBehindItsRail && !workload.isAnyWaiting;
   const rest = async (): Promise<void> => {
     for (let tries = 0; mayGoOn() && !isAtRest(); tries += 1) {
+      // What waits for a paused agent to be resumed never comes to rest by itself.
+      if (tries % RESUMED_EVERY_STEPS === 0) workload.resumeWaiting();
       if (tries > REST_STEPS_MAX) auditor.broke("the world", new Error("does not come to rest"));
       await step();
     }

@@ -83,6 +83,11 @@ export class Trail implements Observer {
     this.#observer.replacementAnswered(command);
   }
 
+  begins(transactionId: string, now: number): void {
+    this.#note("begins", transactionId);
+    this.#observer.begins(transactionId, now);
+  }
+
   captured(transactionId: string, amountCents: number, now: number): void {
     this.#note("captured", transactionId, amountCents);
     this.#observer.captured(transactionId, amountCents, now);

@@ -3,7 +3,7 @@ import { assess } from "../../src/domain/agent/decide.ts";
 import { budgetReport } from "../../src/domain/agent/caps.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../src/domain/agent/policy.ts";
-import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import type { AgentProfile, AgentState } from "../../src/domain/agent/state.ts";
 import { previewCaps } from "../../src/domain/budget/budget.ts";
 import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
 import { teamOf } from "../../src/domain/budget/state.ts";
@@ -29,6 +29,9 @@ interface Order {
   readonly recipient: string;
 }
 
+const isWaiting = ({ lifecycle, open }: AgentState): boolean =>
+  lifecycle === "paused" && Object.values(open).some(({ payment }) => payment.phase === "sending");
+
 /** What clients, people and fate do to a world, as its seed says. */
 export class Workload {
   readonly #world: World;
@@ -52,6 +55,7 @@ export class Workload {
       [3, () => this.#replaceTeam()],
       [1, () => this.#replaceBoth()],
       [4, () => this.#pauseOrResume()],
+      [2, () => this.#changeKey()],
       [2, () => this.#archiveOrCreate()],
       [2, () => world.crash()],
       [3, () => this.#rollOver()],
@@ -331,6 +335,33 @@ export class Workload {
     const { agentId } = random.pick(this.#world.profiles);
     const kind = random.chance(0.25) ? "pause" : "resume";
     void this.#world.request((process) => process.of(agentId).submit({ kind }));
+  }
+
+  /** Whether a payment waits for its agent to be resumed. */
+  get isAnyWaiting(): boolean {
+    return [...this.#world.agents.values()].some(({ state }) => isWaiting(state));
+  }
+
+  /** Resumes the agents with payments that wait for it. */
+  resumeWaiting(): void {
+    for (const [agentId, { state }] of this.#world.agents) {
+      if (!isWaiting(state)) continue;
+      void this.#world.request((process) => process.of(agentId).submit({ kind: "resume" }));
+    }
+  }
+
+  /** With a pause, a revocation is the emergency stop; a new key takes it back. */
+  #changeKey(): void {
+    const { agents, profiles, random } = this.#world;
+    const { agentId } = random.pick(profiles);
+    const access = agents.get(agentId)?.state.access;
+    if (access === undefined) return;
+    const recordedKeyId = access.activeKeyId;
+    const command: AgentCommand =
+      recordedKeyId === null
+        ? { kind: "mint_key", keyId: this.#world.nextId("akey"), recordedKeyId }
+        : { kind: "revoke_key", recordedKeyId };
+    void this.#world.request((process) => process.of(agentId).submit(command));
   }
 
   #archiveOrCreate(): void {

@@ -56,6 +56,8 @@ export interface Answered {
   readonly revision: number;
   /** What is put to the project's budget of what was decided; null where it need not be asked. */
   readonly report: BudgetReport | null;
+  /** When it was asked, by `performance.now()`: what it allows for a while it allows from then on. */
+  readonly askedMs: number;
 }
 
 interface Waiting {
@@ -204,6 +206,7 @@ class Mailbox {
     const confirmations = room.take(this.#confirmations, (command) => command, spared);
     const batch = room.takeSome(this.#waiting, ({ command }) => command);
     const commands = [...told, ...confirmations, ...batch.map((waiting) => waiting.command)];
+    const askedMs = performance.now();
     try {
       const result = await this.#dependencies.submit(this.#agentId, commands);
       if (toldRevision === this.#writtenSummaryRevision) this.#writtenSummaryRevision = 0;
@@ -214,7 +217,7 @@ class Mailbox {
       batch.forEach((waiting, index) => {
         const reply = replies[index];
         if (reply === undefined) waiting.reject(new Error("the actor answered fewer commands than it got"));
-        else waiting.resolve({ reply, revision: result.summary.revision, report });
+        else waiting.resolve({ reply, revision: result.summary.revision, report, askedMs });
       });
     } catch (error) {
       if (error instanceof CommandsRefused && error.places.size > 0) {

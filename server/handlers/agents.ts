@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentDocument } from "../../activities/documents.ts";
 import { patchPolicy } from "../../src/domain/agent/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -60,9 +61,14 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
       audit.change({ state: states[0] }, { state: states[1] });
     }
+    const quietAfterMs = reply.kind === "lifecycle" ? (reply.quietAfterMs ?? 0) : 0;
     // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
-    // have resumed or archived the agent since.
-    return ok({ body: { agent: agentView(await following(id, revision)) } });
+    // have resumed or archived the agent since. And until nobody has leave any more to send what was decided before.
+    const [agent] = await Promise.all([
+      following(id, revision),
+      quietAfterMs > 0 ? sleep(quietAfterMs) : null,
+    ]);
+    return ok({ body: { agent: agentView(agent) } });
   }
 
   return {

@@ -10,6 +10,7 @@ import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts
 import { Payments } from "../payments.ts";
 import { outcomeOf } from "../payment-outcome.ts";
 import type { Deadline } from "../deadline.ts";
+import type { AgentPrincipal } from "../principals.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
 import { given } from "../lists.ts";
 import { caughtUp } from "./catch-up.ts";
@@ -49,17 +50,21 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   const payments = new Payments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
-  async function pay(agent: AgentDocument, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
-    const paid = await payments.pay(profileOf(agent), order, deadline);
+  async function pay(
+    { agent, keyId }: AgentPrincipal,
+    order: PaymentOrder,
+    { deadline, waitSeconds }: Waiting,
+  ) {
+    const paid = await payments.pay({ profile: profileOf(agent), keyId }, order, deadline);
     if (!paid.ok) return paid;
     const known = await waitedFor(agent, paid.value, { deadline, waitSeconds });
     return ok({ body: paymentView(known), ...(known.replayed ? { status: 200 as const } : {}) });
   }
 
-  async function payFromWallet(agent: AgentDocument, order: PaymentOrder, waiting: Waiting) {
-    const wrong = wrongRecipient(agent, order.recipient);
+  async function payFromWallet(principal: AgentPrincipal, order: PaymentOrder, waiting: Waiting) {
+    const wrong = wrongRecipient(principal.agent, order.recipient);
     return wrong === null
-      ? pay(agent, { ...order, recipient: withChecksum(order.recipient) }, waiting)
+      ? pay(principal, { ...order, recipient: withChecksum(order.recipient) }, waiting)
       : refused(wrong);
   }
 
@@ -117,18 +122,18 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   return {
     async createPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
       const waiting = { deadline, waitSeconds };
-      if (body.rail === "wallet") return payFromWallet(principal.agent, body, waiting);
+      if (body.rail === "wallet") return payFromWallet(principal, body, waiting);
       const { merchant, ...order } = body;
-      return pay(principal.agent, { ...order, recipient: merchant }, waiting);
+      return pay(principal, { ...order, recipient: merchant }, waiting);
     },
 
     createCardPayment({ body: { merchant, ...order }, query: { waitSeconds } }, { deadline, principal }) {
       const card = { ...order, rail: "card", recipient: merchant } as const;
-      return pay(principal.agent, card, { deadline, waitSeconds });
+      return pay(principal, card, { deadline, waitSeconds });
     },
 
     createWalletPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
-      return payFromWallet(principal.agent, { ...body, rail: "wallet" }, { deadline, waitSeconds });
+      return payFromWallet(principal, { ...body, rail: "wallet" }, { deadline, waitSeconds });
     },
 
     async getWallet(_input, { principal: { agent } }) {

@@ -21,7 +21,7 @@ export type QueueName = "agent_commands" | "budget_commands" | "audit_entries" |
  */
 export type SweepName = "payment" | "budget_report" | "budget_delivery" | "agent_record" | "audit_entry";
 
-export type RailCall = "send" | "query" | "settle" | "reverse" | "balance" | "detach";
+export type RailCall = "send" | "query" | "settle" | "withhold" | "reverse" | "balance" | "detach";
 
 /** A request as it ended. */
 export interface EndedRequest {

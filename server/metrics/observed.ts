@@ -26,11 +26,19 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
   };
   return {
     capabilities: port.capabilities,
-    send: (profile, payment) =>
-      metrics.timed(rail, "rail", () => counted("send", port.send(profile, payment), ({ status }) => status)),
+    send: (profile, payment, leave) =>
+      metrics.timed(rail, "rail", () =>
+        counted("send", port.send(profile, payment, leave), ({ status }) => status),
+      ),
     query: (payment) => counted("query", port.query(payment), (found) => found?.status ?? "unknown"),
-    settle: (profile, payment, withinMs) =>
-      counted("settle", port.settle(profile, payment, withinMs), (found) => found?.status ?? "unknown"),
+    settle: (profile, payment, withinMs, leave) =>
+      counted(
+        "settle",
+        port.settle(profile, payment, withinMs, leave),
+        (found) => found?.status ?? "unknown",
+      ),
+    withhold: (profile, payment) =>
+      counted("withhold", port.withhold(profile, payment), ({ status }) => status),
     reverse: (payment) =>
       counted("reverse", port.reverse(payment), (answer) =>
         answer === "not_reversible" ? answer : answer.status,

@@ -95,7 +95,10 @@ export interface BudgetView {
   readonly report: BudgetReport | null;
 }
 
-/** What one look after a payment has done: the effects of `revision`, and what the rail said on the way. */
+/**
+ * What one look after a payment has done: the effects of `revision`, and what the rail said on the way. Revision 0: not all
+ * of what it asks for was done, so it is looked after again.
+ */
 export interface CarriedOut {
   readonly transactionId: string;
   readonly revision: number;

@@ -36,6 +36,7 @@ const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
 
 const payCommand = (request: PaymentRequest): AgentCommand => ({
   kind: "pay",
+  keyId: "akey_1",
   request,
   approvalWindowSeconds: WINDOW_SECONDS,
   lookedUpThrough: 0,

@@ -83,6 +83,7 @@ describe("idempotency keys: a replay never decides again", () => {
     const { request } = actor.pay(100);
     const command = {
       kind: "pay",
+      keyId: "akey_1",
       request: again(request),
       approvalWindowSeconds: APPROVAL_WINDOW_SECONDS,
       lookedUpThrough: 0,

@@ -45,7 +45,13 @@ class Pair {
       merchantCategory: null,
       purpose: "a test",
     } as const;
-    const reply = this.tell({ kind: "pay", request, approvalWindowSeconds: 60, lookedUpThrough: 0 });
+    const reply = this.tell({
+      kind: "pay",
+      keyId: "akey_1",
+      request,
+      approvalWindowSeconds: 60,
+      lookedUpThrough: 0,
+    });
     if (reply.kind !== "decided") throw new Error(`got ${reply.kind}`);
     return decidedPayment(request, reply.decision);
   }

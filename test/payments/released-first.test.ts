@@ -35,13 +35,14 @@ describe("what is given back under caps is there for others before anyone can re
           ...plain.rails,
           card: {
             capabilities: plain.rails.card.capabilities,
-            async send(profile, payment) {
+            async send(profile, payment, leave) {
               silentCalls -= 1;
               if (silentCalls >= 0) throw new Error("no answer");
-              return plain.rails.card.send(profile, payment);
+              return plain.rails.card.send(profile, payment, leave);
             },
             query: (payment) => plain.rails.card.query(payment),
-            settle: (profile, payment, withinMs) => plain.rails.card.settle(profile, payment, withinMs),
+            settle: (...asked) => plain.rails.card.settle(...asked),
+            withhold: (profile, payment) => plain.rails.card.withhold(profile, payment),
             reverse: (payment) => plain.rails.card.reverse(payment),
             balance: (profile) => plain.rails.card.balance(profile),
             detach: (profile) => plain.rails.card.detach(profile),

@@ -91,6 +91,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     caps,
     proofs: VOUCHED,
     clock,
+    monotonicMs: () => performance.now(),
     agents: gateway(actors),
   });
   return { client, taskQueue, scene: randomUUID(), rail, projections, actors, effects };

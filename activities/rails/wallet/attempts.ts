@@ -27,6 +27,12 @@ export const attemptPurpose = ({
 
 export type RefusalReason = RailFailure & { readonly code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" };
 
+/** It was not to be sent any more, before anybody had. */
+export const WITHHELD = {
+  code: "WITHHELD",
+  reason: "The agent was paused before the payment was sent.",
+} as const;
+
 export const INSUFFICIENT_FUNDS: RefusalReason = {
   code: "INSUFFICIENT_FUNDS",
   reason: "The wallet does not hold enough for this payment.",
@@ -40,7 +46,7 @@ export const DETACHED: RefusalReason = {
   reason: "The service can no longer spend from this wallet.",
 };
 
-export const refusalOf = (attempt: Attempt, refusal: RefusalReason): Refused => ({
+export const refusalOf = (attempt: Attempt, refusal: RefusalReason | typeof WITHHELD): Refused => ({
   kind: "refusal",
   purpose: attemptPurpose(attempt),
   wallet: attempt.wallet.address,

@@ -3,10 +3,10 @@ import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/pa
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
 import { agentWalletAbi, detachData, GAS, paymentIdOf, tellsOfPayment } from "../../chain/contracts.ts";
-import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
+import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import { centsOf } from "../../chain/units.ts";
-import type { Detachment, RailBalance, RailPort } from "../../ports.ts";
+import type { AskForLeave, Detachment, RailBalance, RailPort } from "../../ports.ts";
 import {
   type AttemptDependencies,
   type Attempt,
@@ -15,6 +15,7 @@ import {
   DETACHED,
   NO_WALLET,
   refusalOf,
+  WITHHELD,
 } from "./attempts.ts";
 import { diagnose, spentCents } from "./diagnosis.ts";
 import { deployPurpose } from "./limits.ts";
@@ -56,17 +57,17 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.place.chainId);
   }
 
-  async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+  async send(profile: AgentProfile, payment: Payment, leave?: AskForLeave): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
     if (wallet === null) return { status: "failed", ...NO_WALLET };
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
     const first = await this.#attempts.decide(attempt);
-    if (!isTransaction(first)) return { status: "failed", ...first.refusal };
+    if (!isTransaction(first)) return refused(first.refusal);
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(first);
-    return (await this.settle(profile, payment, CONFIRMED_SOON_MS)) ?? { status: "pending" };
+    return (await this.settle(profile, payment, CONFIRMED_SOON_MS, leave)) ?? { status: "pending" };
   }
 
   async query({ request }: Payment): Promise<RailOutcome | null> {
@@ -77,7 +78,12 @@ export class WalletRail implements RailPort {
     );
   }
 
-  async settle(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome | null> {
+  async settle(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    leave: AskForLeave = freely,
+  ): Promise<RailOutcome | null> {
     const { finality, limits, outbox, wallets } = this.#dependencies;
     const wallet = await wallets.of(profile.agentId);
     if (wallet === null) return null;
@@ -95,9 +101,26 @@ export class WalletRail implements RailPort {
       if (receipt === null)
         return (await this.#isPaidLongAgo(wallet, last, payment)) ? this.#settled(last) : outcome;
       if (hasPaid(last, receipt, transactionId)) return this.#settled(last);
-      await this.#again(attemptOf(wallet, payment, attempts.length + 1));
+      const next = attemptOf(wallet, payment, attempts.length + 1);
+      const said = await leave();
+      if (said === "wait") return outcome;
+      if (said === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
+      else await this.#again(next);
     }
     return { status: "pending" };
+  }
+
+  /**
+   * A refusal in the first attempt's place. Where that is taken by a transaction, it was signed and recorded, and may be mined
+   * at any time, whoever has it: its chain says what becomes of it, and nothing else does.
+   */
+  async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const wallet = await this.#dependencies.wallets.of(profile.agentId);
+    if (wallet === null) return { status: "failed", ...NO_WALLET };
+    const attempt = attemptOf(wallet, payment, 1);
+    if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
+    await this.#dependencies.outbox.record([refusalOf(attempt, WITHHELD)]);
+    return (await this.query(payment)) ?? { status: "pending" };
   }
 
   reverse(): Promise<"not_reversible"> {
@@ -232,7 +255,7 @@ export class WalletRail implements RailPort {
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
     // Each is in the chain, and none has paid.
     const undone = receipts.every((receipt) => receipt !== null);
-    if (!isTransaction(last) && undone) return { status: "failed", ...last.refusal, ...onChain };
+    if (!isTransaction(last) && undone) return { ...refused(last.refusal), ...onChain };
     return { status: "pending", ...onChain };
   }
 
@@ -244,6 +267,13 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
+
+/** Nobody could say no. */
+const freely: AskForLeave = () => Promise.resolve("send");
+
+/** What a refusal in a payment's place makes of it. */
+const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
+  code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
 
 /** That a transaction was not undone is not enough: where no contract is, a call succeeds and does nothing. */
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>

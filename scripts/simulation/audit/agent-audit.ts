@@ -6,12 +6,16 @@ import type {
 } from "../../../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import { type AgentBook, type BookedPayment, dayOf, isHeld, type Verdict } from "./agent-book.ts";
+import { STATUS_BY_RAIL } from "./at-rest.ts";
 import { expectDenial, type Ledger } from "./ledger.ts";
 import { expectKind, LifeAudit } from "./life-audit.ts";
 import { must, mustEqual } from "./violation.ts";
 
 type Of<T extends { kind: string }, K extends T["kind"]> = Extract<T, { kind: K }>;
 type Resolution = Of<AgentCommand, "approve" | "deny" | "cancel" | "expire">;
+
+/** How long leave to send may be made use of: a second, and as much as clocks differ. */
+const LEAVE_MS = 1_250;
 
 /** What agents must answer, by the books, which follow the answers. */
 export class AgentAudit {
@@ -34,6 +38,8 @@ export class AgentAudit {
       case "cancel":
       case "expire":
         return this.#expectResolution(book, command, reply, now);
+      case "ask_to_send":
+        return this.#expectLeave(book, command.transactionId, reply, now);
       case "read_payment":
         return this.#expectRead(command.transactionId, reply);
       case "change_policy":
@@ -60,6 +66,10 @@ export class AgentAudit {
     }
     if (book.lifecycle === "archived")
       return mustEqual(reply.kind, "archived", "an archived agent's payment");
+    if (!book.keys.mayBe(command.keyId)) {
+      this.#ledger.count("payment by a dead key");
+      return mustEqual(reply.kind, "dead_key", "a dead key's payment");
+    }
     must(reply.kind === "decided", `a new key was answered ${reply.kind}`);
     const verdict = book.verdict(request.amountCents, now);
     const isAsked = reply.decision.ask !== undefined;
@@ -68,6 +78,7 @@ export class AgentAudit {
     must(!this.#ledger.payments.has(payment.id), `${payment.id} was decided twice`);
     this.#ledger.payments.set(payment.id, payment);
     book.add(payment, request.keyHash);
+    if (verdict === null && !payment.needsPerson) book.leaveUntil = now + LEAVE_MS;
     must(verdict !== null || book.usedCents <= book.policy.budgetCents, "accepted over the budget");
     const accepted = payment.needsPerson ? "held" : isAsked ? "asked" : "unasked";
     this.#ledger.count(verdict?.code ?? accepted);
@@ -143,10 +154,24 @@ export class AgentAudit {
 
   #settle(book: AgentBook, payment: BookedPayment, outcome: RailOutcome): void {
     if (outcome.status === "pending") return;
-    if (outcome.status === "failed" && payment.status !== "pending") return;
-    const status = outcome.status === "settled" ? "approved" : outcome.status;
+    const isRefused = outcome.status === "failed" || outcome.status === "withheld";
+    if (isRefused && payment.status !== "pending") return;
+    const status = STATUS_BY_RAIL[outcome.status];
+    if (outcome.status === "withheld") this.#ledger.count("withheld");
     if (status !== payment.status) this.#ledger.count(status);
     this.#ledger.change(book, payment, { status, isOver: outcome.status !== "settled" || outcome.final });
+  }
+
+  /** Nothing is sent of a paused agent, and what was withdrawn never is. */
+  #expectLeave(book: AgentBook, transactionId: string, reply: AgentReply, now: number): void {
+    if (reply.kind === "not_open") return this.#expectClosed(transactionId);
+    const payment = this.#ledger.payment(transactionId);
+    if (!book.onTheirWay().includes(payment))
+      return mustEqual(reply.kind, "payment", `leave to send ${transactionId}`);
+    const leave = payment.isWithdrawn ? "withdraw" : book.lifecycle === "paused" ? "wait" : "send";
+    mustEqual(reply, { kind: "leave", leave }, `leave to send ${transactionId}`);
+    this.#ledger.count(`leave: ${leave}`);
+    if (leave === "send") book.leaveUntil = now + LEAVE_MS;
   }
 
   #expectRead(transactionId: string, reply: AgentReply): void {
@@ -273,6 +298,7 @@ function decidedNow(
     reserveAnswer: null,
     recheckAnswer: null,
     isUnderCaps: isAccepted && !isAsked,
+    isWithdrawn: false,
     isCaptured: false,
     isReversed: false,
     rail: null,

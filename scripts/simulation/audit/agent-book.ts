@@ -41,6 +41,8 @@ export interface BookedPayment {
   recorded: { revision: number; status: TransactionStatus } | null;
   /** What was written down under each revision. */
   readonly written: Map<number, string>;
+  /** It was let through, and is not to be sent any more. */
+  isWithdrawn: boolean;
   /** Whether the agent has heard that something was carried out for it since it is over. */
   isConfirmed: boolean;
   /** As its agent has shown it last. */
@@ -76,6 +78,10 @@ export class AgentBook {
   version = 1;
   lifecycle: AgentLifecycle = "active";
   archivedAt: number | null = null;
+  /** Until when some process may begin to send what it has leave to. */
+  leaveUntil = 0;
+  /** While it is paused: from when on nobody begins to send anything. */
+  quietAt: number | null = null;
   #archivedBy: "user" | "organization_key" | null = null;
   isDetached = false;
   name: string;
@@ -121,6 +127,16 @@ export class AgentBook {
   /** Who waits for a person. */
   held(): BookedPayment[] {
     return this.payments.filter(isHeld);
+  }
+
+  /** Decided and not over, and no person is to be asked. */
+  onTheirWay(): BookedPayment[] {
+    return this.payments.filter((one) => one.status === "pending" && !one.isOver && !isHeld(one));
+  }
+
+  /** What its key has asked for, and was not sent, is not to be sent any more. */
+  withdraw(): void {
+    for (const payment of this.onTheirWay()) payment.isWithdrawn = true;
   }
 
   get usedCents(): number {

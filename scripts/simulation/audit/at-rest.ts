@@ -79,4 +79,5 @@ export const STATUS_BY_RAIL = {
   final: "approved",
   failed: "failed",
   reversed: "reversed",
+  withheld: "denied",
 } as const;

@@ -101,6 +101,15 @@ export class Auditor implements Observer {
     this.#ledger.caps.settle(command);
   }
 
+  /** Somebody hands a payment to its rail: not while its agent is paused, once whoever paused it was answered. */
+  begins(transactionId: string, now: number): void {
+    this.#audit(() => {
+      const payment = this.#ledger.payment(transactionId);
+      const { quietAt } = this.#agent(payment.agentId);
+      must(quietAt === null || now <= quietAt, `${transactionId} was sent while its agent was paused`);
+    });
+  }
+
   captured(transactionId: string, amountCents: number, now: number): void {
     this.#audit(() => {
       const payment = this.#ledger.payment(transactionId);

@@ -27,6 +27,12 @@ export class KeyBook {
     return this.#keys.get(keyId) === "active";
   }
 
+  /** Whether an actor that may not know of the agent's keys has to take it for the agent's. */
+  mayBe(keyId: string): boolean {
+    const isKnown = this.isKnown || this.isTouchedByPerson || this.authenticatedAt !== null;
+    return !isKnown || this.isActive(keyId);
+  }
+
   activeKeyId(): string | null {
     const active = [...this.#keys].filter(([, state]) => state === "active").map(([keyId]) => keyId);
     must(active.length <= 1, "an agent has two active keys");

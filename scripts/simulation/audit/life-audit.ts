@@ -66,6 +66,8 @@ export class LifeAudit {
   #expectMint(book: AgentBook, keyId: string, reply: AgentReply): void {
     if (book.lifecycle === "archived")
       return mustEqual(reply.kind, "archived", "a key for an archived agent");
+    // Told twice, by an engine or a network that repeats itself.
+    if (book.keys.activeKeyId() === keyId) return mustEqual(reply, { kind: "key", keyId }, "the same key");
     if (book.keys.activeKeyId() !== null) {
       this.#ledger.count("second key refused");
       return mustEqual(reply.kind, "key_exists", "a second key");
@@ -85,6 +87,7 @@ export class LifeAudit {
     }
     mustEqual(reply, { kind: "key", keyId }, "a revocation");
     book.keys.revoke(keyId);
+    if (book.lifecycle === "paused") book.withdraw();
     this.#ledger.count("key revoked");
   }
 
@@ -114,6 +117,7 @@ export class LifeAudit {
       const status = now >= payment.expiresAt ? "expired" : "denied";
       this.#ledger.change(book, payment, { status, isOver: true, ask: null });
     }
+    if (book.lifecycle === "paused") book.withdraw();
     book.archive(by.type, now);
     this.#ledger.count(by.type === "user" ? "archived" : "archived by a machine");
     if (held.length > 0) this.#ledger.count("archived with payments on hold");
@@ -139,9 +143,13 @@ export class LifeAudit {
   #expectChange(book: AgentBook, lifecycle: "active" | "paused", reply: AgentReply, now: number): void {
     if (book.lifecycle === "archived") return mustEqual(reply.kind, "archived", "an archived agent's life");
     const changed = book.lifecycle !== lifecycle;
-    mustEqual(reply, { kind: "lifecycle", lifecycle, changed }, "a change of life");
+    const isQuiet = lifecycle === "active" || book.onTheirWay().length === 0 || book.leaveUntil <= now;
+    const quiet = isQuiet ? {} : { quietAfterMs: book.leaveUntil - now };
+    mustEqual(reply, { kind: "lifecycle", lifecycle, changed, ...quiet }, "a change of life");
     if (!changed) return;
     book.lifecycle = lifecycle;
+    book.quietAt = lifecycle === "paused" ? Math.max(now, book.leaveUntil) : null;
+    if (lifecycle === "paused" && book.keys.activeKeyId() === null) book.withdraw();
     book.journal.happened(lifecycle === "paused" ? "agent.paused" : "agent.resumed", now);
     this.#ledger.count(lifecycle === "paused" ? "paused" : "resumed");
   }

@@ -33,6 +33,7 @@ export interface Observer {
   /** Who replaced a budget by this command was answered that it is done. */
   replacementAnswered(command: BudgetCommand): void;
   /** The rail took money, once; or gave it back. */
+  begins(transactionId: string, now: number): void;
   captured(transactionId: string, amountCents: number, now: number): void;
   reversed(transactionId: string): void;
   railAnswered(transactionId: string, outcome: RailOutcome): void;

@@ -2,6 +2,7 @@ import type { AskKind, BudgetReport, CapAnswer } from "../budget/report.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { Archiver, ArchiveRefusalCode } from "./archive.ts";
+import type { Leave } from "./leave.ts";
 import type { AgentLifecycle } from "./state.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 
@@ -9,6 +10,8 @@ import type { PaymentRules } from "../rules/checks.ts";
 export type AgentCommand =
   | {
       readonly kind: "pay";
+      /** The key that asked for it. */
+      readonly keyId: string;
       readonly request: PaymentRequest;
       readonly approvalWindowSeconds: number;
       /** The actor's `projectedThrough` before the caller looked the key up in the projection; 0: no look-up. */
@@ -59,6 +62,8 @@ export type AgentCommand =
   | { readonly kind: "expire"; readonly transactionId: string }
   | { readonly kind: "cancel"; readonly transactionId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
+  /** Whoever says so is about to send the payment, and does if it is told to. */
+  | { readonly kind: "ask_to_send"; readonly transactionId: string }
   | { readonly kind: "pause" }
   | { readonly kind: "resume" }
   /** The payment as it is, if it is open. */
@@ -122,8 +127,17 @@ export type AgentReply =
       readonly policyVersion: number;
     }
   | { readonly kind: "version_conflict"; readonly policyVersion: number }
-  | { readonly kind: "lifecycle"; readonly lifecycle: AgentLifecycle; readonly changed: boolean }
+  | {
+      readonly kind: "lifecycle";
+      readonly lifecycle: AgentLifecycle;
+      readonly changed: boolean;
+      /** So long some process may still begin to send what was decided before the pause; left out: none may. */
+      readonly quietAfterMs?: number;
+    }
+  | { readonly kind: "leave"; readonly leave: Leave }
   | { readonly kind: "archived" }
+  /** The key that asked is no longer the agent's. */
+  | { readonly kind: "dead_key" }
   | { readonly kind: "confirmed" }
   /** Null: nothing is to be reported. */
   | { readonly kind: "report"; readonly report: BudgetReport | null }

@@ -16,7 +16,14 @@ import {
   isOnHold,
   lifecycleDenial,
 } from "./held.ts";
-import { decideAuthenticate, decideMintKey, decideProveNonDelivery, decideRevokeKey } from "./keys.ts";
+import {
+  decideAuthenticate,
+  decideMintKey,
+  decideProveNonDelivery,
+  decideRevokeKey,
+  isActiveKey,
+} from "./keys.ts";
+import { decideAskToSend } from "./leave.ts";
 import { decideArchive, decideLifecycle } from "./lifecycle.ts";
 import { asksForCaps, budgetReport } from "./caps.ts";
 import { type Likeness, lookUpNeededThrough, newestLikeAt } from "./likeness.ts";
@@ -60,10 +67,12 @@ export function decide(state: AgentState, command: AgentCommand, now: number): D
       return decideHeld(state, command.transactionId, now, (payment) => expire(payment, now));
     case "change_policy":
       return decideChangePolicy(state, command);
+    case "ask_to_send":
+      return decideAskToSend(state, command);
     case "pause":
-      return decideLifecycle(state, "paused");
+      return decideLifecycle(state, "paused", now);
     case "resume":
-      return decideLifecycle(state, "active");
+      return decideLifecycle(state, "active", now);
     case "read_payment":
       return decideRead(state, command);
     case "rename":
@@ -98,6 +107,7 @@ function decidePay(state: AgentState, command: Command<"pay">, now: number): Dec
   if (known !== undefined) return none(replay(state, known, request.payloadHash));
   // Its key is dead. What comes with it all the same was on its way, and is no payment.
   if (state.lifecycle === "archived") return none({ kind: "archived" });
+  if (!isActiveKey(state, command.keyId)) return none({ kind: "dead_key" });
   if (lookUpNeededThrough(state, request, command.rules) > command.lookedUpThrough) {
     return none({ kind: "look_up", projectedThrough: projectedThrough(state) });
   }

@@ -3,7 +3,8 @@ import { adoptedCaps, changeCaps, demand, exempt, reported } from "./caps.ts";
 import { adoptedAccess, type AgentAccess } from "./access.ts";
 import { rememberedKey } from "./likeness.ts";
 import type { Payment } from "./payment.ts";
-import { moneyOf } from "./payment.ts";
+import { leaveUntil, wakeOpen, withdrawOpen } from "./leave.ts";
+import { isWithheld, moneyOf } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import type { AgentLifecycle, AgentState } from "./state.ts";
 import { REMEMBERED_KEYS_MAX } from "./state.ts";
@@ -25,6 +26,10 @@ export type AgentEvent =
   | { readonly type: "limits_mirrored"; readonly policyVersion: number }
   | { readonly type: "policy_changed"; readonly policy: BudgetPolicy }
   | { readonly type: "lifecycle_changed"; readonly lifecycle: AgentLifecycle }
+  /** A process may send a payment. */
+  | { readonly type: "leave_given" }
+  /** What is decided and not sent is not to be sent any more. */
+  | { readonly type: "payments_withdrawn" }
   | { readonly type: "renamed"; readonly name: string }
   /** A key was used for the first time. */
   | { readonly type: "authenticated"; readonly keyId: string }
@@ -67,6 +72,11 @@ export function evolve(state: AgentState, event: AgentEvent, now: number): void 
       return touch(state, now);
     case "lifecycle_changed":
       return changeLifecycle(state, event.lifecycle, now);
+    case "leave_given":
+      state.leaveUntil = leaveUntil(now);
+      return;
+    case "payments_withdrawn":
+      return withdrawOpen(state, now);
     case "renamed":
       state.profile = { ...state.profile, name: event.name };
       return touch(state, now);
@@ -105,7 +115,10 @@ const LIFECYCLE_EVENTS = {
 } as const satisfies Record<AgentLifecycle, LifecycleEventType>;
 
 function changeLifecycle(state: AgentState, lifecycle: AgentLifecycle, now: number): void {
+  if (state.lifecycle === "paused" && lifecycle === "active") wakeOpen(state, now);
   state.lifecycle = lifecycle;
+  if (lifecycle === "paused") state.pausedAt = now;
+  else delete state.pausedAt;
   if (lifecycle === "archived") {
     state.archivedAt = now;
     accessOf(state, null).activeKeyId = null;
@@ -129,6 +142,7 @@ function addPayment(state: AgentState, payment: Payment, now: number): void {
   state.open[payment.request.transactionId] = { payment, changedAt: now, confirmedRevision: 0 };
   remember(state, payment);
   if (payment.denial !== null) return;
+  if (payment.phase === "sending") state.leaveUntil = leaveUntil(now);
   countPayment(state.usage, now);
   move(state, payment, "none", moneyOf(payment));
   changeCaps(state, false, now);
@@ -153,8 +167,8 @@ function changePayment(state: AgentState, payment: Payment, now: number): void {
   if (moneyOf(before) !== moneyOf(payment)) touch(state, now);
 }
 
-const isRefusedByCap = ({ approval, asked, status }: Payment): boolean =>
-  asked === true && status === "denied" && approval === null;
+const isRefusedByCap = (payment: Payment): boolean =>
+  payment.asked === true && payment.status === "denied" && payment.approval === null && !isWithheld(payment);
 
 function confirmPayment(state: AgentState, transactionId: string, revision: number): void {
   const open = state.open[transactionId];

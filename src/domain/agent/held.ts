@@ -1,7 +1,7 @@
 import { type Command, type Decided, none, one } from "./decided.ts";
 import { asksForCaps } from "./caps.ts";
 import type { Approval, Payment } from "./payment.ts";
-import { next } from "./payment.ts";
+import { AGENT_PAUSED, next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 import { checkLimits } from "./policy.ts";
 import type { AgentState } from "./state.ts";
@@ -12,9 +12,7 @@ import { utcDate } from "./usage.ts";
 /** Why an agent in this state of its life pays nothing; null: it may. */
 export function lifecycleDenial(state: AgentState): Denial | null {
   if (state.lifecycle === "active") return null;
-  return state.lifecycle === "paused"
-    ? { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null }
-    : AGENT_ARCHIVED;
+  return state.lifecycle === "paused" ? AGENT_PAUSED : AGENT_ARCHIVED;
 }
 
 const AGENT_ARCHIVED: Denial = {

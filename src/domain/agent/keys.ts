@@ -1,6 +1,7 @@
 import { isDeliverable } from "./access.ts";
 import { isOfLineage } from "./archive.ts";
 import { type Command, type Decided, none, one } from "./decided.ts";
+import type { AgentEvent } from "./evolve.ts";
 import type { AgentState } from "./state.ts";
 
 /** An agent's keys as its actor decides about them: by their ids. */
@@ -11,8 +12,8 @@ import type { AgentState } from "./state.ts";
  */
 export function decideAuthenticate(state: AgentState, { keyId }: Command<"authenticate">): Decided {
   const { access, lifecycle } = state;
-  const isActive = access === undefined || access.activeKeyId === keyId;
-  if (lifecycle === "archived" || !isActive) return none({ kind: "authenticated", accepted: false });
+  if (lifecycle === "archived" || !isActiveKey(state, keyId))
+    return none({ kind: "authenticated", accepted: false });
   const reply = { kind: "authenticated", accepted: true } as const;
   const isFirst = access === undefined || access.authenticatedAt === null;
   return isFirst ? one({ type: "authenticated", keyId }, reply) : none(reply);
@@ -32,7 +33,13 @@ export function decideRevokeKey(state: AgentState, { recordedKeyId }: Command<"r
   if (state.lifecycle === "archived") return none({ kind: "archived" });
   const keyId = activeKeyOf(state, recordedKeyId);
   if (keyId === null) return none({ kind: "no_key" });
-  return one({ type: "key_changed", keyId: null }, { kind: "key", keyId });
+  const revoked: AgentEvent = { type: "key_changed", keyId: null };
+  // Together they are the emergency stop: what the key has asked for, and was not sent, is not sent any more.
+  const isStop = state.lifecycle === "paused";
+  return {
+    events: isStop ? [revoked, { type: "payments_withdrawn" }] : [revoked],
+    reply: { kind: "key", keyId },
+  };
 }
 
 /**
@@ -52,6 +59,10 @@ export function decideProveNonDelivery(
   const reply = { kind: "non_delivery", windowOver, proven: true } as const;
   return bundled.provenAt === null ? one({ type: "non_delivery_proven" }, reply) : none(reply);
 }
+
+/** Whether this is the agent's key; an actor that does not know of keys believes who has looked it up. */
+export const isActiveKey = ({ access }: AgentState, keyId: string): boolean =>
+  access === undefined || access.activeKeyId === keyId;
 
 const activeKeyOf = ({ access }: AgentState, recordedKeyId: string | null): string | null =>
   access === undefined ? recordedKeyId : access.activeKeyId;

@@ -118,7 +118,11 @@ export type RailOutcome =
   | { readonly status: "settled"; readonly final: boolean; readonly onChain?: OnChain }
   | { readonly status: "pending"; readonly onChain?: OnChain }
   | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
-  | { readonly status: "reversed" };
+  | { readonly status: "reversed" }
+  /** It has none of it and never will: it was asked to take it no more before it had. */
+  | { readonly status: "withheld" };
+
+export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null };
 
 /** Where a payment's money is: every level's totals follow from this and from nothing else. */
 export function moneyOf(payment: Payment): "reserved" | "spent" | "none" {
@@ -148,8 +152,24 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
         deniedAt: now,
         approval: resolve(payment, "approved"),
       });
+    case "withheld":
+      return payment.status === "pending" ? withheld(payment, now) : payment;
   }
 }
+
+/** Decided once, and never sent: the agent was paused, and whoever paused it has taken its key or ended it. */
+const withheld = (payment: Payment, now: number): Payment =>
+  onRail(payment, {
+    status: "denied",
+    phase: "done",
+    denial: AGENT_PAUSED,
+    deniedAt: now,
+    approval: resolve(payment, "failed"),
+  });
+
+/** Whether it was let through at first, and released since: what is denied at once never has a later revision by that. */
+export const isWithheld = ({ denial, revision, status }: Payment): boolean =>
+  status === "denied" && denial?.code === "AGENT_PAUSED" && revision > 1;
 
 function settled(payment: Payment, outcome: Extract<RailOutcome, { status: "settled" }>): Payment {
   const phase = outcome.final ? "done" : "following";

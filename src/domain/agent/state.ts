@@ -36,6 +36,10 @@ export interface OpenPayment {
   changedAt: number;
   /** The newest revision whose effects are known to be carried out; 0: none yet. */
   confirmedRevision: number;
+  /** When it is to be seen to, if that is earlier than its last change says: what it waited for has come. */
+  dueAt?: number;
+  /** It is not to be sent any more: what its rail has none of is released. */
+  isWithdrawn?: true;
 }
 
 /**
@@ -68,6 +72,10 @@ export interface AgentState {
   /** Not there in actors from before they knew of keys. */
   access?: AgentAccess;
   archivedAt?: number;
+  /** Since when it is paused; left out while it is not. */
+  pausedAt?: number;
+  /** Until when some process may begin to send what it has leave to send; left out: none was ever given. */
+  leaveUntil?: number;
   /** Whether the service can no longer spend from the wallet of the archived agent. */
   walletDetached?: boolean;
   /** Not there in actors from before there were caps, until they are told of one. */

@@ -1,5 +1,5 @@
 import type { Denial, DenialCode } from "../agent/policy.ts";
-import type { Approval, Payment } from "../agent/payment.ts";
+import { type Approval, isWithheld, type Payment } from "../agent/payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";
@@ -59,7 +59,8 @@ const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ id: agentId,
 
 function decided(profile: AgentProfile, payment: Payment): AuditRecord {
   const { approval, createdAt, policyVersion, request, status } = payment;
-  const denial = approval === null && status === "denied" ? payment.denial : null;
+  const isDeniedAtOnce = approval === null && status === "denied" && !isWithheld(payment);
+  const denial = isDeniedAtOnce ? payment.denial : null;
   const outcome = approval === null ? (denial === null ? "approved" : "denied") : "held";
   const { amountCents, currency, merchantCategory, rail, recipient, rulesVersions } = request;
   return recordOf(profile, payment, {
@@ -121,10 +122,14 @@ function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approv
   return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : "expiry" };
 }
 
-/** What was approved by a person, and then did not fit the limits or caps any more. */
+/**
+ * What was approved by a person, and then did not fit the limits or caps any more; and what was decided, and released since
+ * its agent was paused.
+ */
 function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
-  const { approval, deniedAt, denial } = payment;
-  if (approval?.resolution !== "failed" || denial === null || deniedAt === null) return [];
+  const { approval, deniedAt, denial, policyVersion = null } = payment;
+  if (denial === null || deniedAt === null) return [];
+  if (approval?.resolution !== "failed" && !isWithheld(payment)) return [];
   if (BY_THE_RAIL.has(denial.code)) return [];
   const told = {
     what: "refused",
@@ -134,8 +139,8 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
     code: denial.code,
     decision: {
       agentId: profile.agentId,
-      policyVersion: approval.policyVersion ?? null,
-      approvalId: approval.id,
+      policyVersion: approval === null ? policyVersion : (approval.policyVersion ?? null),
+      ...(approval === null ? {} : { approvalId: approval.id }),
       outcome: "denied",
       code: denial.code,
       reason: denial.reason,

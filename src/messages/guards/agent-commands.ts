@@ -134,6 +134,7 @@ const isOutcome = isRecord<{ readonly result: RailOutcome; readonly at: number }
 
 const commands: Variants<AgentCommand, "kind"> = {
   pay: {
+    keyId: isId,
     request: isRequest,
     approvalWindowSeconds: isAtMost(APPROVAL_WINDOW_SECONDS_MAX),
     lookedUpThrough: isCount,
@@ -160,6 +161,7 @@ const commands: Variants<AgentCommand, "kind"> = {
   expire: { transactionId: isId },
   cancel: { transactionId: isId },
   change_policy: { patch, version: isInteger },
+  ask_to_send: { transactionId: isId },
   pause: {},
   resume: {},
   read_payment: { transactionId: isId },

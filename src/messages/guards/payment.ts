@@ -115,6 +115,7 @@ export const isRailOutcome: Guard<RailOutcome> = isVariant<RailOutcome, "status"
   pending: { onChain },
   failed: { onChain, code: isOneOf(railCodes), reason: isReason },
   reversed: {},
+  withheld: {},
 });
 
 const approval: Shape<Approval> = {

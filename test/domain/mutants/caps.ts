@@ -18,7 +18,7 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "the project's cap lets one cent more through",
-    complaint: "a cap of",
+    complaint: "on top of",
     seed: 20_261_123,
     domain: () =>
       budget((state, command, now) =>
@@ -56,7 +56,7 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an exemption is heeded though the agent has heard of a newer cap",
-    complaint: "used under the cap of",
+    complaint: "did not ask",
     seed: 20_261_127,
     domain: () =>
       agentsBefore((state, command) =>
@@ -67,7 +67,7 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an agent that was told to ask goes on without",
-    complaint: "used under the cap of",
+    complaint: "did not ask",
     seed: 20_261_122,
     domain: () =>
       agentsAfter((state, event) => {
@@ -76,7 +76,7 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "tombstones are not looked at, and who comes back is taken for asking",
-    complaint: "did not ask",
+    complaint: "used under the cap of",
     seed: 20_261_130,
     domain: () =>
       budget((state, command, now) => {
@@ -132,7 +132,7 @@ export const capMutants: readonly Mutant[] = [
   },
   {
     fault: "an approval is not put to the caps again",
-    complaint: "reserved by",
+    complaint: "was paid before the caps were asked again",
     seed: 20_261_124,
     domain: () =>
       agentsBefore((state, command) => {

@@ -240,6 +240,52 @@ const archive: readonly Mutant[] = [
   },
 ];
 
+const stop: readonly Mutant[] = [
+  {
+    fault: "a paused agent's payment is sent",
+    complaint: "leave to send",
+    domain: () => agentsDeciding(["ask_to_send"], (state) => asActive(state, "paused")),
+  },
+  {
+    fault: "a payment decided before the pause goes on after the emergency stop",
+    complaint: "leave to send",
+    domain: () =>
+      agentsAfter((state, event) => {
+        if (event.type !== "payments_withdrawn") return;
+        for (const open of Object.values(state.open)) delete open.isWithdrawn;
+      }),
+  },
+  {
+    fault: "a revocation is the emergency stop though the agent goes on",
+    complaint: "leave to send",
+    domain: () =>
+      agentsDeciding(["revoke_key"], (state) =>
+        state.lifecycle === "active" ? { ...state, lifecycle: "paused" } : state,
+      ),
+  },
+  {
+    fault: "a revoked key's payment is decided",
+    complaint: "a dead key's payment",
+    domain: () =>
+      agentsDeciding(["pay"], (state, command) =>
+        command.kind === "pay" ? withAccess(state, { activeKeyId: command.keyId }) : state,
+      ),
+  },
+  {
+    fault: "who pauses is not told how long others may still send",
+    complaint: "a change of life",
+    domain: () => agentsDeciding(["pause"], (state) => ({ ...state, leaveUntil: 0 })),
+  },
+  {
+    fault: "leave to send is given and forgotten",
+    complaint: "a change of life",
+    domain: () =>
+      agentsAfter((state, event) => {
+        if (event.type === "leave_given") state.leaveUntil = 0;
+      }),
+  },
+];
+
 const events: readonly Mutant[] = [
   {
     fault: "pausing what is paused fires again",
@@ -319,5 +365,6 @@ export const lifeMutants: readonly Mutant[] = [
   ...delivery,
   ...machineArchive,
   ...archive,
+  ...stop,
   ...events,
 ];

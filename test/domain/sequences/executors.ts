@@ -1,6 +1,7 @@
 import type { Auditor } from "../../../scripts/simulation/audit/auditor.ts";
 import { LineBroken, Processor, Records } from "../../../scripts/simulation/counterparts.ts";
 import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
+import type { Leave } from "../../../src/domain/agent/leave.ts";
 import { type Payment, type RailOutcome, settle } from "../../../src/domain/agent/payment.ts";
 import { type AgentProfile, type AgentState, summarize } from "../../../src/domain/agent/state.ts";
 
@@ -26,17 +27,18 @@ export class Executors {
     this.processor = new Processor(clock, auditor);
   }
 
-  /** Somebody carries a payment out as he knows it; his confirmation is then on the way. */
-  carryOut(payment: Payment): void {
+  /** Somebody carries a payment out as he knows it, and as he has leave to; his confirmation is then on the way. */
+  carryOut(payment: Payment, leave: Leave | null): void {
     const at = this.#clock.now;
     try {
-      const outcome = this.#outcome(payment);
+      const outcome = this.#outcome(payment, leave);
+      const isDone = payment.phase !== "sending" || outcome !== null;
       const after = outcome === null ? payment : settle(payment, outcome, at);
       this.records.writePayment(this.#profile, after);
       this.onTheWay.push({
         kind: "confirm",
         transactionId: payment.request.transactionId,
-        revision: after.revision,
+        revision: isDone ? after.revision : 0,
         outcome: outcome === null ? null : { result: outcome, at },
       });
     } catch (error) {
@@ -44,8 +46,9 @@ export class Executors {
     }
   }
 
-  #outcome(payment: Payment): RailOutcome | null {
-    if (payment.phase === "sending") return this.processor.charge(payment);
+  #outcome(payment: Payment, leave: Leave | null): RailOutcome | null {
+    if (leave === "send") return this.processor.charge(payment);
+    if (leave === "withdraw") return this.processor.withhold(payment);
     return this.processor.query(payment.request.transactionId);
   }
 

@@ -4,7 +4,8 @@ import { type Domain, realDomain } from "../../../scripts/simulation/domain.ts";
 import { shownOf } from "../../../scripts/simulation/shown.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
 import type { PaymentRequest } from "../../../src/domain/agent/payment.ts";
-import { type AgentState, summarize } from "../../../src/domain/agent/state.ts";
+import type { Leave } from "../../../src/domain/agent/leave.ts";
+import { type AgentState, type OpenPayment, summarize } from "../../../src/domain/agent/state.ts";
 import { DAY, heldCommand, MINUTE, NOON, profile } from "../support/actor.ts";
 import type { Action, ActionOf, ArchiveBy, Sequence } from "./actions.ts";
 import { Executors } from "./executors.ts";
@@ -170,7 +171,8 @@ export class SequenceRun {
     };
     this.#requests.push(request);
     const { approvalWindowSeconds } = this.#sequence;
-    this.#do({ kind: "pay", request, approvalWindowSeconds, lookedUpThrough: this.#state.closed });
+    const keyId = this.#keyIds[key ?? 0] ?? "akey_of_another";
+    this.#do({ kind: "pay", keyId, request, approvalWindowSeconds, lookedUpThrough: this.#state.closed });
   }
 
   #resolve(how: "approve" | "deny" | "cancel" | "expire", transactionId: string): void {
@@ -183,8 +185,16 @@ export class SequenceRun {
   #carryOut(pick: number): void {
     const open = Object.values(this.#state.open);
     const found = open[pick % Math.max(1, open.length)];
-    if (found !== undefined) this.#executors.carryOut(structuredClone(found.payment));
+    if (found !== undefined) this.#executors.carryOut(structuredClone(found.payment), this.#leaveFor(found));
     this.#throwViolation();
+  }
+
+  /** Who is about to send a payment asks the actor first. */
+  #leaveFor({ payment }: OpenPayment): Leave | null {
+    if (payment.phase !== "sending") return null;
+    const { transactionId } = payment.request;
+    const reply = this.#do({ kind: "ask_to_send", transactionId });
+    return reply.kind === "leave" ? reply.leave : null;
   }
 
   #arrive(pick: number, again: boolean): void {
@@ -240,12 +250,13 @@ export class SequenceRun {
   /** Lets everything come to its end: windows close, rails finish, sweeps find what was lost on the way. */
   #end(): void {
     const { onTheWay } = this.#executors;
+    this.#do({ kind: "resume" });
     while (onTheWay.length > 0) this.#arrive(onTheWay.length - 1, false);
     this.#clock.now += 2 * DAY;
     for (const { transactionId } of this.#requests) this.#resolve("expire", transactionId);
     for (let round = 0; round < LAST_ROUNDS; round += 1) {
-      for (const { payment } of Object.values(this.#state.open)) {
-        this.#executors.carryOut(structuredClone(payment));
+      for (const open of Object.values(this.#state.open)) {
+        this.#executors.carryOut(structuredClone(open.payment), this.#leaveFor(open));
         this.#arrive(0, false);
       }
       // The slowest rail has made up its mind.

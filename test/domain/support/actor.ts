@@ -76,7 +76,8 @@ export class TestActor {
   }
 
   payReply(request: PaymentRequest, lookedUpThrough = 0, rules?: PaymentRules): AgentReply {
-    const pay = { kind: "pay", request, lookedUpThrough } as const;
+    const keyId = this.state.access?.activeKeyId ?? "akey_1";
+    const pay = { kind: "pay", keyId, request, lookedUpThrough } as const;
     const approvalWindowSeconds = APPROVAL_WINDOW_SECONDS;
     return this.do({ ...pay, approvalWindowSeconds, ...(rules === undefined ? {} : { rules }) });
   }

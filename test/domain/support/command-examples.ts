@@ -12,6 +12,7 @@ const reason = "The payment is above what is left.";
 export const agentExamples = (transactionId: string): AgentExamples => ({
   pay: {
     kind: "pay",
+    keyId: "akey_1",
     request: {
       transactionId: "txn_example",
       approvalId: "apr_example",
@@ -96,6 +97,7 @@ export const agentExamples = (transactionId: string): AgentExamples => ({
       dailyVelocityLimit: null,
     },
   },
+  ask_to_send: { kind: "ask_to_send", transactionId },
   pause: { kind: "pause" },
   resume: { kind: "resume" },
   read_payment: { kind: "read_payment", transactionId },

@@ -33,16 +33,17 @@ async function pass(point: Point, { request }: Payment): Promise<void> {
 }
 
 const heldRail = (rail: RailPort): RailPort => ({
-  async send(profile, payment) {
+  async send(profile, payment, leave) {
     await pass("before-rail", payment);
-    const outcome = await rail.send(profile, payment);
+    const outcome = await rail.send(profile, payment, leave);
     await pass("after-rail", payment);
     await pass("after-approved-rail", payment);
     return outcome;
   },
   capabilities: rail.capabilities,
   query: (payment) => rail.query(payment),
-  settle: (profile, payment, withinMs) => rail.settle(profile, payment, withinMs),
+  settle: (...asked) => rail.settle(...asked),
+  withhold: (profile, payment) => rail.withhold(profile, payment),
   reverse: (payment) => rail.reverse(payment),
   balance: (profile) => rail.balance(profile),
   detach: (profile) => rail.detach(profile),

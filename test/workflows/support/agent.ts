@@ -163,7 +163,8 @@ export const payCommand = (
   request: PaymentRequest,
   approvalWindowSeconds = DAY_SECONDS,
   lookedUpThrough = 0,
-): AgentCommand => ({ kind: "pay", request, approvalWindowSeconds, lookedUpThrough });
+  keyId = "akey_1",
+): AgentCommand => ({ kind: "pay", keyId, request, approvalWindowSeconds, lookedUpThrough });
 
 export const confirmation = (done: CarriedOut): AgentCommand => confirmationOf(done);
 

@@ -20,6 +20,8 @@ export class MemoryRail implements RailPort {
   readonly capabilities = { finality: "instant", reversible: true } as const;
   readonly sent: string[] = [];
   readonly queried: string[] = [];
+  /** What it is never to take. */
+  readonly withheld = new Set<string>();
   /** Cents taken, by transaction. */
   readonly taken = new Map<string, number>();
   readonly #script: RailScript;
@@ -33,17 +35,27 @@ export class MemoryRail implements RailPort {
   async send(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const { transactionId, amountCents } = payment.request;
     this.sent.push(transactionId);
+    if (this.withheld.has(transactionId)) return { status: "withheld" };
     this.taken.set(transactionId, amountCents);
     return this.#answer(payment);
   }
 
   async query(payment: Payment): Promise<RailOutcome | null> {
-    this.queried.push(payment.request.transactionId);
-    return this.#answer(payment);
+    const { transactionId } = payment.request;
+    this.queried.push(transactionId);
+    if (this.withheld.has(transactionId)) return { status: "withheld" };
+    return this.taken.has(transactionId) ? this.#answer(payment) : null;
   }
 
   settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
     return this.query(payment);
+  }
+
+  async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const { transactionId } = payment.request;
+    if (this.taken.has(transactionId)) return this.#answer(payment);
+    this.withheld.add(transactionId);
+    return { status: "withheld" };
   }
 
   reverse(): Promise<"not_reversible"> {

@@ -146,6 +146,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     caps: budgets,
     proofs: VOUCHED,
     clock: () => new Date(),
+    monotonicMs: () => performance.now(),
   };
   // Never connected: only `provisionOrganization` uses it, and the scenes bring their own.
   const db = new MongoClient("mongodb://127.0.0.1:1").db();
