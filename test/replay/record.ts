@@ -157,6 +157,7 @@ async function recordLife(stage: Stage): Promise<void> {
   await afterActivities(agent.handle, 2);
   await agent.submit(replayOfCreate, { kind: "revoke_key", recordedKeyId: null });
   await agent.submit({ kind: "mint_key", keyId: "akey_second", recordedKeyId: null });
+  agent.keyId = "akey_second";
   await agent.submit({ kind: "rename", name: "Another" }, { kind: "pause" });
   await agent.pay(HELD_CENTS);
   await agent.submit({ kind: "resume" });

@@ -46,6 +46,8 @@ export class StagedAgent {
   #numbered = 0;
   readonly profile: AgentProfile;
   readonly handle: WorkflowHandle;
+  /** The key that it pays with. */
+  keyId = "akey_1";
 
   private constructor(stage: Stage, number = 1) {
     this.#stage = stage;
@@ -68,6 +70,7 @@ export class StagedAgent {
   ): Promise<StagedAgent> {
     const agent = new StagedAgent(stage, number);
     const { handle, profile } = agent;
+    if (firstKey !== undefined) agent.keyId = firstKey.keyId;
     const input: AgentInput = {
       start: {
         kind: "create",
@@ -119,14 +122,15 @@ export class StagedAgent {
   /** A payment that must be decided; nothing of it is carried out. */
   async pay(amountCents: number, approvalWindowSeconds = DAY_SECONDS): Promise<Payment> {
     const request = this.request(amountCents);
-    const { decision } = await this.ask("decided", payCommand(request, approvalWindowSeconds));
+    const { decision } = await this.ask("decided", payCommand(request, approvalWindowSeconds, 0, this.keyId));
     return decidedPayment(request, decision);
   }
 
   /** What a server does with a payment at once. */
   async carryOut(payment: Payment): Promise<CarriedOut> {
     const report = (payment.ask ?? null) === null ? null : await this.report();
-    return this.#stage.effects.carryOut(this.profile, payment, "server", report);
+    const hints = { decidedSinceMs: performance.now() };
+    return this.#stage.effects.carryOut(this.profile, payment, "server", report, hints);
   }
 
   /** What it has for its project's budget. */
