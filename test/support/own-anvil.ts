@@ -12,6 +12,9 @@ import { resolveContext, resolveEngine } from "../../src/engines/resolver.ts";
 export interface OwnAnvil {
   readonly url: string;
   call(method: string, params?: readonly unknown[]): Promise<unknown>;
+  /** Lets it stand still, and go on: its connections stay open, and nothing is answered meanwhile. */
+  hang(): void;
+  goOn(): void;
   /** Ends it at once; all of its blocks are lost. */
   kill(): Promise<void>;
   /** Starts a fresh, empty chain on the same port. */
@@ -56,5 +59,12 @@ export async function startOwnAnvil(...options: readonly string[]): Promise<OwnA
   }
 
   await revive();
-  return { url, call: (method, params = []) => callRpc(url, method, params), kill, revive };
+  return {
+    url,
+    call: (method, params = []) => callRpc(url, method, params),
+    hang: () => void child?.kill("SIGSTOP"),
+    goOn: () => void child?.kill("SIGCONT"),
+    kill,
+    revive,
+  };
 }

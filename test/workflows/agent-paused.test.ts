@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Payment } from "../../src/domain/agent/payment.ts";
 import { AGENT_SETTINGS } from "../../src/messages/agent.ts";
 import { confirmation, StagedAgent } from "./support/agent.ts";
 import { gate, SETTLED } from "./support/doubles.ts";
@@ -45,6 +46,21 @@ describe("workflow agent: while it is paused", () => {
       await stage.skip(1_000);
       await untilSettledOnce(stage, agent, [request.transactionId]);
       expect(await agent.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+    }));
+
+  it("hears of a decision for a second: who comes later asks, and sends nothing", () =>
+    play(async (stage) => {
+      const agent = await start(stage);
+      const [early, late] = [await agent.pay(100), await agent.pay(100)];
+      await agent.submit({ kind: "pause" });
+      const carryOut = (payment: Payment, agoMs: number) =>
+        stage.effects.carryOut(agent.profile, payment, "server", null, {
+          decidedSinceMs: performance.now() - agoMs,
+        });
+      const waiting = await carryOut(late, 1_000);
+      expect([waiting.revision, waiting.outcome, stage.rail.sent]).to.deep.equal([0, null, []]);
+      // For that long whoever paused it is not answered.
+      expect((await carryOut(early, 0)).payment.status).to.equal("approved");
     }));
 
   it("sends nothing that a person approved before, neither by the approval nor by itself", () =>
