@@ -38,6 +38,9 @@ const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason:
 const WITHHELD: RailOutcome = { status: "withheld" };
 const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reason: "Empty." };
 
+const isKept = ({ fate, isReversed }: Entry): boolean =>
+  fate !== "bounce" && fate !== "withheld" && !isReversed;
+
 /** A payment processor with books of its own: one effect for a transaction id, whoever calls, and how often. */
 export class Processor {
   readonly #entries = new Map<string, Entry>();
@@ -89,8 +92,6 @@ export class Processor {
 
   /** Cents taken and kept, by transaction. */
   ledger(): Map<string, number> {
-    const isKept = ({ fate, isReversed }: Entry): boolean =>
-      fate !== "bounce" && fate !== "withheld" && !isReversed;
     const kept = [...this.#entries].filter(([, entry]) => isKept(entry));
     return new Map(kept.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
   }

@@ -42,6 +42,7 @@ function stage() {
   });
   const pay = (fields: object = {}): AgentCommand => ({
     kind: "pay",
+    keyId: "akey_1",
     request: actor.request(1, fields),
     approvalWindowSeconds: 60,
     lookedUpThrough: 0,

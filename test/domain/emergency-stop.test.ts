@@ -61,9 +61,9 @@ describe("what an agent's actor says to who is about to send a payment", () => {
   });
 });
 
-describe("who pauses an agent is told how long others may still begin to send", () => {
-  const quietAfterMs = (actor: TestActor) => actor.as("lifecycle", actor.do(pause)).quietAfterMs;
+const quietAfterMs = (actor: TestActor) => actor.as("lifecycle", actor.do(pause)).quietAfterMs;
 
+describe("who pauses an agent is told how long others may still begin to send", () => {
   it("from the decision, and anew from each time that leave was given; again, if asked again", () => {
     const actor = newActor();
     const payment = actor.pay(100);
@@ -90,15 +90,15 @@ describe("who pauses an agent is told how long others may still begin to send", 
   });
 });
 
-describe("a payment that is released since its agent was stopped", () => {
-  function stopped(): { actor: TestActor; payment: Payment } {
-    const actor = newActor({ hourlyVelocityLimit: 2 });
-    const payment = actor.pay(100);
-    actor.do(pause);
-    actor.do(revoke);
-    return { actor, payment };
-  }
+function stopped(): { actor: TestActor; payment: Payment } {
+  const actor = newActor({ hourlyVelocityLimit: 2 });
+  const payment = actor.pay(100);
+  actor.do(pause);
+  actor.do(revoke);
+  return { actor, payment };
+}
 
+describe("a payment that is released since its agent was stopped", () => {
   it("is denied once its rail has none of it; its money is free, its count stays", () => {
     const { actor, payment } = stopped();
     expect(actor.totals()).to.deep.equal({ spent: 0, reserved: 100, today: 100, count: 1 });
