@@ -213,6 +213,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       budgets,
       mailboxes: core.mailboxes,
       collections,
+      containers,
     }),
     logos,
     webhooks: { ...core.webhooks, endpoints },

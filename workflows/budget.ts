@@ -15,6 +15,7 @@ import {
 import type { Activities } from "../activities/types.ts";
 import { handleBudget, outstanding, previewCaps, unfinished } from "../src/domain/budget/budget.ts";
 import type { BudgetCommand } from "../src/domain/budget/commands.ts";
+import { deliveriesOnce } from "../src/domain/budget/deliveries-once.ts";
 import { type BudgetState, cappedTeams, initialBudgetState } from "../src/domain/budget/state.ts";
 import type {
   BudgetBooksView,
@@ -51,10 +52,6 @@ const FIRST_TASK = "answers-first";
 
 /** Agents that are told in one activity. */
 const TOLD_AT_ONCE_MAX = 50;
-
-/** With more agents that are to be told a run goes on, to so many times its usual length. */
-const CARRIED_DELIVERIES_MAX = 1_000;
-const POSTPONED_MAX = 4;
 
 const { agentsUnder, tellAgents } = proxyActivities<Activities>({
   startToCloseTimeout: "30 seconds",
@@ -103,7 +100,7 @@ class BudgetActor {
   }
 
   submit(commands: readonly BudgetCommand[]): BudgetSubmitResult {
-    return commands.map((command) => handleBudget(this.state, command, Date.now()));
+    return deliveriesOnce(commands.map((command) => handleBudget(this.state, command, Date.now())));
   }
 
   caps(): CapsView {
@@ -149,12 +146,8 @@ class BudgetActor {
   }
 
   #rollOverDue(): boolean {
-    const { continueAsNewSuggested, historyLength } = workflowInfo();
-    const { rollOverAfterEvents } = this.#settings;
-    // What the next run begins with must fit one message: with all members in it there is no room for as many that are to be told.
-    const isTellingMany = Object.keys(this.state.deliveries).length > CARRIED_DELIVERIES_MAX;
-    if (isTellingMany && historyLength < rollOverAfterEvents * POSTPONED_MAX) return false;
-    return continueAsNewSuggested || historyLength >= rollOverAfterEvents;
+    const info = workflowInfo();
+    return info.continueAsNewSuggested || info.historyLength >= this.#settings.rollOverAfterEvents;
   }
 
   #dueAt(): number {

@@ -13,12 +13,18 @@ export class BatchRoom {
     this.#places = places;
   }
 
-  /** Takes from the queue's front what fits, leaving `spared` places free. */
-  take<T>(queue: T[], commandOf: (each: T) => unknown, spared = 0): T[] {
+  /** Takes from the queue's front what fits, with its replies where those are long, leaving `spared` places free. */
+  take<T, C>(
+    queue: T[],
+    commandOf: (each: T) => C,
+    repliedBytesOf: (command: C) => number = () => 0,
+    spared = 0,
+  ): T[] {
     let count = 0;
     for (const each of queue) {
       if (this.#places - count <= spared) break;
-      const bytes = Buffer.byteLength(JSON.stringify(commandOf(each)));
+      const command = commandOf(each);
+      const bytes = Buffer.byteLength(JSON.stringify(command)) + repliedBytesOf(command);
       if (bytes > this.#bytes) break;
       this.#bytes -= bytes;
       count += 1;
@@ -28,8 +34,8 @@ export class BatchRoom {
   }
 
   /** The same, and the first one in any case: none is larger than a request, which alone fits. */
-  takeSome<T>(queue: T[], commandOf: (each: T) => unknown): T[] {
-    const taken = this.take(queue, commandOf);
+  takeSome<T, C>(queue: T[], commandOf: (each: T) => C, repliedBytesOf?: (command: C) => number): T[] {
+    const taken = this.take(queue, commandOf, repliedBytesOf);
     if (taken.length > 0 || this.#places === 0) return taken;
     this.#places -= 1;
     return queue.splice(0, 1);

@@ -1,4 +1,5 @@
 import type { BudgetPlace, Caps, Heard } from "../../activities/ports.ts";
+import { withDeliveries } from "../../src/domain/budget/deliveries-once.ts";
 import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
 import type { BudgetReport } from "../../src/domain/budget/report.ts";
 import type { BudgetSubmitResult } from "../../src/messages/budget.ts";
@@ -87,20 +88,11 @@ class BudgetMailbox {
     });
   }
 
-  /** What goes together next: as much as one update takes, and one command whose reply may be long. */
-  #batch(): Waiting[] {
-    const longs = this.#waiting.filter(({ command }) => isAnsweredAtLength(command));
-    const second = longs[1] === undefined ? this.#waiting.length : this.#waiting.indexOf(longs[1]);
-    const later = this.#waiting.splice(second);
-    const batch = new BatchRoom(BUDGET_BATCH_MAX).takeSome(this.#waiting, ({ command }) => command);
-    this.#waiting.push(...later);
-    return batch;
-  }
-
   async #exchange(): Promise<void> {
-    const batch = this.#batch();
+    const room = new BatchRoom(BUDGET_BATCH_MAX);
+    const batch = room.takeSome(this.#waiting, ({ command }) => command, repliedBytesOf);
     try {
-      const replies = await this.#submit(batch.map(({ command }) => command));
+      const replies = withDeliveries(await this.#submit(batch.map(({ command }) => command)));
       if (replies.length < batch.length) throw new Error("the budget answered fewer commands than it got");
       replies.forEach((reply, index) => batch[index]?.waiters.forEach(({ resolve }) => resolve(reply)));
     } catch (error) {
@@ -113,9 +105,14 @@ class BudgetMailbox {
   }
 }
 
-/** Its reply names whoever is to be told something: up to all agents of the project. */
-const isAnsweredAtLength = ({ kind }: BudgetCommand): boolean =>
-  kind === "replace_project" || kind === "replace_team" || kind === "enrol";
+/** A denial names the cap that it is above, in words. */
+const ANSWER_BYTES = 320;
+/** A replacement's reply names the teams under a cap. */
+const TEAMS_BYTES = 80_000;
+const repliedBytesOf = (command: BudgetCommand): number => {
+  if (command.kind === "report") return command.report.asks.length * ANSWER_BYTES;
+  return command.kind === "replace_project" || command.kind === "replace_team" ? TEAMS_BYTES : 0;
+};
 
 const isNewer = (command: BudgetCommand, than: BudgetCommand): boolean =>
   command.kind === "report" && than.kind === "report" && command.report.revision > than.report.revision;

@@ -13,6 +13,8 @@ const WAITING_COMMANDS_MAX = 1_000;
 /** What stops an agent goes before whatever it asks for, and has places of its own: an agent that runs wild can be stopped. */
 const STOPS: ReadonlySet<AgentCommand["kind"]> = new Set(["pause", "revoke_key", "archive"]);
 const WAITING_STOPS_MAX = 100;
+/** What a stop that is asked for later must not go before, or it would be undone. */
+const STARTS: ReadonlySet<AgentCommand["kind"]> = new Set(["resume", "mint_key"]);
 
 /**
  * How far behind its actor an agent's record may be when nobody on this server reads it. All agents' are written at the
@@ -111,16 +113,15 @@ class Mailbox {
     }
     return new Promise((resolve, reject) => {
       const waiting = { command, resolve, reject };
-      if (isStop) this.#waiting.splice(this.#stops(), 0, waiting);
+      if (isStop) this.#waiting.splice(this.#placeOfStop(), 0, waiting);
       else this.#waiting.push(waiting);
       this.#pump();
     });
   }
 
-  /** How many stops wait in front. */
-  #stops(): number {
-    const others = this.#waiting.findIndex(({ command }) => !STOPS.has(command.kind));
-    return others === -1 ? this.#waiting.length : others;
+  /** The place of a stop: behind what people asked for before it that starts the agent, or stops it. */
+  #placeOfStop(): number {
+    return 1 + this.#waiting.findLastIndex(({ command: { kind } }) => STOPS.has(kind) || STARTS.has(kind));
   }
 
   confirmLater(command: AgentCommand, told: Promise<void>): void {
@@ -203,7 +204,7 @@ class Mailbox {
     const room = new BatchRoom(SUBMIT_BATCH_MAX - told.length);
     // Whoever waits is not kept waiting by confirmations alone.
     const spared = this.#waiting.length > 0 ? 1 : 0;
-    const confirmations = room.take(this.#confirmations, (command) => command, spared);
+    const confirmations = room.take(this.#confirmations, (command) => command, undefined, spared);
     const batch = room.takeSome(this.#waiting, ({ command }) => command);
     const commands = [...told, ...confirmations, ...batch.map((waiting) => waiting.command)];
     const askedMs = performance.now();

@@ -109,18 +109,27 @@ export class TemporalActors implements PaymentWorkflows {
       return await this.#updateBudget(place, commands);
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
-      if (await this.#hadCaps(place.projectId)) throw budgetIsGone(place.projectId, error);
+      // Said of an actor that is going on as new just now, too.
+      const isGone =
+        (await this.#hadCaps(place.projectId)) && !(await this.#isRunning(this.#budgetOf(place)));
+      if (isGone) throw budgetIsGone(place.projectId, error);
       await this.startBudget(place);
       return this.#updateBudget(place, commands);
     }
   }
 
-  #updateBudget({ projectId }: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
-    const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
+  #budgetOf({ projectId }: BudgetPlace): WorkflowHandle {
+    return this.#client.workflow.getHandle(budgetWorkflowId(projectId));
+  }
+
+  #updateBudget(place: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
     return this.#calls.bounded(() =>
-      handle.executeUpdate<BudgetSubmitResult, [readonly BudgetCommand[]]>(BUDGET_SUBMIT_UPDATE, {
-        args: [commands],
-      }),
+      this.#budgetOf(place).executeUpdate<BudgetSubmitResult, [readonly BudgetCommand[]]>(
+        BUDGET_SUBMIT_UPDATE,
+        {
+          args: [commands],
+        },
+      ),
     );
   }
 

@@ -43,9 +43,10 @@ async function load(): Promise<ZxcvbnFactory> {
  * than a whole; and what is only long because it repeats itself is shortened before. Of what is left only the beginning
  * counts: where all of that is weak it is guessable, whatever follows. Throws `TooMuchWork` while too many are being scored.
  */
-export function isGuessable(password: string, aboutThePerson: readonly string[]): Promise<boolean> {
+export async function isGuessable(password: string, aboutThePerson: readonly string[]): Promise<boolean> {
+  // Before its turn: nobody is refused since the lists are slow to load.
+  const zxcvbn = await (estimator ??= load());
   return scoring.run(async () => {
-    const zxcvbn = await (estimator ??= load());
     const words = wordsOf(aboutThePerson);
     const parts = partsOf(password);
     const least = parts.length === 1 ? LEAST_SCORE : LEAST_SCORE_OF_A_PART;

@@ -4,13 +4,14 @@ import type { AgentGateway, BudgetPlace } from "../../activities/ports.ts";
 import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
 import { type CapSetting, NO_CAP, type Used } from "../../src/domain/budget/state.ts";
 import { remainingCents } from "../../src/domain/budget/caps.ts";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { CapsView } from "../../src/messages/budget.ts";
 import type { Budgets } from "../actors/budgets.ts";
 import type { AgentMailboxes } from "../actors/mailbox.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../collections.ts";
+import { AGENTS_UNDER_CAPS_MAX, type Containers } from "../containers/containers.ts";
 import { caughtUp } from "../handlers/catch-up.ts";
 import { togetherOneByOne } from "../together.ts";
 import { CarryingThrough } from "./carrying-through.ts";
@@ -22,6 +23,7 @@ export interface ContainerBudgetsDependencies {
   readonly budgets: Pick<Budgets, "submit">;
   readonly mailboxes: AgentMailboxes;
   readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
+  readonly containers: Pick<Containers, "agentsEver">;
 }
 
 export interface Usage extends Used {
@@ -178,7 +180,8 @@ export class ContainerBudgets {
     command: Extract<BudgetCommand, { kind: "replace_project" | "replace_team" }>,
   ): Promise<Result<null>> {
     const { budgets } = this.#dependencies;
-    await this.#noteCaps(place);
+    const full = await this.#noteCaps(place);
+    if (full !== null) return refused(full);
     const reply = await budgets.submit(place, command);
     if (reply.kind === "stale") return refused(refusal("STALE_BUDGET"));
     if (reply.kind === "incomplete") {
@@ -192,12 +195,15 @@ export class ContainerBudgets {
   }
 
   /** From now on an actor that is gone is missed, instead of begun anew without caps. It runs by then, or nobody could begin it. */
-  async #noteCaps(place: BudgetPlace): Promise<void> {
-    const { actors, collections } = this.#dependencies;
-    const unnoted = { _id: place.projectId, hadCaps: { $exists: false } };
-    if ((await collections.projects.findOne(unnoted, { projection: { _id: 1 } })) === null) return;
+  async #noteCaps(place: BudgetPlace): Promise<Refusal | null> {
+    const { actors, collections, containers } = this.#dependencies;
+    const { projectId } = place;
+    const unnoted = { _id: projectId, hadCaps: { $exists: false } };
+    if ((await collections.projects.findOne(unnoted, { projection: { _id: 1 } })) === null) return null;
+    if ((await containers.agentsEver(projectId)) > AGENTS_UNDER_CAPS_MAX) return refusal("PROJECT_FULL");
     await actors.startBudget(place);
     await collections.projects.updateOne(unnoted, { $set: { hadCaps: true } });
+    return null;
   }
 
   async #liveTeams(projectId: string): Promise<string[]> {

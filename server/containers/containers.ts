@@ -12,10 +12,11 @@ import type { Logos } from "./logos.ts";
 export const LIVE_TEAMS_MAX = 1_000;
 
 /**
- * Agents that were ever created in a project, archived ones included: its budget's actor remembers all of them, and what it remembers must
- * fit through the engine's messages.
+ * Agents that were ever created in a project under caps, archived ones included, and teams of any project: its budget's actor remembers
+ * all of them, with what each agent was answered last, and that must fit one message of the engine.
  */
-export const AGENTS_EVER_MAX = 10_000;
+export const AGENTS_UNDER_CAPS_MAX = 5_000;
+const TEAMS_EVER_MAX = 2_000;
 
 export type ContainerKind = "project" | "team";
 
@@ -70,10 +71,13 @@ export class Containers {
    * let through as there is room for. Without a session it is only asked beforehand.
    */
   async whyNoTeam(projectId: string, session?: ClientSession): Promise<Refusal | null> {
-    const { teams } = this.#dependencies.collections;
+    const { projects, teams } = this.#dependencies.collections;
     const live = { projectId, archivedAt: null };
     const count = await teams.countDocuments(live, { ...given({ session }), limit: LIVE_TEAMS_MAX });
-    return count < LIVE_TEAMS_MAX ? null : refusal("TOO_MANY_TEAMS");
+    if (count >= LIVE_TEAMS_MAX) return refusal("TOO_MANY_TEAMS");
+    const project = await projects.findOne({ _id: projectId }, given({ session }));
+    const others = (project?.createdInside ?? 0) - (session === undefined ? 0 : 1);
+    return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
   }
 
   /**
@@ -81,6 +85,15 @@ export class Containers {
    * same moment may not be counted yet: the bound leaves room for them. Without a session it is only asked beforehand.
    */
   async whyNoAgent(projectId: string, session?: ClientSession): Promise<Refusal | null> {
+    const { projects } = this.#dependencies.collections;
+    const project = await projects.findOne({ _id: projectId, hadCaps: true }, given({ session }));
+    if (project === null) return null;
+    const others = (await this.agentsEver(projectId, session)) - (session === undefined ? 0 : 1);
+    return others < AGENTS_UNDER_CAPS_MAX ? null : refusal("PROJECT_FULL");
+  }
+
+  /** How many agents were created in a project's teams. */
+  async agentsEver(projectId: string, session?: ClientSession): Promise<number> {
     const { teams } = this.#dependencies.collections;
     const [counted] = await teams
       .aggregate<{ ever: number }>(
@@ -88,8 +101,7 @@ export class Containers {
         given({ session }),
       )
       .toArray();
-    const others = (counted?.ever ?? 0) - (session === undefined ? 0 : 1);
-    return others < AGENTS_EVER_MAX ? null : refusal("PROJECT_FULL");
+    return counted?.ever ?? 0;
   }
 
   /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */

@@ -12,7 +12,7 @@ export interface TakingBounds {
   /** It was given whole, and has not gone after so long. */
   readonly wholeMs: number;
 }
-const TAKING: TakingBounds = { stalledMs: 30_000, wholeMs: 300_000 };
+const TAKING: TakingBounds = { stalledMs: 60_000, wholeMs: 300_000 };
 
 /** Where the kernel doesn't say how many files a process may have open. */
 const OPEN_FILES_ASSUMED = 1_024;

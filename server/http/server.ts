@@ -26,6 +26,9 @@ const ARRIVAL = {
   connectionsCheckingInterval: 5_000,
 } as const;
 
+/** How long who sent something malformed, or too slowly, may take to read that. */
+const REFUSED_MS = 1_000;
+
 /** The port is held from the start; requests are answered once there is an application. */
 export interface HttpServer {
   readonly port: number;
@@ -99,6 +102,8 @@ function refuseMalformed(socket: Duplex, message: string): void {
     `${REQUEST_ID}: ${requestId}`,
   ];
   socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
+  // Who does not close its half would hold the connection for ever.
+  setTimeout(() => socket.destroy(), REFUSED_MS).unref();
 }
 
 function explain(error: NodeJS.ErrnoException, host: string, port: number, variable: string): Error {

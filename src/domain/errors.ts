@@ -91,7 +91,7 @@ export const ERRORS = {
   },
   PROJECT_FULL: {
     status: 409,
-    message: "There have been as many agents as a project may have; create further ones in another project.",
+    message: "The project has had as many agents, under caps, or teams as it may; use another project.",
   },
   LAST_OWNER: { status: 409, message: "An organization keeps at least one owner." },
   LAST_FACTOR: { status: 409, message: "It is the last second factor; enrol another one first." },

@@ -5,7 +5,8 @@ import { CommandsRefused } from "../../server/actors/commands-refused.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import { projectedThrough, summarize } from "../../src/domain/agent/state.ts";
 import { handleBudget } from "../../src/domain/budget/budget.ts";
-import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
+import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
+import { deliveriesOnce } from "../../src/domain/budget/deliveries-once.ts";
 import { initialBudgetState } from "../../src/domain/budget/state.ts";
 import { agentRefusal, budgetRefusal } from "../../src/messages/guards/refusals.ts";
 import { TestActor } from "../domain/support/actor.ts";
@@ -93,16 +94,26 @@ describe("an agent's mailbox", () => {
         .slice(0, 3),
     ).to.deep.equal(["pause", "revoke_key", "pay"]);
   });
+
+  it("a stop never goes before a resume or a new key that was asked for earlier", async () => {
+    const { batches, mailboxes, pay } = stage();
+    const first = mailboxes.submit("agent", pay());
+    const asked: AgentCommand[] = [pay(), { kind: "resume" }, pay(), { kind: "pause" }, pay()];
+    await Promise.all([first, ...asked.map((command) => mailboxes.submit("agent", command))]);
+    expect(kindsIn(batches[1] ?? [])).to.deep.equal(["pay", "resume", "pause", "pay", "pay"]);
+  });
 });
 
 describe("a budget's mailbox", () => {
-  it("puts one long replacement into an update, and what else waits with it", async () => {
+  it("names whom to tell once in an update, and to everybody who has it to tell", async () => {
     const state = initialBudgetState("organization", "project");
     const batches: (readonly BudgetCommand[])[] = [];
+    const answered: (readonly BudgetReply[])[] = [];
     const budgets = new Budgets((_place, commands) => {
       batches.push(commands);
       expect(budgetRefusal(commands)).to.equal(null);
-      const replies = commands.map((command) => handleBudget(state, command, 0));
+      const replies = deliveriesOnce(commands.map((command) => handleBudget(state, command, 0)));
+      answered.push(replies);
       return new Promise((resolve) => setImmediate(() => resolve(replies)));
     });
     const place = { organizationId: "organization", projectId: "project" };
@@ -128,13 +139,15 @@ describe("a budget's mailbox", () => {
         },
       }),
     ]);
-    const kinds = kindsIn(await Promise.all(asked.flat()));
-    expect(new Set(kinds)).to.deep.equal(new Set(["replaced", "reported"]));
-    for (const batch of batches) {
-      expect(sizeOf(batch)).to.be.below(UPDATE_BYTES_MAX);
-      expect(kindsIn(batch).filter((kind) => kind === "replace_team").length).to.be.at.most(1);
+    const replies = await Promise.all(asked.flat());
+    expect(new Set(kindsIn(replies))).to.deep.equal(new Set(["replaced", "reported"]));
+    for (const reply of replies) {
+      if (reply.kind === "replaced") expect(reply.deliveries).to.have.lengthOf(named.length);
     }
-    // The reports did not wait for all replacements, each of which went in an update of its own.
-    expect(batches.length).to.equal(12);
+    for (const [index, batch] of batches.entries()) {
+      expect(sizeOf(batch)).to.be.below(UPDATE_BYTES_MAX);
+      expect(sizeOf(answered[index] ?? [])).to.be.below(UPDATE_BYTES_MAX);
+    }
+    expect(batches.length).to.be.below(24);
   });
 });

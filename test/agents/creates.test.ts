@@ -216,7 +216,7 @@ describe("creates over HTTP", () => {
     expect(first.lineageId).to.equal(first.id);
   });
 
-  it("a project takes 10,000 agents, archived ones included; then it is 409, but for replays", async () => {
+  it("a capped project takes 5,000 agents, archived ones included; then 409, but for replays", async () => {
     const { projectId, teamId } = world.organization;
     const { teams } = collectionsOf(world.service.db);
     const { team } = await world.api.ok("createTeam", 201, {
@@ -224,16 +224,26 @@ describe("creates over HTTP", () => {
       body: { name: "Another", projectId },
     });
     const before = (await teams.findOne({ _id: teamId }))?.createdInside ?? 0;
-    await teams.updateOne({ _id: teamId }, { $set: { createdInside: 9_999 } });
+    await teams.updateOne({ _id: teamId }, { $set: { createdInside: 4_999 } });
     try {
       const another = (idempotencyKey: string) => ({
         token: world.token,
         body: { name: "Last", teamId: team.id, budgetCents: 1, idempotencyKey },
       });
+      await world.api.ok("createAgent", 201, another(randomUUID()));
+      // Beyond the bound there can be no caps, and without caps there is no bound.
+      await world.api.ok("createAgent", 201, another(randomUUID()));
+      const budget = { capCents: 1, agents: [], version: 1 };
+      const replace = { token: world.token, id: team.id, body: budget };
+      await world.api.refused("setTeamBudget", 409, "PROJECT_FULL", replace);
+      await teams.updateOne({ _id: teamId }, { $set: { createdInside: 4_997 } });
+      const { projects } = collectionsOf(world.service.db);
+      await projects.updateOne({ _id: projectId }, { $set: { hadCaps: true } });
       const last = another(randomUUID());
       await world.api.ok("createAgent", 201, last);
       await world.api.refused("createAgent", 409, "PROJECT_FULL", another(randomUUID()));
       await world.api.ok("createAgent", 200, last);
+      await projects.updateOne({ _id: projectId }, { $unset: { hadCaps: "" } });
     } finally {
       await teams.updateOne({ _id: teamId }, { $set: { createdInside: before } });
     }

@@ -104,6 +104,24 @@ describe("requests that a connection sends ahead", () => {
     });
   }
 
+  it("one that never ends its request, nor closes what is refused, is closed all the same", async () => {
+    const { baseUrl } = await sharedService();
+    const { hostname, port } = new URL(baseUrl);
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+    socket.on("error", () => undefined);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    // The server gives it up after some ten seconds.
+    socket.write("GET / HTTP/1.1\r\n");
+    let said = "";
+    socket.setEncoding("utf8").on("data", (piece: string) => (said += piece));
+    await once(socket, "end");
+    expect(said).to.match(/^HTTP\/1\.1 400 /);
+    // Its own half stays open: what it sends meets a connection that is gone.
+    const dripping = setInterval(() => socket.write("x"), 100);
+    await closed;
+    clearInterval(dripping);
+  });
+
   it("a connection that says nothing is ended, one that has begun a request is not", async () => {
     const server = createServer((_request, response) => void response.end());
     server.on("connection", (socket) => endIfSilent(socket, 50));

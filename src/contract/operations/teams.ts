@@ -30,7 +30,7 @@ export const createTeam = define({
     idempotencyKey: idempotencyKey.optional(),
   }),
   output: answer,
-  errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS"],
+  errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS", "PROJECT_FULL"],
 });
 
 export const createTeamByTool = define({
@@ -41,7 +41,7 @@ export const createTeamByTool = define({
   tool: managementTool("create_team", "Create a team", creates),
   body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),
   output: answer,
-  errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS"],
+  errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS", "PROJECT_FULL"],
 });
 
 export const listTeams = define({
