@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
-import { idleCores } from "./idle-cores.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
 import { Plan } from "./plan.ts";
 
@@ -10,20 +9,12 @@ export interface LanesOptions {
   readonly grep: string | null;
   /** Where the engines are. The processes load what they need while these come up. */
   readonly env: Promise<Readonly<Record<string, string>>>;
-  /** How many processes run files side by side from the start. */
+  /** How many processes run files side by side. */
   readonly lanes: number;
-  /** How many there may be where the machine has cores to spare. */
-  readonly lanesMax: number;
   /** Whether each has a local chain of its own: some tests have its mining in their own hands. */
   readonly withChains: boolean;
   readonly onResult: (result: FileResult) => void;
 }
-
-const LOOK_MS = 15_000;
-/** So much of the machine is idle that another process finds a core. */
-const IDLE_SHARE = 0.3;
-/** Files that are left, for which it is worth to load another process. */
-const WORTH_A_LANE = 10;
 
 /** Runs test files in processes side by side, each taking the next file when it is done with one. */
 export async function runInLanes(options: LanesOptions): Promise<void> {
@@ -32,25 +23,9 @@ export async function runInLanes(options: LanesOptions): Promise<void> {
   const feedAll = (): void => {
     for (const lane of lanes) lane.feed();
   };
-  const running: Promise<void>[] = [];
-  const begin = (): void => {
-    const lane = new Lane(plan, options, feedAll);
-    lanes.push(lane);
-    running.push(lane.run());
-  };
   const count = Math.min(options.lanes, options.files.length);
-  for (let index = 0; index < count; index += 1) begin();
-  // Where many tests wait for something else than a core, another process makes none of them late.
-  const idleShare = idleCores();
-  const growing = setInterval(() => {
-    const isIdle = idleShare() > IDLE_SHARE;
-    if (isIdle && lanes.length < options.lanesMax && plan.left >= WORTH_A_LANE) begin();
-  }, LOOK_MS);
-  for (let awaited = 0; awaited < running.length;) {
-    awaited = running.length;
-    await Promise.all(running);
-  }
-  clearInterval(growing);
+  for (let index = 0; index < count; index += 1) lanes.push(new Lane(plan, options, feedAll));
+  await Promise.all(lanes.map((lane) => lane.run()));
 }
 
 class Lane {

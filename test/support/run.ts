@@ -25,8 +25,6 @@ const FAILURE_CHARACTERS_MAX = 1_000;
 const SLOWEST_FILES = 10;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 3);
-/** Where cores are idle all the same. */
-const LANES_MAX = process.env["TEST_LANES"] === undefined ? 5 : LANES;
 const QUIET_LANES = 2;
 
 const began = performance.now();
@@ -55,7 +53,6 @@ for (const [phase, inPhase] of phasesOf(files).entries()) {
     grep,
     env,
     lanes: phase === 0 ? LANES : QUIET_LANES,
-    lanesMax: phase === 0 ? LANES_MAX : QUIET_LANES,
     withChains: bringsUp !== null,
     onResult(result) {
       results.push(result);
