@@ -235,8 +235,9 @@ describe("invites by mail", () => {
     const [entry] = await entriesOf("mailInvite");
     expect(entry?.after).to.deep.equal({ email, delivery: "expired" });
     await world.api.ok("revokeInvite", 200, { token: world.token, id: invite.id });
-    server.answer(null);
+    // Only then is none under way any more.
     expect(await endOf(invite.id)).to.equal("gone");
+    server.answer(null);
     expect(mailsTo(email)).to.deep.equal([]);
   });
 
