@@ -49,13 +49,6 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     return done.payment;
   }
 
-  /** The payment as its agent has it, or as it was known where nothing of it is open any more. */
-  async function asItIs(profile: AgentProfile, payment: Payment): Promise<Payment> {
-    const { transactionId } = payment.request;
-    const reply = await agents.submit(profile.agentId, { kind: "read_payment", transactionId });
-    return reply.kind === "payment" ? reply.payment : payment;
-  }
-
   /** What its agent has heard the end of already, or lets go of, is not set in motion once more. */
   async function leaveToGoOn(profile: AgentProfile, payment: Payment): Promise<Leave> {
     try {
@@ -106,8 +99,11 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         return await executeApproved(profile, payment);
       } catch (error) {
         if (!(error instanceof Superseded)) throw error;
-        const now = await asItIs(profile, payment);
-        return now.phase === "sending" ? executeApproved(profile, now) : now;
+        const { transactionId } = payment.request;
+        const reply = await agents.submit(profile.agentId, { kind: "read_payment", transactionId });
+        // Nothing of it is open any more: it has come to its end, and who died before saying so has told of it.
+        if (reply.kind !== "payment") return payment;
+        return reply.payment.phase === "sending" ? executeApproved(profile, reply.payment) : reply.payment;
       }
     },
 

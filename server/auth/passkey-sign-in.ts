@@ -3,6 +3,7 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { Concerns } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
+import type { UserDocument } from "./documents.ts";
 import { ceremonies } from "./webauthn.ts";
 import { issueChallenge } from "./passkey-challenges.ts";
 import { notAccepted, usePasskey } from "./passkey-use.ts";
@@ -29,14 +30,21 @@ export async function signInWithPasskey(
   userAgent: string | null = null,
 ): Promise<Result<SignedIn>> {
   const { users } = context.collections;
+  // As they were before the passkey was accepted: after a reset of their factors meanwhile their session is over when it begins.
+  const before: UserDocument[] = [];
   const used = await usePasskey(context, response, BY_ANYBODY, async ({ userId }) => {
     const owner = await users.findOne({ _id: userId });
-    if (owner !== null) concerns({ organizationId: owner.organizationId, userId, name: owner.name });
+    if (owner === null) return;
+    before.push(owner);
+    concerns({ organizationId: owner.organizationId, userId, name: owner.name });
   });
   // This code has two statuses: 401 at sign-in, 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });
-  const user = await users.findOne({ _id: used.value.userId });
-  // Removed since.
-  if (user === null) return refused({ ...notAccepted().refusal, status: 401 });
+  const { userId } = used.value;
+  const user = before.find(({ _id }) => _id === userId);
+  // Removed before, or since.
+  if (user === undefined || (await users.findOne({ _id: userId })) === null) {
+    return refused({ ...notAccepted().refusal, status: 401 });
+  }
   return ok(await beginSession(context, user, ["pop", "mfa"], userAgent));
 }
