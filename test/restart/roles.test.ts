@@ -130,6 +130,8 @@ describe("Servers and workers as processes of their own", () => {
     const { approval, transaction } = await tenant.api.pay(apiKey, { amountCents: 500 });
     const [, second = ""] = baseUrls;
     const request = { token: apiKey, id: transaction.id, query: { waitSeconds: "45" } };
+    // The second server has met the key before, so that the call that waits depends on no worker.
+    await new ContractApi(second).ok("getPayment", 200, { token: apiKey, id: transaction.id });
     const answered = new ContractApi(second).okAtOnce("getPayment", 200, request);
     return { answered, approvalId: approval?.id ?? "" };
   }

@@ -18,7 +18,7 @@ export interface Timed<T> {
  * How long this process's main thread has waited for a core since it began, in milliseconds: a busy machine's part in
  * whatever is late, which is not the service's. Where the kernel doesn't tell, none.
  */
-function waitedForCoreMs(): number {
+export function waitedForCoreMs(): number {
   try {
     // Nanoseconds: on a core, waiting for one, and how many turns.
     const [, waited = "0"] = readFileSync("/proc/self/schedstat", "utf8").split(" ");

@@ -91,7 +91,7 @@ export const capMutants: readonly Mutant[] = [
   {
     fault: "a refusal is forgotten, so that who asks again is judged again",
     complaint: "the budget's answer to",
-    seed: 20_261_124,
+    seed: 20_261_121,
     domain: () =>
       budgetAfter((state) => {
         for (const member of Object.values(state.members)) {
@@ -106,7 +106,7 @@ export const capMutants: readonly Mutant[] = [
   {
     fault: "a grant is forgotten, so that who asks again reserves again",
     complaint: "the budget's answer to",
-    seed: 20_261_124,
+    seed: 20_261_121,
     domain: () =>
       budgetAfter((state, command) => {
         const member = command.kind === "report" ? state.members[command.report.agentId] : undefined;
