@@ -33,7 +33,7 @@ import type { BudgetPolicy, Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold, patchPolicy } from "./policy.ts";
 import type { AgentState, RememberedKey } from "./state.ts";
 import { OPEN_PAYMENTS_MAX, projectedThrough } from "./state.ts";
-import { countWithin, utcDate } from "./usage.ts";
+import { countWithin, dayCounted } from "./usage.ts";
 
 /**
  * What a command does, and what its sender is told. Pure: reads the state, changes nothing; `now` is the actor's
@@ -121,7 +121,7 @@ function decidePay(state: AgentState, command: Command<"pay">, now: number): Dec
   const decision: PaymentDecision = {
     sequence: state.sequence + 1,
     createdAt: now,
-    day: utcDate(now),
+    day: dayCounted(state.usage, now),
     denial,
     approval,
     policyVersion: state.policyVersion,

@@ -5,7 +5,7 @@ import { AGENT_PAUSED, next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 import { checkLimits } from "./policy.ts";
 import type { AgentState } from "./state.ts";
-import { utcDate } from "./usage.ts";
+import { dayCounted } from "./usage.ts";
 
 /** What becomes of payments on hold. */
 
@@ -73,7 +73,7 @@ export function approve(
     phase: "sending",
     ...(asksForCaps(state) ? { ask: "recheck" as const } : {}),
     // What is spent today counts today, also when it was put on hold yesterday.
-    day: utcDate(now),
+    day: dayCounted(state.usage, now),
     approval: withApproval(payment, { ...resolved, resolution: "executing" }),
   });
 }

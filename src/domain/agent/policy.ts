@@ -1,6 +1,6 @@
 import { remainingOf } from "../money.ts";
 import type { Usage } from "./usage.ts";
-import { countToday, countWithinHour, nextUtcMidnight, slotFreeAt, spentToday } from "./usage.ts";
+import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";
 
 /** An agent's budget policy. `null`: no such limit. */
 export interface BudgetPolicy {
@@ -128,7 +128,7 @@ function checkDailySpend(
   if (used + amountCents <= limit) return null;
   const remaining = remainingOf(limit, used);
   const reason = `The payment is above what is left for today: ${dollars(remaining)} of ${dollars(limit)}.`;
-  return limitDenial("DAILY_SPEND_LIMIT_EXCEEDED", reason, limit, remaining, nextUtcMidnight(now));
+  return limitDenial("DAILY_SPEND_LIMIT_EXCEEDED", reason, limit, remaining, dayResetsAt(usage, now));
 }
 
 function checkHourlyVelocity(
@@ -153,10 +153,10 @@ function checkDailyVelocity(
 ): Denial | null {
   const limit = policy.dailyVelocityLimit;
   if (limit === null) return null;
-  const used = countToday(usage, now, own?.createdAt ?? null);
+  const used = countToday(usage, now, own?.day ?? null);
   if (used < limit) return null;
   const reason = `The agent has made its ${limit} payments of today.`;
-  return limitDenial("DAILY_VELOCITY_EXCEEDED", reason, limit, 0, nextUtcMidnight(now));
+  return limitDenial("DAILY_VELOCITY_EXCEEDED", reason, limit, 0, dayResetsAt(usage, now));
 }
 
 /** True when the payment is above the agent's own threshold and must wait for a person. */

@@ -50,9 +50,24 @@ export function utcDate(now: number): string {
 
 export const nextUtcMidnight = (now: number): number => (Math.floor(now / DAY_MS) + 1) * DAY_MS;
 
-/** What is counted on the UTC day of `now`. */
+/**
+ * The UTC day that a payment made now is counted on: today, or the newest day that anything was counted on, where the clock went
+ * back over midnight. Else a day's limits would hold for nothing until that day comes again.
+ */
+export const dayCounted = ({ day }: Pick<Usage, "day">, now: number): string => {
+  const today = utcDate(now);
+  return day.date > today ? day.date : today;
+};
+
+/** When the day that is counted now ends. */
+export function dayResetsAt(usage: Usage, now: number): number {
+  const today = nextUtcMidnight(now);
+  return usage.day.date > utcDate(now) ? nextUtcMidnight(Date.parse(usage.day.date)) : today;
+}
+
+/** What is counted on the day of `now`. */
 export function spentToday(usage: Usage, now: number): { date: string; amountCents: number; count: number } {
-  const date = utcDate(now);
+  const date = dayCounted(usage, now);
   return usage.day.date === date ? usage.day : { date, amountCents: 0, count: 0 };
 }
 
@@ -86,9 +101,10 @@ export function countWithinHour(usage: Usage, now: number, ownAt: number | null 
   return ownAt !== null && ownAt > now - HOUR_MS ? Math.max(0, count - 1) : count;
 }
 
-export function countToday(usage: Usage, now: number, ownAt: number | null = null): number {
+/** Payments that passed policy on the day of `now`; `ownDay`: without one that is checked again, and was counted on that day. */
+export function countToday(usage: Usage, now: number, ownDay: string | null = null): number {
   const today = spentToday(usage, now);
-  return ownAt !== null && utcDate(ownAt) === today.date ? Math.max(0, today.count - 1) : today.count;
+  return ownDay === today.date ? Math.max(0, today.count - 1) : today.count;
 }
 
 /** When fewer than `limit` payments will lie in the rolling hour again; null where waiting does not help. */
@@ -122,18 +138,19 @@ export function countPayment(usage: Usage, now: number): void {
 }
 
 function countInstant(hour: Counted[], now: number): void {
+  if (hour.at(-1)?.[2] === undefined) hour.splice(0, hour.length, ...recounted(hour));
   const newest = hour.at(-1);
   if (newest === undefined) return void hour.push([now, 1, 1]);
-  if (newest[2] === undefined) recount(hour);
   const through = (newest[2] ?? 0) + 1;
   if (newest[0] < now) return void hour.push([now, 1, through]);
   newest[1] += 1;
   newest[2] = through;
 }
 
-function recount(hour: readonly Counted[]): void {
+/** The same entries with their running counts. New ones: those that are there may be somebody else's, too. */
+function recounted(hour: readonly Counted[]): Counted[] {
   let through = 0;
-  for (const entry of hour) entry[2] = through += entry[1];
+  return hour.map(([at, count]) => [at, count, (through += count)]);
 }
 
 /** Takes back the count of a payment that did not pass policy, after all. */
@@ -145,7 +162,7 @@ export function uncountPayment(usage: Usage, countedAt: number): void {
   if (entry === undefined) return;
   entry[1] -= 1;
   if (entry[1] === 0) usage.hour.splice(index, 1);
-  recount(usage.hour);
+  usage.hour = recounted(usage.hour);
 }
 
 /** Makes room: pairs among the older half of what is older than an hour, so that the hourly limit stays exact. */
@@ -159,6 +176,5 @@ function mergeOldest(usage: Usage, now: number): void {
     if (first === undefined) continue;
     merged.push(second === undefined || index + 1 >= mergeable ? first : [second[0], first[1] + second[1]]);
   }
-  usage.hour = [...merged, ...usage.hour.slice(mergeable)];
-  recount(usage.hour);
+  usage.hour = recounted([...merged, ...usage.hour.slice(mergeable)]);
 }

@@ -1,0 +1,194 @@
+import { moneyOf, type Payment } from "../agent/payment.ts";
+import { countPayment, rollDay, type Usage } from "../agent/usage.ts";
+import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
+import { type Closing, forgetAgent, rememberClosed } from "./key-memory.ts";
+import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
+import { weightOf } from "./weight.ts";
+
+/**
+ * What one command does to a ledger, until it is committed. Accounts are copied when a command first asks for them, levels are
+ * replaced, and keys are noted: a command that throws half-way leaves the ledger as it was.
+ */
+export class Draft {
+  readonly ledger: Ledger;
+  readonly now: number;
+  readonly #accounts = new Map<string, Account>();
+  readonly #teams = new Map<string, Level>();
+  #project: Level | null = null;
+  readonly #closings: Closing[] = [];
+
+  constructor(ledger: Ledger, now: number) {
+    this.ledger = ledger;
+    this.now = now;
+  }
+
+  /** The account to change; undefined where there is none, or none any more. */
+  account(agentId: string): Account | undefined {
+    const drafted = this.#accounts.get(agentId);
+    if (drafted !== undefined) return drafted;
+    const account = this.ledger.accounts.get(agentId);
+    if (account === undefined) return undefined;
+    const copy = copyOf(account);
+    this.#accounts.set(agentId, copy);
+    return copy;
+  }
+
+  open(account: Account): void {
+    this.#accounts.set(account.agentId, account);
+  }
+
+  setTeam(teamId: string, change: Partial<Level>): void {
+    const team = this.#teams.get(teamId) ?? levelOf(this.ledger, teamId);
+    this.#teams.set(teamId, { ...team, ...change });
+  }
+
+  setProject(change: Partial<Level>): void {
+    this.#project = { ...(this.#project ?? this.ledger.project), ...change };
+  }
+
+  /** A payment that was decided: held and counted at every level, unless it was denied. */
+  add(account: Account, payment: Payment): void {
+    account.sequence = payment.sequence;
+    setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
+    if (payment.denial !== null) return;
+    countPayment(account.usage, this.now);
+    move(account.usage, payment, "none", moneyOf(payment));
+    this.touch(account);
+  }
+
+  /** A payment that has become something else: what it holds or has spent follows from its status alone. */
+  change(account: Account, payment: Payment): void {
+    const open = account.open.get(payment.request.transactionId);
+    if (open === undefined) throw new Error("a payment changed that is not open");
+    const before = open.payment;
+    if (payment.revision <= before.revision) throw new Error("a payment changed without a new revision");
+    setOpen(account, payment, { ...open, changedAt: this.now });
+    const isMoved = moneyOf(before) !== moneyOf(payment);
+    // What is counted on another day moves, too.
+    if (isMoved || before.day !== payment.day) {
+      rollDay(account.usage, this.now);
+      move(account.usage, before, moneyOf(before), "none");
+      move(account.usage, payment, "none", moneyOf(payment));
+    }
+    if (isMoved) this.touch(account);
+  }
+
+  /** The effects of this revision are done. A payment that changes no more is closed with its last one. */
+  confirm(account: Account, transactionId: string, revision: number): void {
+    const open = account.open.get(transactionId);
+    if (open === undefined) return;
+    const { payment } = open;
+    const confirmedRevision = Math.max(open.confirmedRevision, Math.min(revision, payment.revision));
+    const closes = payment.phase === "done" && confirmedRevision === payment.revision;
+    if (closes) this.#close(account, payment);
+    else account.open.set(transactionId, { ...open, confirmedRevision });
+  }
+
+  #close(account: Account, { createdAt, request, status }: Payment): void {
+    account.open.delete(request.transactionId);
+    account.closed += 1;
+    const { keyHash, likenessHash } = request;
+    const likeness = status === "denied" ? null : (likenessHash ?? null);
+    this.#closings.push({
+      agentId: account.agentId,
+      keyHash,
+      key: [account.closed, createdAt, likeness],
+    });
+  }
+
+  /** What the agent's record shows of the account has changed. */
+  touch(account: Account): void {
+    account.revision += 1;
+    account.updatedAt = this.now;
+  }
+
+  /** The same, and everybody is to be told of it. */
+  tell(account: Account, type: LifecycleEventType): void {
+    this.touch(account);
+    const { agentId, revision } = account;
+    const event = { id: lifecycleEventId(agentId, revision), type, at: this.now, revision };
+    account.outbox = [...account.outbox, event];
+  }
+
+  /** Puts all of it into force. Throws, with nothing changed, where it would break what always holds. */
+  commit(): void {
+    for (const account of this.#accounts.values()) assertSound(account);
+    const { ledger } = this;
+    if (this.#project !== null) ledger.project = this.#project;
+    for (const [teamId, team] of this.#teams) ledger.teams.set(teamId, team);
+    for (const account of this.#accounts.values()) this.#put(account);
+    for (const closing of this.#closings) this.#remember(closing);
+  }
+
+  #put(account: Account): void {
+    const { ledger } = this;
+    const { agentId, teamId, usage } = account;
+    const before = ledger.accounts.get(agentId);
+    const gone = isFinished(account);
+    const spentCents = usage.spentCents - (before?.usage.spentCents ?? 0);
+    const reservedCents = usage.reservedCents - (before?.usage.reservedCents ?? 0);
+    const team = levelOf(ledger, teamId);
+    ledger.teams.set(teamId, { ...team, totals: plus(team.totals, spentCents, reservedCents) });
+    ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentCents, reservedCents) };
+    ledger.openPayments += account.open.size - (before?.open.size ?? 0);
+    ledger.weightBytes += (gone ? 0 : weightOf(account)) - (before === undefined ? 0 : weightOf(before));
+    if (!gone) return void ledger.accounts.set(agentId, account);
+    ledger.accounts.delete(agentId);
+    ledger.droppedAccounts += 1;
+    forgetAgent(ledger.keys, agentId);
+  }
+
+  #remember(closing: Closing): void {
+    const { accounts, bounds, keys } = this.ledger;
+    if (!accounts.has(closing.agentId)) return;
+    for (const [agentId, closedAs] of rememberClosed(keys, closing, bounds.closedKeys)) {
+      const account = accounts.get(agentId);
+      if (account !== undefined) account.forgottenThrough = Math.max(account.forgottenThrough, closedAs);
+    }
+  }
+}
+
+/** Whether nothing of a closed account is left to do or to be told: what became of it is in the records. */
+const isFinished = ({ confirmedRevision, open, outbox, revision, standing }: Account): boolean =>
+  standing === "closed" && open.size === 0 && outbox.length === 0 && confirmedRevision >= revision;
+
+const plus = (totals: Totals, spentCents: number, reservedCents: number): Totals => ({
+  spentCents: totals.spentCents + spentCents,
+  reservedCents: totals.reservedCents + reservedCents,
+});
+
+const setOpen = (account: Account, payment: Payment, rest: Omit<OpenPayment, "payment">): void =>
+  void account.open.set(payment.request.transactionId, { ...rest, payment });
+
+/** A copy that shares what is never changed in place. */
+function copyOf(account: Account): Account {
+  const { open, usage } = account;
+  const hour = usage.hour.slice();
+  const newest = hour.at(-1);
+  // The one entry that counting changes.
+  if (newest !== undefined) hour[hour.length - 1] = [...newest];
+  return { ...account, open: new Map(open), usage: { ...usage, day: { ...usage.day }, hour } };
+}
+
+type Money = ReturnType<typeof moneyOf>;
+
+/** Moves a payment's amount between what is held and what is spent; the day's follows only on the day it counts. */
+function move(usage: Usage, { day, request: { amountCents } }: Payment, from: Money, to: Money): void {
+  if (from === "reserved") usage.reservedCents -= amountCents;
+  if (from === "spent") usage.spentCents -= amountCents;
+  if (to === "reserved") usage.reservedCents += amountCents;
+  if (to === "spent") usage.spentCents += amountCents;
+  if (day !== usage.day.date) return;
+  if (from !== "none") usage.day.amountCents -= amountCents;
+  if (to !== "none") usage.day.amountCents += amountCents;
+}
+
+const isAmount = (cents: number): boolean => Number.isSafeInteger(cents) && cents >= 0;
+
+/** What no command may break, whatever it says. */
+function assertSound({ usage: { reservedCents, spentCents } }: Account): void {
+  if (isAmount(reservedCents) && isAmount(spentCents)) return;
+  throw new Error(
+    `an account would hold ${String(reservedCents)} and have spent ${String(spentCents)} cents`,
+  );
+}

@@ -1,0 +1,83 @@
+import type { Account, Ledger, OpenPayment } from "./state.ts";
+
+/** What the ledger sees to itself, since nobody has in time: whoever decided may have died before acting. */
+
+export interface SweepSettings {
+  /** What is not confirmed after so long is carried out by the ledger. */
+  readonly sweepAfterMs: number;
+}
+
+/** A paused agent's rails are asked at a slowing pace what they have of its payments; at least so often. */
+const LOOK_AFTER_MAX_MS = 3_600_000;
+
+/**
+ * Expiry, and the sending of what was approved, are the approval's workflow's. So many times the usual pause later the ledger
+ * does it itself: that workflow may have been ended by hand, and is never started twice.
+ */
+const OVERDUE_SWEEPS = 2;
+
+/** When a payment is to be seen to, if nobody has by then; Infinity: it waits for nobody. */
+export function paymentDueAt(
+  { pausedAt }: Account,
+  { changedAt, confirmedRevision, dueAt, isWithdrawn, payment }: OpenPayment,
+  { sweepAfterMs }: SweepSettings,
+): number {
+  if (dueAt !== undefined) return dueAt;
+  if (isWithdrawn !== true && pausedAt !== null && payment.phase === "sending") {
+    // Whoever began to send it before the pause may have left it to its rail, and died; ever less likely.
+    return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), LOOK_AFTER_MAX_MS);
+  }
+  if (confirmedRevision < payment.revision) return changedAt + sweepAfterMs;
+  if (isWithItsApproval(payment)) return changedAt + OVERDUE_SWEEPS * sweepAfterMs;
+  const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
+  return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * sweepAfterMs;
+}
+
+/** Approved, and to be sent by its approval's workflow. */
+export const isWithItsApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
+  executor === "approval" && phase === "sending";
+
+/** When the agent's record is to be written, if nobody has by then; Infinity: it shows the account as it is. */
+export const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>
+  account.confirmedRevision < account.revision ? account.updatedAt + sweepAfterMs : Infinity;
+
+/** When something of an account is due next. */
+export function accountDueAt(account: Account, settings: SweepSettings): number {
+  let soonest = recordDueAt(account, settings);
+  for (const open of account.open.values())
+    soonest = Math.min(soonest, paymentDueAt(account, open, settings));
+  return soonest;
+}
+
+/** Something to see to. */
+export type Due =
+  | { readonly kind: "payment"; readonly agentId: string; readonly transactionId: string }
+  | { readonly kind: "record"; readonly agentId: string };
+
+/** What is due now, and when something is due next. Looks at every account, so it is asked when something is known to be due. */
+export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { due: Due[]; nextAt: number } {
+  const due: Due[] = [];
+  let nextAt = Infinity;
+  const note = (at: number, what: Due): void => {
+    if (at <= now) due.push(what);
+    else nextAt = Math.min(nextAt, at);
+  };
+  for (const account of ledger.accounts.values()) {
+    const { agentId } = account;
+    const isIdle = account.open.size === 0 && account.confirmedRevision >= account.revision;
+    if (isIdle) continue;
+    note(recordDueAt(account, settings), { kind: "record", agentId });
+    for (const [transactionId, open] of account.open) {
+      note(paymentDueAt(account, open, settings), { kind: "payment", agentId, transactionId });
+    }
+  }
+  return { due, nextAt };
+}
+
+/** What is put off comes again after the usual pause; what was due at once is no longer. */
+export function putOff(account: Account, transactionId: string, now: number): void {
+  const open = account.open.get(transactionId);
+  if (open === undefined) return;
+  const { dueAt: _dueAt, ...rest } = open;
+  account.open.set(transactionId, { ...rest, changedAt: now });
+}

@@ -1,0 +1,81 @@
+import { type Approval, next, type Payment } from "../agent/payment.ts";
+import { checkLimits, type Denial } from "../agent/policy.ts";
+import { dayCounted } from "../agent/usage.ts";
+import { cancel, deny, endByArchive, expire } from "../agent/held.ts";
+import { checkCaps } from "./caps.ts";
+import type { CommandOf, LedgerReply } from "./commands.ts";
+import type { Draft } from "./draft.ts";
+import { standingDenial } from "./pay.ts";
+import { giveLeave } from "./sending.ts";
+import type { Account, Ledger } from "./state.ts";
+
+/** What becomes of payments on hold. Whoever comes first decides; one whose window has closed expires instead. */
+
+export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
+  resolve(draft, command, (payment, account) => approved(draft.ledger, account, payment, command, draft.now));
+
+export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply =>
+  resolve(draft, command, (payment) => deny(payment, command, draft.now));
+
+export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerReply =>
+  resolve(draft, command, (payment) => cancel(payment, draft.now));
+
+export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
+  resolve(draft, command, (payment) => expire(payment, draft.now));
+
+function resolve(
+  draft: Draft,
+  { agentId, transactionId }: { readonly agentId: string; readonly transactionId: string },
+  resolution: (payment: Payment, account: Account) => Payment,
+): LedgerReply {
+  const { now } = draft;
+  const account = draft.account(agentId);
+  const payment = account?.open.get(transactionId)?.payment;
+  if (account === undefined || payment === undefined) return { kind: "not_open" };
+  if (payment.phase !== "held" || payment.approval === null)
+    return { kind: "payment", changed: false, payment };
+  const isLate = now >= payment.approval.expiresAt;
+  const resolved = isLate ? expire(payment, now) : resolution(payment, account);
+  draft.change(account, resolved);
+  if (resolved.phase === "sending") giveLeave(account, now);
+  return { kind: "payment", changed: !isLate, payment: resolved };
+}
+
+/** The hard limits of all levels hold once more, the payment's own hold not counted against it; else it has failed. */
+function approved(
+  ledger: Ledger,
+  account: Account,
+  payment: Payment,
+  { by, proof }: CommandOf<"approve">,
+  now: number,
+): Payment {
+  const { amountCents } = payment.request;
+  const own = { amountCents, day: payment.day, createdAt: payment.createdAt };
+  const denial: Denial | null =
+    standingDenial(account) ??
+    checkLimits(account.policy, account.usage, amountCents, now, own) ??
+    checkCaps(ledger, account, amountCents, amountCents);
+  const resolution = { resolvedAt: now, resolvedBy: by, proof, policyVersion: account.policyVersion };
+  if (denial !== null) {
+    const approval = withApproval(payment, { ...resolution, resolution: "failed" });
+    return next(payment, { status: "failed", phase: "done", denial, deniedAt: now, approval });
+  }
+  return next(payment, {
+    phase: "sending",
+    // What is spent today counts today, also when it was put on hold yesterday.
+    day: dayCounted(account.usage, now),
+    approval: withApproval(payment, { ...resolution, resolution: "executing" }),
+  });
+}
+
+const withApproval = (payment: Payment, change: Partial<Approval>): Approval | null =>
+  payment.approval === null ? null : { ...payment.approval, ...change };
+
+/** Ends all that is on hold of an account that is closed. Says which that was. */
+export function endAllHeld(draft: Draft, account: Account): string[] {
+  const held = [...account.open.values()]
+    .map(({ payment }) => payment)
+    .filter(({ phase }) => phase === "held");
+  for (const payment of held) draft.change(account, endByArchive(payment, draft.now));
+  return held.map(({ request }) => request.transactionId);
+}

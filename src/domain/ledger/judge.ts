@@ -1,0 +1,85 @@
+import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
+import { confirm, confirmLimits, confirmRecord } from "./confirming.ts";
+import { Draft } from "./draft.ts";
+import { firstAnswer, keepAnswer } from "./first-answers.ts";
+import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
+import { followRules, replaceProject, replaceTeam } from "./levels.ts";
+import { pay } from "./pay.ts";
+import { askToSend } from "./sending.ts";
+import { changePolicy, closeAccount, followKey, followName, openAccount, setStanding } from "./standing.ts";
+import type { Ledger } from "./state.ts";
+
+/**
+ * Judges one command against all levels at once, and puts what it decides into force; `now` is the ledger's time in epoch
+ * milliseconds. Refusals are replies. A command that throws has changed nothing, and is answered `failed`: it must never fail
+ * what comes with it, nor be judged again and again.
+ */
+export function judge(ledger: Ledger, command: LedgerCommand, now: number): LedgerReply {
+  const draft = new Draft(ledger, now);
+  try {
+    const first = firstAnswer(ledger, command);
+    if (first !== null) return first;
+    const reply = decide(draft, command);
+    draft.commit();
+    keepAnswer(ledger, command, reply, now);
+    return reply;
+  } catch (error) {
+    return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Judges commands in their order; each has its own reply. */
+export const judgeBatch = (ledger: Ledger, commands: readonly LedgerCommand[], now: number): LedgerReply[] =>
+  commands.map((command) => judge(ledger, command, now));
+
+function decide(draft: Draft, command: LedgerCommand): LedgerReply {
+  switch (command.kind) {
+    case "open_account":
+      return openAccount(draft, command);
+    case "pay":
+      return pay(draft, command);
+    case "confirm":
+      return confirm(draft, command);
+    case "confirm_record":
+      return confirmRecord(draft, command);
+    case "confirm_limits":
+      return confirmLimits(draft, command);
+    case "approve":
+      return approveHeld(draft, command);
+    case "deny":
+      return denyHeld(draft, command);
+    case "expire":
+      return expireHeld(draft, command);
+    case "cancel":
+      return cancelHeld(draft, command);
+    case "ask_to_send":
+      return askToSend(draft, command);
+    case "read_payment":
+      return readPayment(draft, command);
+    case "change_policy":
+      return changePolicy(draft, command);
+    case "pause":
+      return setStanding(draft, command.agentId, "paused");
+    case "resume":
+      return setStanding(draft, command.agentId, "active");
+    case "follow_key":
+      return followKey(draft, command);
+    case "follow_name":
+      return followName(draft, command);
+    case "close_account":
+      return closeAccount(draft, command);
+    case "replace_project":
+      return replaceProject(draft, command);
+    case "replace_team":
+      return replaceTeam(draft, command);
+    case "follow_rules":
+      return followRules(draft, command);
+  }
+}
+
+function readPayment({ ledger }: Draft, command: CommandOf<"read_payment">): LedgerReply {
+  const open = ledger.accounts.get(command.agentId)?.open.get(command.transactionId);
+  return open === undefined
+    ? { kind: "not_open" }
+    : { kind: "payment", changed: false, payment: open.payment };
+}

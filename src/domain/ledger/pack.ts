@@ -1,0 +1,255 @@
+import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
+import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts";
+import type { BudgetPolicy } from "../agent/policy.ts";
+import type { Counted, Usage } from "../agent/usage.ts";
+import type { LifecycleEvent } from "../events.ts";
+import type { FirstAnswer } from "./first-answers.ts";
+import type { ClosedKey } from "./key-memory.ts";
+import { weightOf } from "./weight.ts";
+
+/**
+ * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What an idle account has as it was
+ * opened is left out, so ten thousand of them stay small.
+ */
+export interface PackedLedger {
+  readonly schemaVersion: 1;
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly project: PackedLevel;
+  readonly teams: readonly PackedTeam[];
+  /** In the order of closing: agent, key and what is remembered of it. */
+  readonly keys: readonly (readonly [agentId: string, keyHash: string, ...ClosedKey])[];
+  readonly answers: readonly (readonly [requestId: string, ...FirstAnswer])[];
+  readonly droppedAccounts: number;
+}
+
+interface PackedLevel {
+  readonly cap?: Cap;
+  readonly totals?: Totals;
+  readonly rulesVersion?: number;
+}
+
+interface PackedTeam extends PackedLevel {
+  readonly teamId: string;
+  readonly accounts: readonly PackedAccount[];
+}
+
+type PackedPolicy = readonly (number | null)[];
+
+interface PackedAccount {
+  readonly id: string;
+  readonly name: string;
+  readonly key: string | null;
+  readonly policy: PackedPolicy;
+  readonly at: number;
+  readonly standing?: "paused" | "closed";
+  readonly followed?: number;
+  readonly policyVersion?: number;
+  readonly mirrored?: number;
+  readonly spent?: number;
+  readonly reserved?: number;
+  readonly day?: readonly [date: string, amountCents: number, count: number];
+  /** The first instant, then how much later each is, and how many payments it has. */
+  readonly instants?: readonly number[];
+  readonly sequence?: number;
+  readonly open?: readonly OpenPayment[];
+  readonly closed?: number;
+  readonly forgotten?: number;
+  readonly revision?: number;
+  readonly unconfirmed?: number;
+  readonly pausedAt?: number;
+  readonly leaveUntil?: number;
+  readonly outbox?: readonly LifecycleEvent[];
+}
+
+export function packLedger(ledger: Ledger, now: number): PackedLedger {
+  const { answers, droppedAccounts, keys, organizationId, project, projectId, teams } = ledger;
+  const accounts = new Map<string, PackedAccount[]>();
+  for (const account of ledger.accounts.values()) {
+    const { teamId } = account;
+    const ofTeam = accounts.get(teamId);
+    if (ofTeam === undefined) accounts.set(teamId, [packAccount(account, now)]);
+    else ofTeam.push(packAccount(account, now));
+  }
+  return {
+    schemaVersion: 1,
+    organizationId,
+    projectId,
+    project: packLevel(project),
+    teams: [...teams].map(([teamId, level]) => ({
+      teamId,
+      ...packLevel(level),
+      accounts: accounts.get(teamId) ?? [],
+    })),
+    keys: keys.order.flatMap(([agentId, keyHash]) => {
+      const key = keys.byAgent.get(agentId)?.get(keyHash);
+      return key === undefined ? [] : [[agentId, keyHash, ...key] as const];
+    }),
+    answers: [...answers].map(([requestId, answer]) => [requestId, ...answer] as const),
+    droppedAccounts,
+  };
+}
+
+export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER_BOUNDS): Ledger {
+  const { organizationId, projectId } = packed;
+  const ledger: Ledger = {
+    bounds,
+    organizationId,
+    projectId,
+    project: unpackLevel(packed.project),
+    teams: new Map(packed.teams.map((team) => [team.teamId, unpackLevel(team)])),
+    accounts: new Map(),
+    keys: { byAgent: new Map(), order: [], count: 0 },
+    answers: new Map(packed.answers.map(([requestId, at, reply]) => [requestId, [at, reply]])),
+    droppedAccounts: packed.droppedAccounts,
+    weightBytes: 0,
+    openPayments: 0,
+  };
+  for (const { accounts, teamId } of packed.teams) {
+    for (const each of accounts) put(ledger, unpackAccount(teamId, each));
+  }
+  for (const [agentId, keyHash, ...key] of packed.keys) {
+    const ofAgent = ledger.keys.byAgent.get(agentId) ?? new Map<string, ClosedKey>();
+    ledger.keys.byAgent.set(agentId, ofAgent.set(keyHash, key));
+    ledger.keys.order.push([agentId, keyHash]);
+    ledger.keys.count += 1;
+  }
+  return ledger;
+}
+
+function put(ledger: Ledger, account: Account): void {
+  ledger.accounts.set(account.agentId, account);
+  ledger.weightBytes += weightOf(account);
+  ledger.openPayments += account.open.size;
+}
+
+const packLevel = ({ cap, rulesVersion, totals }: Level): PackedLevel => ({
+  ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
+  ...(totals.spentCents === 0 && totals.reservedCents === 0 ? {} : { totals }),
+  ...given("rulesVersion", rulesVersion, 0),
+});
+
+const unpackLevel = ({ cap = NO_CAP, rulesVersion = 0, totals = NO_TOTALS }: PackedLevel): Level => ({
+  cap,
+  totals,
+  rulesVersion,
+});
+
+/** A field that is not as it is in a new account. */
+function given<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;
+function given(name: string, value: unknown, usual: unknown): Record<string, unknown> {
+  return value === usual ? {} : { [name]: value };
+}
+
+function packAccount(account: Account, now: number): PackedAccount {
+  const { confirmedRevision, day, hour, open, outbox, revision, standing } = { ...account, ...account.usage };
+  return {
+    id: account.agentId,
+    name: account.name,
+    key: account.keyId,
+    policy: packPolicy(account.policy),
+    at: account.updatedAt,
+    ...(standing === "active" ? {} : { standing }),
+    ...given("followed", account.followedRevision, 0),
+    ...given("policyVersion", account.policyVersion, 1),
+    ...given("mirrored", account.mirroredPolicyVersion, account.policyVersion),
+    ...given("spent", account.usage.spentCents, 0),
+    ...given("reserved", account.usage.reservedCents, 0),
+    ...(day.date === "" ? {} : { day: [day.date, day.amountCents, day.count] as const }),
+    ...(hour.length === 0 ? {} : { instants: packInstants(hour) }),
+    ...given("sequence", account.sequence, 0),
+    ...(open.size === 0 ? {} : { open: [...open.values()] }),
+    ...given("closed", account.closed, account.sequence - open.size),
+    ...given("forgotten", account.forgottenThrough, 0),
+    ...given("revision", revision, 1),
+    ...given("unconfirmed", revision - confirmedRevision, 0),
+    ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
+    // What was over by now nobody asks for any more.
+    ...(account.leaveUntil <= now ? {} : { leaveUntil: account.leaveUntil }),
+    ...(outbox.length === 0 ? {} : { outbox }),
+  };
+}
+
+function unpackAccount(teamId: string, packed: PackedAccount): Account {
+  const { policyVersion = 1, revision = 1, sequence = 0 } = packed;
+  const open = new Map((packed.open ?? []).map((each) => [each.payment.request.transactionId, each]));
+  return {
+    agentId: packed.id,
+    teamId,
+    name: packed.name,
+    standing: packed.standing ?? "active",
+    keyId: packed.key,
+    followedRevision: packed.followed ?? 0,
+    policy: unpackPolicy(packed.policy),
+    policyVersion,
+    usage: unpackUsage(packed),
+    sequence,
+    open,
+    closed: packed.closed ?? sequence - open.size,
+    forgottenThrough: packed.forgotten ?? 0,
+    revision,
+    confirmedRevision: revision - (packed.unconfirmed ?? 0),
+    updatedAt: packed.at,
+    mirroredPolicyVersion: packed.mirrored ?? policyVersion,
+    pausedAt: packed.pausedAt ?? null,
+    leaveUntil: packed.leaveUntil ?? 0,
+    outbox: packed.outbox ?? [],
+  };
+}
+
+const packPolicy = (policy: BudgetPolicy): PackedPolicy => [
+  policy.budgetCents,
+  policy.autoApprovalThresholdCents,
+  policy.perTransactionLimitCents,
+  policy.dailySpendLimitCents,
+  policy.hourlyVelocityLimit,
+  policy.dailyVelocityLimit,
+];
+
+const unpackPolicy = ([
+  budget,
+  threshold = null,
+  single = null,
+  day = null,
+  hourly = null,
+  daily = null,
+]: PackedPolicy) => ({
+  budgetCents: budget ?? 0,
+  autoApprovalThresholdCents: threshold,
+  perTransactionLimitCents: single,
+  dailySpendLimitCents: day,
+  hourlyVelocityLimit: hourly,
+  dailyVelocityLimit: daily,
+});
+
+function unpackUsage({ day = ["", 0, 0], instants = [], reserved = 0, spent = 0 }: PackedAccount): Usage {
+  const [date, amountCents, count] = day;
+  return {
+    spentCents: spent,
+    reservedCents: reserved,
+    day: { date, amountCents, count },
+    hour: unpackInstants(instants),
+  };
+}
+
+function packInstants(hour: readonly Counted[]): number[] {
+  const packed: number[] = [];
+  let before = 0;
+  for (const [at, count] of hour) {
+    packed.push(at - before, count);
+    before = at;
+  }
+  return packed;
+}
+
+function unpackInstants(instants: readonly number[]): Counted[] {
+  const hour: Counted[] = [];
+  let [at, through] = [0, 0];
+  for (let place = 0; place + 1 < instants.length; place += 2) {
+    const count = instants[place + 1] ?? 0;
+    at += instants[place] ?? 0;
+    through += count;
+    hour.push([at, count, through]);
+  }
+  return hour;
+}

@@ -1,0 +1,170 @@
+import type { Assessment, AssessedPayment } from "../agent/decide.ts";
+import { AGENT_PAUSED, type Approval, type Payment, type RulesVersions } from "../agent/payment.ts";
+import type { Denial } from "../agent/policy.ts";
+import { checkLimits, isAboveThreshold } from "../agent/policy.ts";
+import { countWithin, dayCounted } from "../agent/usage.ts";
+import { remainingOf } from "../money.ts";
+import { flaggedTypes } from "../rules/flags.ts";
+import { checkCaps } from "./caps.ts";
+import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
+import type { Draft } from "./draft.ts";
+import { isClosedKey, newestLikeAt } from "./key-memory.ts";
+import { giveLeave } from "./sending.ts";
+import { type Account, type Ledger, levelOf } from "./state.ts";
+import { PAID_BELOW_BYTES } from "./weight.ts";
+
+/**
+ * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: was its idempotency key used
+ * before, may this agent key pay, do the records have to be looked at first, was it judged by the newest rules, is there room, and then
+ * policy, caps and rules.
+ */
+export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
+  const { ledger, now } = draft;
+  const { agentId, keyId, lookedUpThrough, request, rules } = command;
+  const account = draft.account(agentId);
+  if (account === undefined) return { kind: "no_account" };
+  const known = replayOf(ledger, account, request);
+  if (known !== null) return known;
+  if (account.standing === "closed") return { kind: "no_account" };
+  if (account.keyId !== keyId) return { kind: "dead_key" };
+  // The records have to be looked at as far as keys are forgotten, and with them which payments were alike.
+  if (account.forgottenThrough > lookedUpThrough) return { kind: "look_up", closed: account.closed };
+  if (!judgedByNewestRules(draft, account, request.rulesVersions)) return { kind: "stale_rules" };
+  const full = fullness(ledger, account);
+  if (full !== null) return { kind: "too_many_open", of: full };
+
+  const assessment = assess(ledger, account, { ...request, rules }, now);
+  const decision = decisionOf(account, command, assessment, now);
+  const payment = decidedPayment(request, decision);
+  draft.add(account, payment);
+  if (payment.phase === "sending") giveLeave(account, now);
+  return { kind: "decided", decision };
+}
+
+function replayOf(
+  { keys }: Ledger,
+  { agentId, open }: Account,
+  { keyHash, payloadHash }: CommandOf<"pay">["request"],
+): LedgerReply | null {
+  if (isClosedKey(keys, agentId, keyHash)) return { kind: "recorded" };
+  for (const { payment } of open.values()) {
+    const { request } = payment;
+    if (request.keyHash !== keyHash) continue;
+    const samePayload = request.payloadHash === payloadHash;
+    return { kind: "replayed", transactionId: request.transactionId, samePayload, payment };
+  }
+  return null;
+}
+
+/** Who was judged by newer rules than the ledger has heard of has read them: nobody is judged by older ones from now on. */
+function judgedByNewestRules(
+  draft: Draft,
+  { teamId }: Account,
+  versions: RulesVersions | undefined,
+): boolean {
+  const { ledger } = draft;
+  const team = levelOf(ledger, teamId);
+  const judged = { project: versions?.project ?? 0, team: versions?.team ?? 0 };
+  if (judged.project < ledger.project.rulesVersion || judged.team < team.rulesVersion) return false;
+  if (judged.project > ledger.project.rulesVersion) draft.setProject({ rulesVersion: judged.project });
+  if (judged.team > team.rulesVersion) draft.setTeam(teamId, { rulesVersion: judged.team });
+  return true;
+}
+
+function fullness(ledger: Ledger, { open }: Account): "agent" | "project" | null {
+  if (open.size >= ledger.bounds.openOfAgent) return "agent";
+  const isFull = ledger.openPayments >= ledger.bounds.openOfProject || ledger.weightBytes >= PAID_BELOW_BYTES;
+  return isFull ? "project" : null;
+}
+
+/**
+ * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against standing, limits, caps,
+ * threshold and rules, in this order; what is denied is flagged by nothing.
+ */
+export function assess(ledger: Ledger, account: Account, payment: AssessedPayment, now: number): Assessment {
+  const { amountCents, rules } = payment;
+  const denial =
+    standingDenial(account) ??
+    checkLimits(account.policy, account.usage, amountCents, now) ??
+    checkCaps(ledger, account, amountCents);
+  if (denial !== null) return { denial, flaggedByRuleTypes: [] };
+  const byThreshold = isAboveThreshold(account.policy, amountCents) ? ["agent_threshold"] : [];
+  const history = {
+    countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
+    newestLikeAt: () => latest(newestLikeAt(ledger.keys, account, payment), rules?.likeAt ?? null),
+  };
+  const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
+  return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
+}
+
+const latest = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.max(one, other);
+
+const AGENT_ARCHIVED: Denial = { code: "AGENT_ARCHIVED", reason: "The agent is archived.", details: null };
+
+/** Why an account of this standing pays nothing; null: it may. */
+export function standingDenial({ standing }: Account): Denial | null {
+  if (standing === "active") return null;
+  return standing === "paused" ? AGENT_PAUSED : AGENT_ARCHIVED;
+}
+
+function decisionOf(
+  account: Account,
+  command: CommandOf<"pay">,
+  { denial, flaggedByRuleTypes }: Assessment,
+  now: number,
+): PaymentDecision {
+  const isHeld = denial === null && flaggedByRuleTypes.length > 0;
+  return {
+    sequence: account.sequence + 1,
+    createdAt: now,
+    day: dayCounted(account.usage, now),
+    denial,
+    approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
+    policyVersion: account.policyVersion,
+  };
+}
+
+function newApproval(
+  { policy: { budgetCents }, usage }: Account,
+  { approvalWindowSeconds, request }: CommandOf<"pay">,
+  flaggedByRuleTypes: readonly string[],
+  now: number,
+): Approval {
+  const { spentCents } = usage;
+  const reservedCents = usage.reservedCents + request.amountCents;
+  const remainingCents = remainingOf(budgetCents, spentCents + reservedCents);
+  return {
+    id: request.approvalId,
+    flaggedByRuleTypes,
+    budgetContext: { budgetCents, spentCents, reservedCents, remainingCents },
+    expiresAt: now + approvalWindowSeconds * 1_000,
+    resolution: null,
+    resolvedAt: null,
+    resolvedBy: null,
+    feedback: null,
+  };
+}
+
+/** The payment as the ledger has it, put together from the request that was sent and the decision that came back. */
+export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
+  const { approval, createdAt, day, denial, policyVersion, sequence } = decision;
+  const isDenied = denial !== null;
+  const isHeld = approval !== null;
+  return {
+    request,
+    sequence,
+    createdAt,
+    day,
+    status: isDenied ? "denied" : "pending",
+    phase: isDenied ? "done" : isHeld ? "held" : "sending",
+    executor: isHeld ? "approval" : "server",
+    denial,
+    deniedAt: isDenied ? createdAt : null,
+    approval,
+    onChainTxHash: null,
+    chainCaip2: null,
+    policyVersion,
+    revision: 1,
+  };
+}

@@ -1,0 +1,99 @@
+import { patchPolicy } from "../agent/policy.ts";
+import type { CommandOf, LedgerReply } from "./commands.ts";
+import type { Draft } from "./draft.ts";
+import { endAllHeld } from "./holds.ts";
+import { quietAfterMs, wakeOpen, withdrawOpen } from "./sending.ts";
+import { type Account, newAccount } from "./state.ts";
+import { OPENED_BELOW_BYTES } from "./weight.ts";
+
+/** Whether an account takes payments, by which key, and under which policy. */
+
+/** Opens an account; once, however often it is told. */
+export function openAccount(draft: Draft, command: CommandOf<"open_account">): LedgerReply {
+  const { kind: _kind, ...opened } = command;
+  const { ledger, now } = draft;
+  if (ledger.accounts.has(opened.agentId)) return { kind: "opened", changed: false };
+  const isFull = ledger.accounts.size >= ledger.bounds.accounts || ledger.weightBytes >= OPENED_BELOW_BYTES;
+  if (isFull) return { kind: "project_full" };
+  draft.open(newAccount(opened, now));
+  return { kind: "opened", changed: true };
+}
+
+/** What was paused stays as it is, and is seen to when it is resumed. */
+export function setStanding(draft: Draft, agentId: string, standing: "active" | "paused"): LedgerReply {
+  const { now } = draft;
+  const account = draft.account(agentId);
+  if (account === undefined || account.standing === "closed") return { kind: "no_account" };
+  const changed = account.standing !== standing;
+  const quiet = standing === "paused" ? quietAfterMs(account, now) : 0;
+  if (changed && standing === "paused") pause(draft, account);
+  if (changed && standing === "active") resume(draft, account);
+  return { kind: "standing", standing, changed, quietAfterMs: quiet };
+}
+
+function pause(draft: Draft, account: Account): void {
+  account.standing = "paused";
+  account.pausedAt = draft.now;
+  // Its key was revoked before: that is the emergency stop, too.
+  if (account.keyId === null) withdrawOpen(account, draft.now);
+  draft.tell(account, "agent.paused");
+}
+
+function resume(draft: Draft, account: Account): void {
+  account.standing = "active";
+  account.pausedAt = null;
+  wakeOpen(account, draft.now);
+  draft.tell(account, "agent.resumed");
+}
+
+/** Only this key may pay from now on. Revoked while the agent is paused, it takes with it what it asked for and was not sent. */
+export function followKey(draft: Draft, { agentId, keyId, revision }: CommandOf<"follow_key">): LedgerReply {
+  const account = follow(draft, agentId, revision);
+  if (account === null) return { kind: "confirmed" };
+  account.keyId = keyId;
+  if (keyId === null && account.standing === "paused") withdrawOpen(account, draft.now);
+  return { kind: "confirmed" };
+}
+
+export function followName(draft: Draft, { agentId, name, revision }: CommandOf<"follow_name">): LedgerReply {
+  const account = follow(draft, agentId, revision);
+  if (account !== null) account.name = name;
+  return { kind: "confirmed" };
+}
+
+/**
+ * Closes an account for good, in one decision: no key pays from it any more, what is on hold is denied, and what was decided and
+ * not sent is released if the agent is paused. What else is on its way goes on to its end.
+ */
+export function closeAccount(draft: Draft, { agentId, revision }: CommandOf<"close_account">): LedgerReply {
+  const account = follow(draft, agentId, revision);
+  if (account === null) return { kind: "closed", changed: false, ended: [] };
+  const ended = endAllHeld(draft, account);
+  if (account.standing === "paused") withdrawOpen(account, draft.now);
+  account.standing = "closed";
+  account.keyId = null;
+  account.pausedAt = null;
+  draft.touch(account);
+  return { kind: "closed", changed: true, ended };
+}
+
+/** The account, where this is newer than what it has heard of its agent; null: it is not, or there is none. */
+function follow(draft: Draft, agentId: string, revision: number): Account | null {
+  const account = draft.account(agentId);
+  const isNews =
+    account !== undefined && account.standing !== "closed" && revision > account.followedRevision;
+  if (!isNews) return null;
+  account.followedRevision = revision;
+  return account;
+}
+
+export function changePolicy(draft: Draft, command: CommandOf<"change_policy">): LedgerReply {
+  const account = draft.account(command.agentId);
+  if (account === undefined || account.standing === "closed") return { kind: "no_account" };
+  const { policy: before, policyVersion } = account;
+  if (command.version !== policyVersion) return { kind: "version_conflict", version: policyVersion };
+  account.policy = patchPolicy(before, command.patch);
+  account.policyVersion += 1;
+  draft.touch(account);
+  return { kind: "policy", before, policy: account.policy, policyVersion: account.policyVersion };
+}

@@ -1,0 +1,197 @@
+import type { LifecycleEvent } from "../events.ts";
+import type { Payment } from "../agent/payment.ts";
+import type { BudgetPolicy } from "../agent/policy.ts";
+import { emptyUsage, type Usage } from "../agent/usage.ts";
+import type { FirstAnswers } from "./first-answers.ts";
+import { emptyKeyMemory, type KeyMemory } from "./key-memory.ts";
+
+/** The cap over a project or a team; null: none. Its version is raised by every replacement. */
+export interface Cap {
+  readonly capCents: number | null;
+  readonly version: number;
+}
+
+export const NO_CAP: Cap = { capCents: null, version: 1 };
+
+/** What the accounts under a cap have spent and hold, closed accounts included. */
+export interface Totals {
+  readonly spentCents: number;
+  readonly reservedCents: number;
+}
+
+export const NO_TOTALS: Totals = { spentCents: 0, reservedCents: 0 };
+
+/** A project, or one of its teams, as the ledger knows it. */
+export interface Level {
+  readonly cap: Cap;
+  readonly totals: Totals;
+  /** The newest version of its approval rules that a payment may be judged by; 0: nobody has ever set any. */
+  readonly rulesVersion: number;
+}
+
+export const NEW_LEVEL: Level = { cap: NO_CAP, totals: NO_TOTALS, rulesVersion: 0 };
+
+/** Whether an account takes payments. A closed one stays until all that is open of it has come to its end. */
+export type Standing = "active" | "paused" | "closed";
+
+/** A payment with something left to do, to be told, or to happen. Replaced as a whole, never changed. */
+export interface OpenPayment {
+  readonly payment: Payment;
+  /** When it last changed: what is not confirmed some time after, the ledger carries out itself. */
+  readonly changedAt: number;
+  /** The newest revision whose effects are known to be carried out; 0: none yet. */
+  readonly confirmedRevision: number;
+  /** When it is to be seen to, if that is earlier than its last change says: what it waited for has come. */
+  readonly dueAt?: number;
+  /** It is not to be sent any more: what its rail has none of is released. */
+  readonly isWithdrawn?: true;
+}
+
+/**
+ * The money of one agent. Only a draft is ever changed (`draft.ts`); what is in the ledger is replaced as a whole, so that a
+ * command that fails half-way has changed nothing.
+ */
+export interface Account {
+  readonly agentId: string;
+  readonly teamId: string;
+  name: string;
+  standing: Standing;
+  /** The one key that may pay; null: none. */
+  keyId: string | null;
+  /** The newest revision of the agent's actor that name, key and closing are from. */
+  followedRevision: number;
+  policy: BudgetPolicy;
+  policyVersion: number;
+  usage: Usage;
+  /** Number of payments decided so far. */
+  sequence: number;
+  open: Map<string, OpenPayment>;
+  /** Number of payments closed so far: all is done for them, so they are in the records as they will stay. */
+  closed: number;
+  /** The highest of the closed payments, in the order of closing, whose key the ledger has forgotten; 0: none. */
+  forgottenThrough: number;
+  /** Raised by every change of what the agent's record shows of its account. */
+  revision: number;
+  confirmedRevision: number;
+  updatedAt: number;
+  /** The policy that the agent's wallet mirrors. Its first one it gets when it is deployed. */
+  mirroredPolicyVersion: number;
+  /** Since when it is paused; null while it is not. */
+  pausedAt: number | null;
+  /** Until when some process may begin to send what it has leave to send; 0: none was ever given. */
+  leaveUntil: number;
+  /** What became of the agent and is not known to be in the journal. */
+  outbox: readonly LifecycleEvent[];
+}
+
+/** How much a ledger holds at the most: what would not fit through the engine's bounds is refused before. */
+export interface LedgerBounds {
+  /** Live accounts. */
+  readonly accounts: number;
+  /** Payments of one agent that are under way or on hold at once, and of all agents of the project. */
+  readonly openOfAgent: number;
+  readonly openOfProject: number;
+  /** Idempotency keys of closed payments that are remembered, over all agents; older ones are looked up in the records. */
+  readonly closedKeys: number;
+}
+
+export const LEDGER_BOUNDS: LedgerBounds = {
+  accounts: 10_000,
+  openOfAgent: 200,
+  openOfProject: 2_000,
+  closedKeys: 5_000,
+};
+
+/** All the money of a project: one decider for every limit of its agents, its teams and its own. */
+export interface Ledger {
+  readonly bounds: LedgerBounds;
+  readonly organizationId: string;
+  readonly projectId: string;
+  project: Level;
+  /** Teams that a cap, rules or an account were ever under. */
+  readonly teams: Map<string, Level>;
+  readonly accounts: Map<string, Account>;
+  readonly keys: KeyMemory;
+  readonly answers: FirstAnswers;
+  /** How many accounts were dropped after all that was open of them had come to its end. */
+  droppedAccounts: number;
+  /** An upper bound of the bytes that the ledger takes once it is encoded (`weight.ts`). */
+  weightBytes: number;
+  /** Payments open in all accounts. */
+  openPayments: number;
+}
+
+export const newLedger = (
+  organizationId: string,
+  projectId: string,
+  bounds: LedgerBounds = LEDGER_BOUNDS,
+): Ledger => ({
+  bounds,
+  organizationId,
+  projectId,
+  project: NEW_LEVEL,
+  teams: new Map(),
+  accounts: new Map(),
+  keys: emptyKeyMemory(),
+  answers: new Map(),
+  droppedAccounts: 0,
+  weightBytes: 0,
+  openPayments: 0,
+});
+
+/** What an account is opened with. */
+export interface NewAccount {
+  readonly agentId: string;
+  readonly teamId: string;
+  readonly name: string;
+  readonly policy: BudgetPolicy;
+  readonly keyId: string | null;
+}
+
+export const newAccount = (opened: NewAccount, now: number): Account => ({
+  ...opened,
+  standing: "active",
+  followedRevision: 0,
+  policyVersion: 1,
+  usage: emptyUsage(),
+  sequence: 0,
+  open: new Map(),
+  closed: 0,
+  forgottenThrough: 0,
+  // Whoever creates the agent writes its first record.
+  revision: 1,
+  confirmedRevision: 1,
+  updatedAt: now,
+  mirroredPolicyVersion: 1,
+  pausedAt: null,
+  leaveUntil: 0,
+  outbox: [],
+});
+
+export const levelOf = ({ teams }: Ledger, teamId: string): Level => teams.get(teamId) ?? NEW_LEVEL;
+
+/** What an agent's record shows of its account; written under its revision. */
+export interface AccountSummary {
+  readonly agentId: string;
+  readonly standing: Standing;
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+  readonly revision: number;
+  readonly updatedAt: number;
+  /** For the journal; told until the record of this revision is confirmed. */
+  readonly events: readonly LifecycleEvent[];
+}
+
+export const summaryOf = (account: Account): AccountSummary => ({
+  agentId: account.agentId,
+  standing: account.standing,
+  policy: account.policy,
+  policyVersion: account.policyVersion,
+  spentCents: account.usage.spentCents,
+  reservedCents: account.usage.reservedCents,
+  revision: account.revision,
+  updatedAt: account.updatedAt,
+  events: account.outbox,
+});
