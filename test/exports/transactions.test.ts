@@ -153,9 +153,10 @@ describe("the export of transactions", () => {
       ),
     ];
     const texts = shown.map(([text]) => text);
+    const now = Date.now();
     await put(
       ...texts.map((text, index) => ({
-        createdAt: new Date(Date.now() - index),
+        createdAt: new Date(now - index),
         agentName: text,
         merchant: text,
         purpose: text,

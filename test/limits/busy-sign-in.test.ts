@@ -9,7 +9,9 @@ import { sharedService, type TestService } from "../support/service.ts";
 import { tally, times } from "../support/world.ts";
 
 const SIGN_INS = 256;
+/** Nineteen of twenty probes are answered within this; the slowest, which some other pause may have met, within that. */
 const PROBED_MS = 100;
+const SLOWEST_MS = 500;
 const PAUSE_MS = 10;
 
 const answersSchema = z.array(
@@ -66,13 +68,10 @@ describe("a flood of sign-ins", () => {
       expect(Number(retryAfter)).to.be.within(1, 60);
     }
     expect(probes.length).to.be.greaterThan(1);
-    const slowest = probes
-      .toSorted((one, other) => other - one)
-      .slice(0, 5)
-      .map(Math.round);
-    expect(Math.max(...probes), `${JSON.stringify(statuses)}, ${slowest.join(" ")} ms`).to.be.below(
-      PROBED_MS,
-    );
+    const slowest = probes.toSorted((one, other) => other - one);
+    const told = `${JSON.stringify(statuses)}, ${slowest.slice(0, 5).map(Math.round).join(" ")} ms`;
+    expect(slowest[0], told).to.be.below(SLOWEST_MS);
+    expect(slowest[Math.floor(probes.length / 20)], told).to.be.below(PROBED_MS);
   });
 
   it("who sends a sign-in's head and no body, 100 times, keeps nobody out", async () => {
