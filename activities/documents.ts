@@ -9,6 +9,7 @@ import type {
 } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy, DenialCode } from "../src/domain/agent/policy.ts";
 import type { AgentLifecycle } from "../src/domain/agent/state.ts";
+import type { Cap } from "../src/domain/ledger/state.ts";
 import type { ApprovalRule } from "../src/domain/rules/rules.ts";
 
 /** The records in MongoDB that answer questions. What decides about money is in the actors. */
@@ -119,15 +120,17 @@ export interface AgentDocument extends Document {
   authenticatedAt?: Date | null;
   appearance?: { color: string; icon: string } | null;
   /** Whether the service has given up its right to spend from the archived agent's wallet. */
-  walletDetached?: boolean;
+  walletDetached: boolean;
   createdBy: { type: "user" | "organization_key"; id: string };
   /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
   createdByLineage: string | null;
   createdAt: Date;
   updatedAt: Date;
   archivedAt: Date | null;
-  /** The actor's revision that `lifecycle`, policy and totals were written from. */
+  /** The revision of the agent's actor that name, keys and end were written from. */
   revision: number;
+  /** The revision of its account in the ledger that policy, totals and whether it is paused were written from. */
+  accountRevision: number;
 }
 
 /**
@@ -251,16 +254,12 @@ export interface ContainerDocument extends Document {
   archivedAt: Date | null;
   /** Not there until somebody has set some; that is version 1. */
   approvalRules?: StoredRules;
+  /** As the ledger has decided; not there until somebody has set one, which is version 1 without a cap. */
+  cap?: Cap;
   /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
   createdInside?: number;
 }
-export type ProjectDocument = ContainerDocument & {
-  /**
-   * Its budget was replaced once, and may have caps: where its budget's actor is gone, none is begun in its place, which would know
-   * of no cap. Written once the actor runs and before the first replacement is put to it.
-   */
-  hadCaps?: true;
-};
+export type ProjectDocument = ContainerDocument;
 export type TeamDocument = ContainerDocument & { projectId: string };
 
 export const COLLECTIONS = {

@@ -1,16 +1,13 @@
-import type { CapsHeard } from "../src/domain/agent/commands.ts";
 import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
 import { type Leave, LEAVE_MS } from "../src/domain/agent/leave.ts";
 import { FORGED, withoutResolver } from "../src/domain/agent/forged.ts";
-import { answered, asSent, heldRevision, moneyOf, settle } from "../src/domain/agent/payment.ts";
+import { HELD_REVISION, moneyOf, settle } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
-import type { BudgetReport } from "../src/domain/budget/report.ts";
-import { type CarriedOut, confirmationOf } from "../src/messages/agent.ts";
+import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import type {
-  AgentGateway,
-  Caps,
   Clock,
   ForgedKind,
+  LedgerGateway,
   PaymentProofs,
   PaymentTelling,
   PaymentWorkflows,
@@ -18,13 +15,12 @@ import type {
   Rails,
 } from "./ports.ts";
 
-/** What payments have effects on, but for their own agents. */
+/** What payments have effects on, but for their own ledger. */
 export interface EffectDependencies {
   readonly rails: Rails;
   readonly projections: Projections;
   readonly workflows: PaymentWorkflows;
   readonly telling: PaymentTelling;
-  readonly caps: Caps;
   readonly proofs: PaymentProofs;
   readonly clock: Clock;
   /** Milliseconds that have passed since some moment, whatever is done to the clock. */
@@ -32,10 +28,10 @@ export interface EffectDependencies {
 }
 
 export interface PaymentEffectDependencies extends EffectDependencies {
-  readonly agents: AgentGateway;
+  readonly ledgers: LedgerGateway;
 }
 
-/** The agent has heard what became of this payment, and it is no more as it was here: read it again. */
+/** The ledger knows what became of this payment, and it is no more as it was here: read it again. */
 export class Superseded extends Error {
   override readonly name = "Superseded";
 }
@@ -43,54 +39,51 @@ export class Superseded extends Error {
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
-/** Who carries a payment out asks its actor for leave so often, where the answers come too late to be made use of. */
+/** Who executes a payment asks for leave so often, where the answers come too late to be made use of. */
 const LEAVE_ASKS_MAX = 3;
 
-/** What who has a payment carried out knows of it, and wants to. */
-export interface CarryOutHints {
-  /** Told of the payment as soon as the budget has said its word. */
-  readonly onJudged?: (payment: Payment) => void;
-  /** By `monotonicMs`, when the actor was asked for the decision that let it be sent; left out: that is asked for. */
+/** What who has a payment executed knows of it. */
+export interface ExecutionHints {
+  /** By `monotonicMs`, when the ledger was asked for the decision that let it be sent; left out: that is asked for. */
   readonly decidedSinceMs?: number;
 }
 
 export interface PaymentEffects {
   /**
-   * Does everything that a payment asks for at its revision: asks its project's budget, with the agent's report, calls the rail if it is this executor's turn, starts or
+   * Does everything that a payment asks for at its revision: calls the rail if it is this executor's turn, starts or
    * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
-   * server, the actor's sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only asked
+   * server, the ledger's sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only asked
    * what it has; what it has none of is left as it is, and no revision is done. Throws when a step could not be
    * done; nothing is confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not
    * approve, is ended without any of it: no rail is called.
    */
-  carryOut(
+  execute(
     profile: AgentProfile,
     payment: Payment,
     executor: Payment["executor"],
-    report: BudgetReport | null,
-    hints?: CarryOutHints,
-  ): Promise<CarriedOut>;
+    hints?: ExecutionHints,
+  ): Promise<ExecutionResult>;
   /** The same, and what became of it is told of when it is done, for who confirms it at once. */
-  carryOutAndTell: PaymentEffects["carryOut"];
-  /** The agent's leave to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
+  executeAndTell: PaymentEffects["execute"];
+  /** Leave to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
   askToSend(profile: AgentProfile, payment: Payment): Promise<Leave>;
   /**
-   * What came of a payment gives its money back: its agent hears that, and under caps its project's budget, before anybody
-   * can read it. Its effects are not done by that, so no revision is confirmed. Nothing, where it gives nothing back.
+   * What came of a payment gives its money back: the ledger hears that before anybody can read it. Its effects are not done by that, so no
+   * revision is confirmed. Nothing, where it gives nothing back.
    */
-  release(profile: AgentProfile, before: Payment, done: CarriedOut): Promise<void>;
+  release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndTell(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Tells of what became of a payment whose effects are done. No answer waits for it, but the actor does: what was not told
-   * is not confirmed, and is told by whoever carries it out next.
+   * Tells of what became of a payment whose effects are done. No answer waits for it, but the ledger does: what was not told
+   * is not confirmed, and is told by whoever executes it next.
    */
   tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
-  const { agents, caps, proofs, rails, projections, telling, workflows, clock, monotonicMs } = dependencies;
+  const { ledgers, proofs, rails, projections, telling, workflows, clock, monotonicMs } = dependencies;
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
     if (!proofs.isAccepted(profile, payment)) return "payment";
@@ -104,26 +97,27 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     return forged === null ? payment : withoutResolver(payment);
   }
 
-  /** What nobody vouches for is ended as its agent's actor ends it, too, once it hears of it: nothing is paid. */
+  /** What nobody vouches for is ended as its ledger ends it, too, once it hears of it: nothing is paid. */
   async function refuse(
     profile: AgentProfile,
     payment: Payment,
     what: ForgedKind,
     keep: PaymentEffects["record"],
-  ): Promise<CarriedOut> {
+  ): Promise<ExecutionResult> {
     proofs.onForged(what, profile, payment);
+    const { agentId } = profile;
     const { transactionId } = payment.request;
     if (payment.phase === "held") {
-      const reply = await agents.submit(profile.agentId, { kind: "cancel", transactionId });
+      const reply = await ledgers.submit(profile, { kind: "cancel", agentId, transactionId });
       const ended = reply.kind === "payment" ? reply.payment : payment;
       return { transactionId, revision: ended.revision, outcome: null, payment: ended };
     }
     const outcome = payment.phase === "done" ? null : { result: FORGED, at: clock().getTime() };
-    const ended = outcome === null ? payment : settle(asSent(payment), outcome.result, outcome.at);
+    const ended = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
     const done = { transactionId, revision: ended.revision, outcome, payment: withoutResolver(ended) };
     await release(profile, payment, done);
-    // Only what is so in the actor, too: a workflow of somebody's own may have brought a payment that is not.
-    const reply = await agents.submit(profile.agentId, { kind: "read_payment", transactionId });
+    // Only what is so in the ledger, too: a workflow of somebody's own may have brought a payment that is not.
+    const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
     if (what === "decision" && isActual) {
       await Promise.all([workflows.tellApproval(profile, done.payment), keep(profile, ended)]);
@@ -131,35 +125,19 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     return done;
   }
 
-  /** Every executor may ask whether a payment may be begun, and its own whether it still may be sent. */
-  async function askBudget(
-    profile: AgentProfile,
-    { ask, executor: sender, request }: Payment,
-    executor: Payment["executor"],
-    report: BudgetReport | null,
-  ): Promise<CapsHeard | null> {
-    if (ask === undefined || ask === null || (ask === "recheck" && sender !== executor)) return null;
-    if (report === null) throw new Superseded("nothing is asked any more");
-    const { answers, exemptEpoch } = await caps.hear(profile, report);
-    const answer = answers.find(
-      ({ kind, transactionId }) => kind === ask && transactionId === request.transactionId,
-    );
-    if (answer === undefined) throw new Superseded("the agent has its answer already");
-    return { kind: ask, answer, reportRevision: report.revision, exemptEpoch };
-  }
-
   const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEAVE_MS;
 
-  /** What is nothing new to the actor is the business of whoever told it. */
+  /** What the ledger knows the end of is the business of whoever told it. */
   async function askToSend(profile: AgentProfile, { request }: Payment): Promise<Leave> {
+    const { agentId } = profile;
     const { transactionId } = request;
     for (let ask = 0; ask < LEAVE_ASKS_MAX; ask += 1) {
       const askedMs = monotonicMs();
-      const reply = await agents.submit(profile.agentId, { kind: "ask_to_send", transactionId });
+      const reply = await ledgers.submit(profile, { kind: "ask_to_send", agentId, transactionId });
       if (reply.kind !== "leave") throw new Superseded("it is not to be sent any more");
       if (reply.leave !== "send" || isFresh(askedMs)) return reply.leave;
     }
-    throw new Error("the agent's leave to send came too late each time");
+    throw new Error("leave to send came too late each time");
   }
 
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
@@ -203,28 +181,23 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     await Promise.all([record(profile, payment), tell(profile, payment, "now")]);
   }
 
-  async function release(profile: AgentProfile, before: Payment, done: CarriedOut): Promise<void> {
+  async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
     if (!givesBack(before, done.payment)) return;
-    await agents.submit(profile.agentId, { ...confirmationOf(done), revision: 0 });
+    await ledgers.submit(profile, { ...confirmationOf(profile.agentId, done), revision: 0 });
   }
 
-  const carryOutWith =
-    (keep: PaymentEffects["record"]): PaymentEffects["carryOut"] =>
-    async (profile, decided, executor, report, { decidedSinceMs, onJudged } = {}) => {
+  const executeWith =
+    (keep: PaymentEffects["record"]): PaymentEffects["execute"] =>
+    async (profile, decided, executor, { decidedSinceMs } = {}) => {
       const forged = forgedIn(profile, decided);
       if (forged !== null) return refuse(profile, decided, forged, keep);
-      const heard = await askBudget(profile, decided, executor, report);
-      const before = heard === null ? decided : answered(decided, heard.kind, heard.answer);
-      onJudged?.(before);
-      const isAsking = (before.ask ?? null) !== null;
-      const turn = before.phase === "sending" && before.executor === executor && !isAsking;
-      const result = turn ? await send(profile, before, decidedSinceMs) : null;
+      const turn = decided.phase === "sending" && decided.executor === executor;
+      const result = turn ? await send(profile, decided, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
-      const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
+      const payment = outcome === null ? decided : settle(decided, outcome.result, outcome.at);
       const { transactionId } = payment.request;
-      const asked = heard === null ? {} : { caps: heard };
       const waits = turn && result === null;
-      const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment, ...asked };
+      const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
       await release(profile, decided, done);
       await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
       return done;
@@ -232,8 +205,8 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   return {
     askToSend,
-    carryOut: carryOutWith(record),
-    carryOutAndTell: carryOutWith(recordAndTell),
+    execute: executeWith(record),
+    executeAndTell: executeWith(recordAndTell),
     release,
     record,
     recordAndTell,
@@ -247,4 +220,4 @@ const givesBack = (before: Payment, after: Payment): boolean =>
 
 /** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */
 const leavesHold = (payment: Payment): boolean =>
-  payment.approval !== null && payment.revision === heldRevision(payment) + 1;
+  payment.approval !== null && payment.revision === HELD_REVISION + 1;

@@ -1,18 +1,19 @@
 import type { Db } from "mongodb";
+import { accountRecorder } from "./accounts.ts";
 import type { AuditLog } from "./audit/appender.ts";
-import { agentsUnder } from "./budgets.ts";
-import { type AgentDocument, COLLECTIONS } from "./documents.ts";
 import { provisionOrganization } from "./organizations.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
 import type { MailActivities } from "./mail/invite-mail.ts";
-import type { DeliveryWindows, LimitMirror, Treasuries } from "./ports.ts";
+import type { AgentGateway, DeliveryWindows, LedgerStarter, LimitMirror, Treasuries } from "./ports.ts";
 import { detachEverywhere } from "./rails/detach.ts";
 import type { Activities } from "./types.ts";
 import type { WebhookActivities } from "./webhooks/activities.ts";
 
 export interface ActivityDependencies extends PaymentActivityDependencies {
+  readonly agents: AgentGateway;
   readonly auditLog: AuditLog;
   readonly db: Db;
+  readonly ledgerStarter: LedgerStarter;
   readonly limits: LimitMirror;
   readonly windows: DeliveryWindows;
   readonly webhooks: WebhookActivities;
@@ -22,19 +23,35 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
 
 /** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
-  const { auditLog, clock, db, limits, projections, rails, treasuries, windows } = dependencies;
+  const { auditLog, clock, db, ledgers, ledgerStarter, limits, projections, rails, treasuries, windows } =
+    dependencies;
+  const recordAccount = accountRecorder(dependencies);
 
   return {
     ...createPaymentActivities(dependencies),
     ...dependencies.webhooks,
     ...dependencies.mail,
 
-    agentsUnder: ({ projectId, teams }) =>
-      agentsUnder(db.collection<AgentDocument>(COLLECTIONS.agents), projectId, teams),
+    async writeAccounts({ accounts }) {
+      await Promise.all(accounts.map(recordAccount));
+    },
 
-    writeAgentSummary: ({ agentId, summary }) => projections.writeAgentSummary(agentId, summary),
+    writeCaps: ({ caps, projectId }) => projections.writeCaps(projectId, caps),
 
-    mirrorLimits: ({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion),
+    writeAgent: ({ summary }) => projections.writeAgent(summary),
+
+    async followInLedger({ agent, followed }) {
+      const { agentId } = agent;
+      const reply = await ledgers.submit(agent, { kind: "follow_agent", agentId, ...followed });
+      if (reply.kind !== "followed")
+        throw new Error(`a ledger answered ${reply.kind} to what it is to follow`);
+    },
+
+    async mirrorLimits({ limits: policies }) {
+      await Promise.all(
+        policies.map(({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion)),
+      );
+    },
 
     closeDeliveryWindow: ({ agentId }) => windows.close(agentId),
 
@@ -43,6 +60,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
       if (end === "pending") throw new Error("the wallet is not detached yet");
     },
 
-    provisionOrganization: (input) => provisionOrganization({ auditLog, db, treasuries }, input, clock()),
+    provisionOrganization: (input) =>
+      provisionOrganization({ auditLog, db, ledgerStarter, treasuries }, input, clock()),
   };
 }

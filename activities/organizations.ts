@@ -5,13 +5,14 @@ import type { OrganizationInput } from "../src/messages/organization.ts";
 import type { AuditLog } from "./audit/appender.ts";
 import type { ProjectDocument, TeamDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
-import type { Treasuries } from "./ports.ts";
+import type { LedgerStarter, Treasuries } from "./ports.ts";
 
 const DEFAULT_NAME = "General";
 
 export interface ProvisioningDependencies {
   readonly auditLog: AuditLog;
   readonly db: Db;
+  readonly ledgerStarter: LedgerStarter;
   readonly treasuries: Treasuries;
 }
 
@@ -20,7 +21,7 @@ export interface ProvisioningDependencies {
  * nothing, where there is no such organization, or its default project and team are others: the ids come through Temporal.
  */
 export async function provisionOrganization(
-  { auditLog, db, treasuries }: ProvisioningDependencies,
+  { auditLog, db, ledgerStarter, treasuries }: ProvisioningDependencies,
   input: OrganizationInput,
   now: Date,
 ): Promise<void> {
@@ -37,6 +38,7 @@ export async function provisionOrganization(
     createdAt: now,
     archivedAt: null,
   };
+  await ledgerStarter.startLedger({ organizationId, projectId: defaultProjectId });
   const projects = db.collection<ProjectDocument>(COLLECTIONS.projects);
   const teams = db.collection<TeamDocument>(COLLECTIONS.teams);
   await projects.updateOne({ _id: defaultProjectId }, { $setOnInsert: container }, { upsert: true });

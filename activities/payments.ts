@@ -2,17 +2,19 @@ import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
 import { settle } from "../src/domain/agent/payment.ts";
 import type { Leave } from "../src/domain/agent/leave.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
-import type { Addressed } from "../src/domain/budget/commands.ts";
-import { confirmationOf } from "../src/messages/agent.ts";
-import { heeded } from "./budgets.ts";
+import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "./effects.ts";
-import type { Activities, Delivered } from "./types.ts";
+import type { Activities, UnfinishedPayment } from "./types.ts";
+import { within } from "./within.ts";
 
-export type PaymentActivityDependencies = PaymentEffectDependencies;
+export interface PaymentActivityDependencies extends PaymentEffectDependencies {
+  /** Hears of what a sweep could not do, and comes again. */
+  readonly onSweepFailed: (transactionId: string, error: unknown) => void;
+}
 
 export type PaymentActivities = Pick<
   Activities,
-  "carryOutPayment" | "reportToBudget" | "tellAgents" | "expireApproval" | "executeApproved" | "followPayment"
+  "executePayments" | "expireApproval" | "executeApproved" | "followPayment"
 >;
 
 /**
@@ -21,12 +23,15 @@ export type PaymentActivities = Pick<
  */
 const SETTLE_MS = 8_000;
 
+/** How long one payment of a sweep may take, so that it holds up none of those beside it. Well below the activity's own bound. */
+const SWEPT_MS = 15_000;
+
 /**
  * The activities that move payments, over ports only: the worker runs them over engines, the simulation over counterparts
  * of its own.
  */
 export function createPaymentActivities(dependencies: PaymentActivityDependencies): PaymentActivities {
-  const { agents, caps, clock, proofs, rails } = dependencies;
+  const { clock, ledgers, onSweepFailed, proofs, rails } = dependencies;
   const effects = createPaymentEffects(dependencies);
 
   async function confirm(
@@ -34,22 +39,19 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     payment: Payment,
     outcome: { result: RailOutcome; at: number } | null,
   ): Promise<void> {
+    const { agentId } = profile;
     const { transactionId } = payment.request;
     const { revision } = payment;
-    await agents.submit(profile.agentId, { kind: "confirm", transactionId, revision, outcome });
+    await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome });
   }
 
-  /** An approved payment, asked about and sent. The agent is asked for what the budget is to hear of it now. */
   async function executeApproved(profile: AgentProfile, payment: Payment): Promise<Payment> {
-    const asks = (payment.ask ?? null) !== null;
-    const reply = asks ? await agents.submit(profile.agentId, { kind: "read_report" }) : null;
-    const report = reply?.kind === "report" ? reply.report : null;
-    const done = await effects.carryOutAndTell(profile, payment, "approval", report);
-    await agents.submit(profile.agentId, confirmationOf(done));
+    const done = await effects.executeAndTell(profile, payment, "approval");
+    await ledgers.submit(profile, confirmationOf(profile.agentId, done));
     return done.payment;
   }
 
-  /** What its agent has heard the end of already, or lets go of, is not set in motion once more. */
+  /** What the ledger knows the end of already, or lets go of, is not set in motion once more. */
   async function leaveToGoOn(profile: AgentProfile, payment: Payment): Promise<Leave> {
     try {
       return await effects.askToSend(profile, payment);
@@ -59,34 +61,26 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     }
   }
 
-  async function tell(delivery: Addressed): Promise<Delivered[]> {
-    const { agentId, asks, epoch } = delivery;
+  async function sweep({
+    executor = "server",
+    payment,
+    profile,
+  }: UnfinishedPayment): Promise<ExecutionResult> {
+    const { transactionId } = payment.request;
     try {
-      return [{ agentId, epoch, asks, report: await heeded(agents, delivery) }];
-    } catch {
-      // It is told another time.
-      return [];
+      return await within(SWEPT_MS, effects.executeAndTell(profile, payment, executor));
+    } catch (error) {
+      if (!(error instanceof Superseded)) onSweepFailed(transactionId, error);
+      return { transactionId, revision: 0, outcome: null, payment };
     }
   }
 
   return {
-    async carryOutPayment({ executor = "server", payment, profile, report = null }) {
-      try {
-        return await effects.carryOutAndTell(profile, payment, executor, report);
-      } catch (error) {
-        if (!(error instanceof Superseded)) throw error;
-        return { transactionId: payment.request.transactionId, revision: 0, outcome: null, payment };
-      }
-    },
-
-    async reportToBudget({ profile, report }) {
-      await caps.hear(profile, report);
-    },
-
-    tellAgents: async ({ deliveries }) => (await Promise.all(deliveries.map(tell))).flat(),
+    executePayments: ({ payments }) => Promise.all(payments.map(sweep)),
 
     async expireApproval({ profile, transactionId }) {
-      const reply = await agents.submit(profile.agentId, { kind: "expire", transactionId });
+      const { agentId } = profile;
+      const reply = await ledgers.submit(profile, { kind: "expire", agentId, transactionId });
       if (reply.kind !== "payment") return null;
       if (reply.payment.phase === "sending") return reply.payment;
       await effects.recordAndTell(profile, reply.payment);
@@ -99,8 +93,9 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         return await executeApproved(profile, payment);
       } catch (error) {
         if (!(error instanceof Superseded)) throw error;
+        const { agentId } = profile;
         const { transactionId } = payment.request;
-        const reply = await agents.submit(profile.agentId, { kind: "read_payment", transactionId });
+        const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
         // Nothing of it is open any more: it has come to its end, and who died before saying so has told of it.
         if (reply.kind !== "payment") return payment;
         return reply.payment.phase === "sending" ? executeApproved(profile, reply.payment) : reply.payment;

@@ -2,8 +2,10 @@ import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
 import type { Leave } from "../src/domain/agent/leave.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
-import type { BudgetReport, NamedAnswer } from "../src/domain/budget/report.ts";
-import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { LedgerCommand, LedgerReply, RecordedCap } from "../src/domain/ledger/commands.ts";
+import type { AccountSummary } from "../src/domain/ledger/state.ts";
+import type { LedgerPlace } from "../src/messages/ledger.ts";
 
 /** What a rail is like. */
 export interface RailCapabilities {
@@ -56,15 +58,19 @@ export interface RailPort {
   detach(profile: AgentProfile): Promise<Detachment>;
 }
 
-/** Asks a payment's agent whether it may be sent now; left out where nobody could say no. */
+/** Asks the ledger whether a payment may be sent now; left out where nobody could say no. */
 export type AskForLeave = () => Promise<Leave>;
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
 
-/** Queryable records of what the actors decided. Writing the same revision twice, or an older one, does nothing. */
+/** Queryable records of what was decided. Writing the same revision twice, or an older one, does nothing. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
-  writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void>;
+  /** What an agent's actor decides. */
+  writeAgent(summary: AgentSummary): Promise<void>;
+  /** What the ledger decides of an agent. */
+  writeAccount(summary: AccountSummary): Promise<void>;
+  writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void>;
 }
 
 /** Tells whoever keeps what happened, but is asked nothing for an answer: the journal of events, the audit log. */
@@ -100,23 +106,6 @@ export interface PaymentWorkflows {
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
 }
 
-/** Where a project's budget is found. */
-export type BudgetPlace = Pick<AgentProfile, "organizationId" | "projectId">;
-
-/** What a project's budget says to an agent's report. */
-export interface Heard {
-  /** To what the report asks; what is missing, the agent has heard before. */
-  readonly answers: readonly NamedAnswer[];
-  /** The agent need not ask, unless it has heard of something newer than this; null: it is to ask. */
-  readonly exemptEpoch: number | null;
-}
-
-/** The budgets of projects, which judge by the caps over all of their agents. */
-export interface Caps {
-  /** May be repeated: what was asked is answered the same until the agent knows. */
-  hear(place: BudgetPlace, report: BudgetReport): Promise<Heard>;
-}
-
 /** Keeps the limits of agents' wallets on the chain as their policies are. May be repeated. */
 export interface LimitMirror {
   mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void>;
@@ -137,12 +126,22 @@ export interface DeliveryWindows {
   close(agentId: string): Promise<"committed" | "discarded">;
 }
 
-/** The way to an agent's actor. */
+/** The way to the ledgers of projects. */
+export interface LedgerGateway {
+  /** Throws where the ledger can't be had; `LedgerGone` where there is none any more. */
+  submit(place: LedgerPlace, command: LedgerCommand): Promise<LedgerReply>;
+}
+
+/** Starts the ledgers of new projects. */
+export interface LedgerStarter {
+  /** Before the project has a record: nobody starts it after that. May be repeated until then. */
+  startLedger(place: LedgerPlace): Promise<void>;
+}
+
+/** The way to agents' actors. */
 export interface AgentGateway {
   /** Throws `NoSuchActor` where there is none. */
   submit(agentId: string, command: AgentCommand): Promise<AgentReply>;
-  /** The same, done once the agent's record shows what it has answered; throws where that can't be had. */
-  submitAndRecord(agentId: string, command: AgentCommand): Promise<AgentReply>;
 }
 
 export type Clock = () => Date;

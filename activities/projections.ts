@@ -7,9 +7,11 @@ import {
   MongoServerError,
 } from "mongodb";
 import type { Payment } from "../src/domain/agent/payment.ts";
-import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
+import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
+import type { RecordedCap } from "../src/domain/ledger/commands.ts";
+import type { AccountSummary, Cap } from "../src/domain/ledger/state.ts";
 import { BulkWriter } from "./bulk-writer.ts";
-import type { AgentDocument, ApprovalDocument, TransactionDocument } from "./documents.ts";
+import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { ensureJournalIndexes, type EventJournal } from "./journal.ts";
 import { ensureListIndexes } from "./newest-first.ts";
@@ -29,6 +31,8 @@ export class MongoProjections implements Projections {
   readonly #transactions: RevisedRecords<TransactionDocument>;
   readonly #approvals: RevisedRecords<ApprovalDocument>;
   readonly #agentWrites: BulkWriter<AgentDocument>;
+  readonly #projects: Collection<ContainerDocument>;
+  readonly #teams: Collection<ContainerDocument>;
   readonly #journal: EventJournal;
   readonly #onPaymentWritten: (payment: Payment) => void;
 
@@ -39,6 +43,8 @@ export class MongoProjections implements Projections {
     this.#transactions = new RevisedRecords(db.collection<TransactionDocument>(COLLECTIONS.transactions));
     this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
+    this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
+    this.#teams = db.collection<ContainerDocument>(COLLECTIONS.teams);
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -59,27 +65,61 @@ export class MongoProjections implements Projections {
     return this.#transactions.waiting + this.#approvals.waiting + this.#agentWrites.waiting;
   }
 
-  async writeAgentSummary(agentId: string, summary: WrittenSummary): Promise<void> {
-    const filter = { _id: agentId, revision: { $lt: summary.revision } };
+  async writeAgent(summary: AgentSummary): Promise<void> {
+    const { agentId, events, revision } = summary;
+    const filter = { _id: agentId, revision: { $lt: revision } };
     await Promise.all([
       this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
-      this.#journal.tellLifecycle(agentId, summary.events ?? []),
+      this.#journal.tellLifecycle(agentId, events),
+    ]);
+  }
+
+  async writeAccount(summary: AccountSummary): Promise<void> {
+    const { agentId, events, revision } = summary;
+    const filter = { _id: agentId, accountRevision: { $lt: revision } };
+    await Promise.all([
+      this.#agentWrites.write({ updateOne: { filter, update: [{ $set: accountFields(summary) }] } }),
+      this.#journal.tellLifecycle(agentId, events),
+    ]);
+  }
+
+  async writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void> {
+    const ofTeams = caps.flatMap(({ cap, teamId }) => (teamId === null ? [] : [capWrite(teamId, cap)]));
+    const ofProject = caps.flatMap(({ cap, teamId }) => (teamId === null ? [capWrite(projectId, cap)] : []));
+    await Promise.all([
+      ofTeams.length > 0 && this.#teams.bulkWrite(ofTeams, { ordered: false }),
+      ofProject.length > 0 && this.#projects.bulkWrite(ofProject, { ordered: false }),
     ]);
   }
 }
 
+const capWrite = (_id: string, cap: Cap): AnyBulkWriteOperation<ContainerDocument> => ({
+  updateOne: {
+    filter: { _id, $or: [{ cap: { $exists: false } }, { "cap.version": { $lt: cap.version } }] },
+    update: { $set: { cap } },
+  },
+});
+
 /**
- * Writes an agent's record as its actor has it, also over another one of the same revision; never over a later one.
- * Whether it was written.
+ * Writes an agent's record as its actor and its ledger have it, also over another one of the same revisions; never over a later one.
+ * Whether both were written.
  */
-export async function overwriteAgentSummary(
+export async function overwriteAgent(
   agents: Collection<AgentDocument>,
-  agentId: string,
-  summary: WrittenSummary,
+  agent: AgentSummary | null,
+  account: AccountSummary | null,
 ): Promise<boolean> {
-  const filter = { _id: agentId, revision: { $lte: summary.revision } };
-  const { matchedCount } = await agents.updateOne(filter, [{ $set: agentFields(summary) }]);
-  return matchedCount > 0;
+  const written = await Promise.all([
+    agent === null ||
+      agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision } }, [
+        { $set: agentFields(agent) },
+      ]),
+    account === null ||
+      agents.updateOne({ _id: account.agentId, accountRevision: { $lte: account.revision } }, [
+        { $set: accountFields(account) },
+      ]),
+  ]);
+  return written.every((each) => each === true || each.matchedCount > 0);
 }
 
 /** The same for the records of a payment. */
@@ -107,31 +147,40 @@ async function overwrite(collection: Collection<Revised>, record: Revised): Prom
 
 const DUPLICATE_KEY = 11_000;
 
+const literal = (fields: object): Document =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));
+
+/** What people change of the record itself is no business of an actor's, and may be newer. */
+const noSoonerThan = (updatedAt: number): Document => ({
+  $max: ["$updatedAt", { $literal: new Date(updatedAt) }],
+});
+
 /**
  * A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. These fields and no
  * others, whatever a summary brings along: it comes through Temporal, and whose an agent is, where it lies, its wallet and
  * its keys' hashes are written when it is created, by the server, and never again.
  */
-function agentFields(summary: WrittenSummary): Document {
-  const { archivedAt, authenticatedAt, keyId, updatedAt } = summary;
-  const written = {
-    name: summary.name,
-    lifecycle: summary.lifecycle,
-    walletDetached: summary.walletDetached,
-    policy: summary.policy,
-    policyVersion: summary.policyVersion,
-    spentCents: summary.spentCents,
-    reservedCents: summary.reservedCents,
-    revision: summary.revision,
-    archivedAt: dateOrNull(archivedAt),
-    authenticatedAt: dateOrNull(authenticatedAt),
-  };
-  const literal = Object.entries(written).map(([name, value]) => [name, { $literal: value }] as const);
+function agentFields(summary: AgentSummary): Document {
+  const { archivedAt, authenticatedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
+  const dates = { archivedAt: dateOrNull(archivedAt), authenticatedAt: dateOrNull(authenticatedAt) };
   return {
-    ...Object.fromEntries(literal),
-    // What people change of the record itself is no business of the actor's, and may be newer.
-    updatedAt: { $max: ["$updatedAt", { $literal: new Date(updatedAt) }] },
-    ...(keyId === undefined ? {} : keyFields(keyId)),
+    ...literal({ name, walletDetached, revision, ...dates }),
+    ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
+    ...keyFields(keyId),
+    updatedAt: noSoonerThan(updatedAt),
+  };
+}
+
+/** The same of what the ledger decides: an agent that is archived stays so. */
+function accountFields(summary: AccountSummary): Document {
+  const { policy, policyVersion, reservedCents, revision, spentCents, standing, updatedAt } = summary;
+  const isOpen = standing !== "closed";
+  return {
+    ...literal({ policy, policyVersion, spentCents, reservedCents, accountRevision: revision }),
+    ...(isOpen
+      ? { lifecycle: { $cond: [{ $eq: ["$lifecycle", "archived"] }, "archived", { $literal: standing }] } }
+      : {}),
+    updatedAt: noSoonerThan(updatedAt),
   };
 }
 
@@ -145,8 +194,7 @@ function keyFields(keyId: string | null): Document {
   return { key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] }, candidateKeys: others };
 }
 
-const dateOrNull = (at: number | null | undefined): Date | null =>
-  typeof at === "number" ? new Date(at) : null;
+const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
 interface Revised extends Document {
   _id: string;

@@ -1,4 +1,4 @@
-import { type Payment, shownApproval } from "../src/domain/agent/payment.ts";
+import type { Payment } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { comparedName } from "../src/domain/rules/rules.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
@@ -11,8 +11,7 @@ const REVERSED =
 
 /** The transaction's record as the payment stands. */
 export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
-  const { request, denial } = payment;
-  const approval = shownApproval(payment);
+  const { approval, denial, request } = payment;
   return {
     _id: request.transactionId,
     organizationId: profile.organizationId,
@@ -46,8 +45,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
-  const { request } = payment;
-  const approval = shownApproval(payment);
+  const { approval, request } = payment;
   if (approval === null) return null;
   return {
     _id: approval.id,

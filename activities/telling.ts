@@ -1,6 +1,6 @@
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
-import { isDecided, paymentDecisions } from "../src/domain/audit/payment-decisions.ts";
+import { paymentDecisions } from "../src/domain/audit/payment-decisions.ts";
 import type { AuditAppender } from "./audit/appender.ts";
 import type { EventJournal } from "./journal.ts";
 import type { Clock, PaymentTelling } from "./ports.ts";
@@ -28,8 +28,7 @@ export class PaymentTeller implements PaymentTelling {
     const { organizationId } = profile;
     await Promise.all([
       journal.tellPayment(profile, payment, clock(), when),
-      isDecided(payment) &&
-        auditLog?.appendAll(organizationId, () => paymentDecisions(profile, payment), when),
+      auditLog?.appendAll(organizationId, () => paymentDecisions(profile, payment), when),
     ]);
   }
 

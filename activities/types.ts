@@ -1,46 +1,51 @@
-import type { Addressed, BudgetCommand } from "../src/domain/budget/commands.ts";
-import type { BudgetReport } from "../src/domain/budget/report.ts";
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
-import type { AgentProfile, WrittenSummary } from "../src/domain/agent/state.ts";
-import type { CarriedOut } from "../src/messages/agent.ts";
+import type { AgentProfile, AgentSummary, FollowedAgent } from "../src/domain/agent/state.ts";
+import type { RecordedCap } from "../src/domain/ledger/commands.ts";
+import type { AccountSummary } from "../src/domain/ledger/state.ts";
+import type { ExecutionResult } from "../src/messages/ledger.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
 import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
-/** An agent has been told. */
-export type Delivered = Omit<Extract<BudgetCommand, { kind: "delivered" }>, "kind">;
+/** A payment of which something is left to be done. */
+export interface UnfinishedPayment {
+  readonly profile: AgentProfile;
+  readonly payment: Payment;
+  /** In whose place; left out: the server's. */
+  readonly executor?: Payment["executor"];
+}
+
+/** The policy that an agent's wallet is to mirror in its limits. */
+export interface MirroredLimits {
+  readonly agentId: string;
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+}
 
 /** The activities as workflows see them. Each can be run any number of times with the same effect as once. */
 export interface Activities {
-  /** Carries out what a payment still asks for; the agent's actor itself records the result. */
-  carryOutPayment(input: {
-    profile: AgentProfile;
-    payment: Payment;
-    /** For what the project's budget is to be asked. */
-    report?: BudgetReport;
-    /** In whose place; left out: the server's. */
-    executor?: Payment["executor"];
-  }): Promise<CarriedOut>;
-  /** Tells the project's budget what an agent's totals are. */
-  reportToBudget(input: { profile: AgentProfile; report: BudgetReport }): Promise<void>;
-  /** The agents of a project, or of some of its teams, whatever became of them. */
-  agentsUnder(input: {
-    projectId: string;
-    teams: "all" | readonly string[];
-  }): Promise<{ agentId: string; teamId: string }[]>;
-  /** Tells agents what the replacement of a budget means for them. Answers those that could be told. */
-  tellAgents(input: { deliveries: readonly Addressed[] }): Promise<Delivered[]>;
-  /** Writes the agent's record as its actor has it. */
-  writeAgentSummary(input: { agentId: string; summary: WrittenSummary }): Promise<void>;
-  /** Asks the agent's actor to expire a payment on hold; answers the payment as it is then, null if long over. */
+  /**
+   * Does what payments still ask for, each for itself; the ledger itself records the results, one for each payment in order. What could
+   * not be done has revision 0.
+   */
+  executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<ExecutionResult[]>;
+  /** Writes agents' records as the project's ledger has their accounts, and tells whoever is to know that one was paused or resumed. */
+  writeAccounts(input: { accounts: readonly AccountSummary[] }): Promise<void>;
+  /** Writes the caps of a project and its teams into their records. */
+  writeCaps(input: { projectId: string; caps: readonly RecordedCap[] }): Promise<void>;
+  /** Writes an agent's record as its actor has it. */
+  writeAgent(input: { summary: AgentSummary }): Promise<void>;
+  /** Tells the project's ledger what it is to follow of an agent. */
+  followInLedger(input: { agent: AgentProfile; followed: FollowedAgent }): Promise<void>;
+  /** Asks the ledger to expire a payment on hold; answers the payment as it is then, null if long over. */
   expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<Payment | null>;
-  /** Calls the rail for an approved payment, writes it down and tells the agent's actor. */
+  /** Calls the rail for an approved payment, writes it down and tells the ledger. */
   executeApproved(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
-  /** Asks the rail what has become of a payment; writes down and tells the actor what is new. */
+  /** Asks the rail what has become of a payment; writes down and tells the ledger what is new. */
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
-  /** Has the agent's policy mirrored into the limit of its wallet on the chain; nothing where it has none. */
-  mirrorLimits(input: { agentId: string; policy: BudgetPolicy; policyVersion: number }): Promise<void>;
+  /** Has agents' policies mirrored into the limits of their wallets on the chain; nothing where they have none. */
+  mirrorLimits(input: { limits: readonly MirroredLimits[] }): Promise<void>;
   /** Ends the window in which the agent's first key is delivered again, and gives up a create that has no record by now. */
   closeDeliveryWindow(input: { agentId: string }): Promise<"committed" | "discarded">;
   /** Gives up the right to spend from an archived agent's wallet. Fails until that is so. */

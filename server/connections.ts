@@ -1,6 +1,7 @@
 import { Client, Connection } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import { GrpcRetries } from "./grpc-retries.ts";
+import { dataConverter } from "../src/lib/payload-compression.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
 
 /** Where the engines are. */
@@ -69,7 +70,13 @@ export async function connect(addresses: Addresses): Promise<Connections> {
   const retries = new GrpcRetries();
   const options = { address: addresses.temporalAddress, interceptors: [retries.interceptor] };
   const connection = await reach("Temporal", "TEMPORAL_ADDRESS", Connection.connect(options));
-  const temporal = new Client({ connection, namespace: addresses.temporalNamespace });
+  const temporal = new Client({
+    connection,
+    namespace: addresses.temporalNamespace,
+    dataConverter,
+    // An actor that has ended would answer as it was then.
+    workflow: { queryRejectCondition: "NOT_OPEN" },
+  });
   return {
     db,
     mongo,

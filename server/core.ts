@@ -1,4 +1,5 @@
 import type { KeyObject } from "node:crypto";
+import { accountRecorder } from "../activities/accounts.ts";
 import { AuditAppender } from "../activities/audit/appender.ts";
 import { ensureWebhookIndexes } from "../activities/webhooks/documents.ts";
 import { ensureAuditIndexes } from "../activities/audit/documents.ts";
@@ -16,15 +17,12 @@ import { AgentWallets } from "../activities/rails/wallet/wallets.ts";
 import type { Wallets } from "../activities/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { MongoDeliveryWindows } from "../activities/key-delivery/windows.ts";
-import type { AgentGateway, DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
-import { Budgets } from "./actors/budgets.ts";
-import { agentGateway } from "./actors/gateway.ts";
-import { AgentMailboxes } from "./actors/mailbox.ts";
+import type { DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
+import { AgentActors } from "./actors/agent-actors.ts";
 import { TemporalCalls } from "./actors/calls.ts";
-import { hadCapsIn } from "./actors/had-caps.ts";
+import { Ledgers } from "./actors/ledgers.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { TemporalWebhooks } from "./actors/webhooks.ts";
-import { collectionsOf } from "./collections.ts";
 import { ensureAuthIndexes } from "./auth/documents.ts";
 import type { WebhookSettings } from "./config.ts";
 import type { Connections } from "./connections.ts";
@@ -39,9 +37,8 @@ import { observedProjections, observedRails } from "./metrics/observed.ts";
 /** What server and worker share: the way to the actors, and what is done with their decisions. */
 export interface Core {
   readonly actors: TemporalActors;
-  readonly mailboxes: AgentMailboxes;
-  readonly agents: AgentGateway;
-  readonly budgets: Budgets;
+  readonly agents: AgentActors;
+  readonly ledgers: Ledgers;
   readonly effectDependencies: EffectDependencies;
   readonly effects: PaymentEffects;
   /** Null where no chain is set up. */
@@ -80,7 +77,7 @@ export interface CoreOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
 
-/** How long a confirmation waits to ride along with another update; the actor sweeps only after 10 s. */
+/** How long a confirmation waits to ride along with another update; the ledger sweeps only after 10 s. */
 const CONFIRM_AFTER_MS = 5_000;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
@@ -103,7 +100,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   ]);
   const auditLog = new AuditAppender(db, auditSeal);
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
-  const actors = new TemporalActors(calls, hadCapsIn(db));
+  const actors = new TemporalActors(calls);
   const { sealer } = options;
   const common = { db, sealer, auditLog, clock, logger, metrics };
   const mail = await openMail({ ...common, settings: options.mailSettings, calls });
@@ -114,7 +111,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     deposits: wallets?.deposits ?? null,
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
   });
-  const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
   const journal = new EventJournal(db, () => webhooks.nudge());
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
   const proofs = new HmacPaymentProofs(options.proofKey, (what, { agentId }, { request }) => {
@@ -144,36 +140,39 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     projections: observedProjections(projections, metrics),
     workflows: actors,
     telling: new PaymentTeller({ journal, auditLog: keptLog, clock }),
-    caps: budgets,
     proofs,
     clock,
     monotonicMs: () => performance.now(),
   });
-  const mailboxes = new AgentMailboxes({
+  const onError = (message: string, error: unknown) => logger.warn({ err: error }, message);
+  const { projections: records, telling } = effectDependencies;
+  // Each is told by the other: a ledger what it is to follow of an agent, an agent's actor whether it is paused.
+  const agents: AgentActors = new AgentActors({
     submit: (agentId, commands) => actors.submit(agentId, commands),
-    async report({ place, report }) {
-      await effectDependencies.caps.hear(place, report);
-    },
-    writeSummary: (agentId, summary) => effectDependencies.projections.writeAgentSummary(agentId, summary),
-    hurry: () => effectDependencies.telling.hurry(),
-    confirmAfterMs: CONFIRM_AFTER_MS,
-    onError: (message, error) => logger.warn({ err: error }, message),
+    ledgers: { submit: (place, command) => ledgers.submit(place, command) },
+    writeAgent: (summary) => records.writeAgent(summary),
+    onError,
   });
-  metrics.queue("agent_commands", () => mailboxes.waiting);
-  metrics.queue("budget_commands", () => budgets.waiting);
+  const ledgers = new Ledgers({
+    submit: (place, commands) => actors.submitToLedger(place, commands),
+    recordAccount: accountRecorder({ projections: records, agents }),
+    hurry: () => telling.hurry(),
+    confirmAfterMs: CONFIRM_AFTER_MS,
+    onError,
+  });
+  metrics.queue("ledger_commands", () => ledgers.waiting);
+  metrics.queue("agent_commands", () => agents.waiting);
   metrics.queue("audit_entries", () => auditLog.waiting);
   metrics.queue("records", () => projections.waiting);
   metrics.queue("events", () => journal.waiting);
-  const agents = agentGateway(collectionsOf(db), mailboxes);
-  const effects = createPaymentEffects({ ...effectDependencies, agents });
+  const effects = createPaymentEffects({ ...effectDependencies, ledgers });
   const limits = wallets?.limits ?? { mirror: () => Promise.resolve() };
   const { rails } = effectDependencies;
   const windows = new MongoDeliveryWindows(db, deliveryKeys, clock);
   return {
     actors,
-    mailboxes,
     agents,
-    budgets,
+    ledgers,
     effectDependencies,
     effects,
     wallets,

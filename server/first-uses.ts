@@ -1,5 +1,5 @@
 import type { AgentDocument } from "../activities/documents.ts";
-import type { AgentMailboxes } from "./actors/mailbox.ts";
+import type { AgentGateway } from "../activities/ports.ts";
 
 /** Agents that are remembered to have used a key, until their records show it. */
 const REMEMBERED_MAX = 10_000;
@@ -9,18 +9,18 @@ const REMEMBERED_MAX = 10_000;
  * ("the agent never authenticated") never both succeed. Once in an agent's life.
  */
 export class FirstUses {
-  readonly #mailboxes: Pick<AgentMailboxes, "submit">;
+  readonly #agents: AgentGateway;
   /** By key: a record may be read a little before it shows what its actor has said. */
   readonly #accepted = new Set<string>();
 
-  constructor(mailboxes: Pick<AgentMailboxes, "submit">) {
-    this.#mailboxes = mailboxes;
+  constructor(agents: AgentGateway) {
+    this.#agents = agents;
   }
 
   async accept({ _id, key }: AgentDocument): Promise<boolean> {
     if (key === null) return false;
     if (this.#accepted.has(key.id)) return true;
-    const reply = await this.#mailboxes.submit(_id, { kind: "authenticate", keyId: key.id });
+    const reply = await this.#agents.submit(_id, { kind: "authenticate", keyId: key.id });
     if (reply.kind !== "authenticated" || !reply.accepted) return false;
     if (this.#accepted.size >= REMEMBERED_MAX) this.#accepted.clear();
     this.#accepted.add(key.id);

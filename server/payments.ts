@@ -2,22 +2,20 @@ import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
 import { NotInTime, within } from "../activities/within.ts";
-import { type CarryOutHints, type PaymentEffects, Superseded } from "../activities/effects.ts";
+import { type ExecutionHints, type PaymentEffects, Superseded } from "../activities/effects.ts";
 import type { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
-import type { AgentReply } from "../src/domain/agent/commands.ts";
-import { decidedPayment } from "../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
-import type { AssessedPayment } from "../src/domain/agent/decide.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { refusal } from "../src/domain/errors.ts";
-import type { BudgetReport } from "../src/domain/budget/report.ts";
-import { type CarriedOut, confirmationOf } from "../src/messages/agent.ts";
+import type { LedgerReply } from "../src/domain/ledger/commands.ts";
+import { type AssessedPayment, decidedPayment } from "../src/domain/ledger/pay.ts";
+import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
+import { ActorUnavailable } from "./actors/actor-unavailable.ts";
+import type { Ledgers } from "./actors/ledgers.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
-import type { AgentMailboxes, Answered } from "./actors/mailbox.ts";
-import { ActorUnavailable } from "./actors/mailbox.ts";
 import type { Collections } from "./collections.ts";
 import { newId, payloadHash, shortHash } from "./ids.ts";
 import type { Deadline } from "./deadline.ts";
@@ -55,7 +53,7 @@ export interface RecordedPayment {
 
 export interface PaymentDependencies {
   readonly collections: Pick<Collections, "transactions" | "approvals" | "containers">;
-  readonly mailboxes: AgentMailboxes;
+  readonly ledgers: Ledgers;
   readonly effects: PaymentEffects;
   readonly rails: Rails;
   readonly actors: Pick<TemporalActors, "settled">;
@@ -79,12 +77,12 @@ const FINALITY_MS = 4_700;
 const RECORD_READ_MS = 200;
 
 /** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
-const CARRIED_OUT_MS = 4_000;
+const EXECUTED_MS = 4_000;
 
-/** Look-ups for one payment whose key the actor may have forgotten; each new one is due to 2,000 newer payments. */
-const LOOK_UPS_MAX = 3;
+/** How often one payment is put to its ledger anew: after a look-up of a forgotten key, or since its rules were replaced. */
+const ASKS_MAX = 6;
 
-/** Seconds to wait when as many payments of one agent are open as its actor holds. */
+/** Seconds to wait when as many payments are open as the ledger holds. */
 const TOO_MANY_OPEN_RETRY_SECONDS = 30;
 
 /** How long ago the request arrived, and its id for the log. */
@@ -121,7 +119,7 @@ export class Payments {
   ): Promise<Result<RecordedPayment>> {
     const arrivedAt = performance.now() - elapsedMs;
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
-    const paying = this.#pay(payer, order, { requestId, until: arrivedAt + CARRIED_OUT_MS });
+    const paying = this.#pay(payer, order, { requestId, until: arrivedAt + EXECUTED_MS });
     const paid = await within(PAID_MS[finality] - elapsedMs, paying);
     return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
   }
@@ -147,35 +145,46 @@ export class Payments {
     const { reply, request } = told;
     switch (reply.kind) {
       case "decided":
-        return ok(await this.#carryOut(profile, decidedPayment(request, reply.decision), told, bound));
+        return ok(await this.#execute(profile, decidedPayment(request, reply.decision), told, bound));
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
-        if (reply.payment !== null)
-          await this.#carryOut(profile, reply.payment, { report: told.report }, bound);
+        await this.#execute(profile, reply.payment, {}, bound);
         return ok(await this.#recorded(reply.transactionId));
-      case "too_many_open": {
-        const message = "Too many payments of this agent are under way or on hold.";
-        return refused(refusal("RATE_LIMITED", message, { retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS }));
-      }
-      case "archived":
+      case "recorded":
+        return this.#replayed(profile.agentId, request);
+      case "too_many_open":
+        return refused(
+          refusal("RATE_LIMITED", TOO_MANY_OPEN[reply.of], {
+            retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS,
+          }),
+        );
+      case "no_account":
       case "dead_key":
         // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
         return refused(refusal("UNAUTHORIZED"));
       default:
-        throw new Error(`an actor answered ${reply.kind} to a payment`);
+        throw new Error(`a ledger answered ${reply.kind} to a payment`);
     }
   }
 
+  /** The payment that its idempotency key was used for, and that came to its end. */
+  async #replayed(agentId: string, request: PaymentRequest): Promise<Result<RecordedPayment>> {
+    const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
+    if (earlier === null) throw new ActorUnavailable("the records do not show what the ledger has closed");
+    if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
+    return ok(await this.#recorded(earlier._id));
+  }
+
   /**
-   * Carries out what followed from a command on a payment that was held: told to its workflow, written down,
-   * confirmed to the actor. What takes longer than `withinMs` is left to the actor.
+   * Does what followed from a command on a payment that was held: told to its workflow, written down,
+   * confirmed to the ledger. What takes longer than `withinMs` is left to the ledger.
    */
-  async carryOutResolution(
+  async executeResolution(
     profile: AgentProfile,
     payment: Payment,
     { requestId, spareMs }: Pick<Deadline, "requestId" | "spareMs">,
   ): Promise<RecordedPayment> {
-    return this.#carryOut(profile, payment, NOTHING_TOLD, { requestId, until: performance.now() + spareMs });
+    return this.#execute(profile, payment, {}, { requestId, until: performance.now() + spareMs });
   }
 
   #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {
@@ -183,42 +192,49 @@ export class Payments {
     return { ...request, proof: this.#dependencies.proofs.ofOrder(profile, request) };
   }
 
-  /** Asks the actor, and looks the key up in the projection when the actor may have forgotten it. */
+  /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
   async #decide({ keyId, profile }: Payer, asked: PaymentRequest): Promise<Told> {
     const { agentId } = profile;
-    const { approvalWindowSeconds, mailboxes, metrics } = this.#dependencies;
+    const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
     const { rail } = asked;
-    const ruling = this.#rulings.of(profile, asked);
-    const horizon = mailboxes.horizonOf(agentId);
-    let lookedUpThrough = horizon === null || horizon.forgottenThrough === 0 ? 0 : horizon.projectedThrough;
-    for (let lookUps = 0; lookUps <= LOOK_UPS_MAX; lookUps += 1) {
-      const isLookedUp = lookedUpThrough > 0;
-      const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "look_up", () =>
-        Promise.all([ruling, isLookedUp ? this.#lookUp(agentId, asked) : null]),
-      );
-      if (earlier !== null) return { reply: earlier, ...NOTHING_TOLD, request: asked };
-      const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
-      const rules = isLookedUp
-        ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
-        : ruled;
-      const command = {
-        kind: "pay",
-        keyId,
-        request,
-        approvalWindowSeconds,
-        lookedUpThrough,
-        ...(rules === undefined ? {} : { rules }),
-      } as const;
-      const { askedMs, reply, report } = await metrics.timed(rail, "decision", () =>
-        mailboxes.answered(agentId, command),
-      );
-      if (reply.kind !== "look_up") return { reply, report, request, decidedSinceMs: askedMs };
-      lookedUpThrough = reply.projectedThrough;
+    let lookedUpThrough = ledgers.closedOf(agentId);
+    const hasAsked = ledgers.expect(profile);
+    try {
+      for (let asks = 0; asks < ASKS_MAX; asks += 1) {
+        const isLookedUp = lookedUpThrough > 0;
+        const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "look_up", () =>
+          Promise.all([
+            this.#rulings.of(profile, asked),
+            isLookedUp ? this.#earlier.load({ agentId, keyHash: asked.keyHash }) : null,
+          ]),
+        );
+        if (earlier !== null) return { reply: { kind: "recorded" }, request: asked };
+        const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
+        const rules = isLookedUp
+          ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
+          : ruled;
+        const command = {
+          kind: "pay",
+          agentId,
+          keyId,
+          request,
+          approvalWindowSeconds,
+          lookedUpThrough,
+          ...(rules === undefined ? {} : { rules }),
+        } as const;
+        const asking = metrics.timed(rail, "decision", () => ledgers.answered(profile, command));
+        hasAsked();
+        const { askedMs, reply } = await asking;
+        if (reply.kind === "look_up") lookedUpThrough = reply.closed;
+        else if (reply.kind !== "stale_rules") return { reply, request, decidedSinceMs: askedMs };
+      }
+    } finally {
+      hasAsked();
     }
-    throw new ActorUnavailable("the projection does not keep up with the actor");
+    throw new ActorUnavailable("the records do not keep up with the ledger");
   }
 
-  /** What an actor is asked about a payment that is not made. The agent's mailbox is flushed before. */
+  /** What a ledger is asked about a payment that is not made. Its mailbox is flushed before. */
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
     const { amountCents, rail, recipient } = payment;
@@ -227,75 +243,51 @@ export class Payments {
     return { rail, recipient, amountCents, likenessHash: likenessHash(payment), rules };
   }
 
-  async #lookUp(agentId: string, request: PaymentRequest): Promise<AgentReply | null> {
-    const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
-    if (earlier === null) return null;
-    const samePayload = earlier.payloadHash === request.payloadHash;
-    return { kind: "replayed", transactionId: earlier._id, samePayload, payment: null };
-  }
-
-  async #carryOut(
+  async #execute(
     profile: AgentProfile,
     payment: Payment,
-    known: Known,
+    hints: ExecutionHints,
     bound: Bound,
   ): Promise<RecordedPayment> {
-    const done = await this.#effectsOf(profile, payment, known, bound);
+    const done = await this.#effectsOf(profile, payment, hints, bound);
     return done === "superseded" ? this.#recorded(payment.request.transactionId) : recorded(profile, done);
   }
 
   /**
-   * The payment after its effects, or as far as it was judged when one of them could not be had in time: then it is
-   * written down so, and the actor sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only
-   * what the caps have not judged, and what was to be held and does not wait for a person yet, is not answered; a replay of
-   * its key is safe.
+   * The payment after its effects, or as it was decided when one of them could not be had in time: then it is
+   * written down so, and the ledger sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only
+   * what was to be held and does not wait for a person yet is not answered; a replay of its key is safe.
    */
   async #effectsOf(
     profile: AgentProfile,
     payment: Payment,
-    { decidedSinceMs, report }: Known,
+    hints: ExecutionHints,
     { requestId, until }: Bound,
   ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
-    let judged = payment;
-    const confirmed = this.#confirmed(profile, payment, report, {
-      onJudged: (known) => (judged = known),
-      ...(decidedSinceMs === undefined ? {} : { decidedSinceMs }),
-    });
     try {
-      return (await within(until - performance.now(), confirmed)).payment;
+      return (await within(until - performance.now(), this.#confirmed(profile, payment, hints))).payment;
     } catch (error) {
-      // Somebody else has carried it out meanwhile, and the actor knows.
+      // Somebody else has executed it meanwhile, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
-      logger.warn({ requestId, err: error, transactionId }, "effects left to the actor");
-      await effects.record(profile, judged);
-      if (judged.phase === "held" || (judged.ask ?? null) !== null) throw error;
-      return judged;
+      logger.warn({ requestId, err: error, transactionId }, "effects left to the ledger");
+      await effects.record(profile, payment);
+      if (payment.phase === "held") throw error;
+      return payment;
     }
   }
 
-  /** The effects, told to the actor once they are done and told of, also when nobody waits for them any more. */
-  async #confirmed(
-    profile: AgentProfile,
-    payment: Payment,
-    report: BudgetReport | null,
-    hints?: CarryOutHints,
-  ): Promise<CarriedOut> {
-    const { effects, mailboxes } = this.#dependencies;
-    const done = await effects.carryOut(profile, payment, "server", report, hints);
-    // Archived meanwhile, the agent has nothing on hold: it ends with the news that the caps have taken it.
-    const isHeldNow = done.caps !== undefined && done.payment.phase === "held";
-    const told = effects.tell(profile, done.payment, isHeldNow ? "now" : "soon");
-    if (isHeldNow) {
-      await told;
-      const reply = await mailboxes.submit(profile.agentId, confirmationOf(done));
-      if (reply.kind === "payment") return this.#confirmed(profile, reply.payment, null);
-    } else mailboxes.confirmLater(profile.agentId, confirmationOf(done), told);
+  /** The effects, told to the ledger once they are done and told of, also when nobody waits for them any more. */
+  async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
+    const { effects, ledgers } = this.#dependencies;
+    const done = await effects.execute(profile, payment, "server", hints);
+    const told = effects.tell(profile, done.payment, "soon");
+    ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
     return done;
   }
 
-  /** A replayed payment as its record has it: the record may be ahead of the actor's copy, never behind it. */
+  /** A replayed payment as its record has it: the record may be ahead of the ledger's copy, never behind it. */
   async #recorded(transactionId: string): Promise<RecordedPayment> {
     const { approvals, transactions } = this.#dependencies.collections;
     const transaction = await transactions.findOne({ _id: transactionId });
@@ -306,21 +298,17 @@ export class Payments {
   }
 }
 
-/** What is known with a payment that is carried out. */
-interface Known {
-  /** What its project's budget is to hear of it. */
-  readonly report: BudgetReport | null;
-  /** When its actor was asked for the decision, by `performance.now()`; left out where it was decided before. */
-  readonly decidedSinceMs?: number;
-}
-
-const NOTHING_TOLD: Known = { report: null };
-
-/** What an actor said to a payment, and what its project's budget is to hear of it. */
-interface Told extends Known, Pick<Answered, "reply"> {
-  /** The payment as the actor was asked for it. */
+/** What a ledger said to a payment. */
+interface Told extends ExecutionHints {
+  readonly reply: LedgerReply;
+  /** The payment as the ledger was asked for it. */
   readonly request: PaymentRequest;
 }
+
+const TOO_MANY_OPEN = {
+  agent: "Too many payments of this agent are under way or on hold.",
+  project: "Too many payments of this agent's project are under way or on hold.",
+} as const;
 
 /** An agent's idempotency key. */
 interface UsedKey {

@@ -99,7 +99,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
   });
-  const worker = roles.worker ? await runWorker(connections, core) : null;
+  const worker = roles.worker ? await runWorker(connections, core, logger) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
   const { probesHttp = null } = options;
   let isStopping = false;
@@ -146,9 +146,9 @@ function openAnchoring(
 }
 
 /** A process without a worker does not load the SDK for it. */
-async function runWorker(connections: Connections, core: Core) {
+async function runWorker(connections: Connections, core: Core, logger: Logger) {
   const { startWorker } = await import("./worker.ts");
-  return startWorker({ connections, core });
+  return startWorker({ connections, core, logger });
 }
 
 async function serveProbes(

@@ -3,7 +3,7 @@ import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import type { AuditLog } from "../activities/audit/appender.ts";
 import { auditSeal } from "../activities/audit/seal.ts";
 import { within } from "../activities/within.ts";
-import type { Budgets } from "./actors/budgets.ts";
+import type { Ledgers } from "./actors/ledgers.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
 import { AuditOutbox, ensureAuditOutbox } from "./audit/outbox.ts";
 import { Refusals } from "./audit/refusals.ts";
@@ -79,7 +79,7 @@ export interface ServiceOptions {
 /** What requests are carried out with. */
 export interface Means {
   readonly actors: TemporalActors;
-  readonly budgets: Pick<Budgets, "submit">;
+  readonly ledgers: Ledgers;
   readonly collections: Collections;
   readonly deliveryKeys: DeliveryKeys;
   readonly transaction: Transaction;
@@ -108,9 +108,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { db } = connections;
   const { decorateMeans = (plain) => plain } = options;
   const { outbox: invitesToMail } = core.mail;
-  const { actors, auditLog, budgets, collections, deliveryKeys, mailInvite, transaction } = decorateMeans({
+  const { actors, auditLog, collections, deliveryKeys, ledgers, mailInvite, transaction } = decorateMeans({
     actors: core.actors,
-    budgets: core.budgets,
+    ledgers: core.ledgers,
     collections: collectionsOf(db),
     deliveryKeys: core.deliveryKeys,
     transaction: transactionsOf(db.client),
@@ -152,7 +152,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyUse: organizationKeyUse,
     turns,
   });
-  const firstUses = new FirstUses(core.mailboxes);
+  const firstUses = new FirstUses(core.agents);
   const authenticator = new Authenticator({
     agents: collections.agents,
     hashApiKey: hash,
@@ -201,6 +201,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const handlers = createHandlers({
     ...core,
     actors,
+    ledgers,
     collections,
     creates,
     keyDeliveries,
@@ -209,11 +210,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     turns,
     containerBudgets: new ContainerBudgets({
       actors,
-      agents: core.agents,
-      budgets,
-      mailboxes: core.mailboxes,
+      ledgers,
+      writeCaps: (projectId, caps) => core.effectDependencies.projections.writeCaps(projectId, caps),
       collections,
-      containers,
     }),
     logos,
     webhooks: { ...core.webhooks, endpoints },
@@ -289,7 +288,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       await currentProtocol.end();
       await refusals.end();
       await Promise.all([sweeping.end(), outbox.flush()]);
-      await core.mailboxes.flushAll();
+      await core.ledgers.flushAll();
+      await core.agents.flushAll();
       await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]);
     },
   };

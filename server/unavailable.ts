@@ -3,7 +3,7 @@ import { ApplicationFailure } from "@temporalio/common";
 import { MongoError } from "mongodb";
 import { AuditLogUnavailable } from "../activities/audit/appender.ts";
 import { CommandsRefused } from "./actors/commands-refused.ts";
-import { ActorUnavailable } from "./actors/mailbox.ts";
+import { ActorUnavailable } from "./actors/actor-unavailable.ts";
 import { NoSuchActor } from "../activities/no-such-actor.ts";
 import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
 import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";

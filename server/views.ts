@@ -17,7 +17,7 @@ import type { OrganizationKeyDocument } from "./organization-keys/documents.ts";
 import { AGENT_TOOLS } from "../src/contract/tool-names.ts";
 import type * as records from "../src/contract/records.ts";
 import type * as organizationKeyOperations from "../src/contract/operations/organization-keys.ts";
-import type { BudgetView } from "../src/messages/agent.ts";
+import type { AccountView } from "../src/messages/ledger.ts";
 
 type AgentView = z.input<typeof records.agent>;
 type TransactionView = z.input<typeof records.transaction>;
@@ -90,7 +90,7 @@ export const billingPaymentView = (payment: BillingPaymentRecord): BillingPaymen
   failedAt: iso(payment.failedAt),
 });
 
-export function budgetPolicyView(view: BudgetView): BudgetPolicyView {
+export function budgetPolicyView(view: AccountView): BudgetPolicyView {
   const { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount } = view;
   return {
     ...view.policy,

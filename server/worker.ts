@@ -3,6 +3,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/wo
 import { createActivities } from "../activities/index.ts";
 import { AgentPlaces } from "../activities/inputs/agent-places.ts";
 import { judgedInputs } from "../activities/inputs/interceptor.ts";
+import { dataConverter } from "../src/lib/payload-compression.ts";
 import { webhookTaskQueue } from "../src/messages/delivery.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
@@ -42,6 +43,7 @@ export interface RunningWorker {
 export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
+  readonly logger: Logger;
 }
 
 /** Without a chain nobody has one. */
@@ -49,7 +51,7 @@ const NO_TREASURIES = { record: () => Promise.resolve() };
 
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { connections, core } = options;
+  const { connections, core, logger } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   const native = await NativeConnection.connect({ address });
   const interceptors = { activity: [judgedInputs(new AgentPlaces(connections.db), core.onInputRefused)] };
@@ -58,10 +60,16 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     namespace,
     taskQueue,
     workflowBundle: WORKFLOW_BUNDLE,
+    dataConverter,
     activities: observedActivities(
       createActivities({
         ...core.effectDependencies,
         agents: core.agents,
+        ledgers: core.ledgers,
+        ledgerStarter: core.actors,
+        onSweepFailed: (transactionId, err) => {
+          logger.warn({ err, transactionId }, "a payment could not be seen to, and comes again");
+        },
         auditLog: core.auditLog,
         db: connections.db,
         limits: core.limits,
@@ -79,6 +87,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     connection: native,
     namespace,
     taskQueue: webhookTaskQueue(taskQueue),
+    dataConverter,
     activities: { ...core.webhooks.activities, ...core.mail.activities },
     maxConcurrentActivityTaskExecutions: WEBHOOK_ACTIVITIES_MAX,
     interceptors,
@@ -99,7 +108,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       core.webhooks.stopWatching();
       for (const each of [worker, receivers]) if (each.getState() === "RUNNING") each.shutdown();
       await run;
-      await core.mailboxes.flushAll();
+      await core.ledgers.flushAll();
+      await core.agents.flushAll();
       await native.close();
     },
   };

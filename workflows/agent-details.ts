@@ -1,26 +1,24 @@
 import type { BundledKey } from "../src/domain/agent/access.ts";
-import type { AgentState } from "../src/domain/agent/state.ts";
+import { type AgentState, lifecycleOf } from "../src/domain/agent/state.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import { shownName } from "./shown-name.ts";
 
 /** The agent in an operator's words: no amount, nothing secret. */
-export function describeAgent({ access, lifecycle, profile, walletDetached = false }: AgentState): string {
+export function describeAgent(state: AgentState): string {
+  const { access, archivedAt, profile, walletDetached } = state;
   const lines = [
-    `Agent **${shownName(profile.name)}** (\`${profile.agentId}\`) is **${lifecycle}**. The query \`${STATE_QUERY}\` shows its policy, totals and open payments.`,
+    `Agent **${shownName(profile.name)}** (\`${profile.agentId}\`) is **${lifecycleOf(state)}**. Its money is in the ledger of project \`${profile.projectId}\`; the query \`${STATE_QUERY}\` shows its keys and its end.`,
   ];
-  if (lifecycle === "archived") {
+  if (archivedAt !== null) {
     lines.push(walletDetached ? "Its wallet is detached." : "Its wallet is still to be detached.");
   }
-  if (access !== undefined) {
-    lines.push(
-      access.activeKeyId === null ? "It has no active key." : `Its key is \`${access.activeKeyId}\`.`,
-      access.authenticatedAt === null
-        ? "No key of it was ever used."
-        : `A key of it was first used at ${iso(access.authenticatedAt)}.`,
-    );
-  }
-  const bundled = access?.bundled ?? null;
-  if (bundled !== null) lines.push(describeWindow(bundled));
+  lines.push(
+    access.activeKeyId === null ? "It has no active key." : `Its key is \`${access.activeKeyId}\`.`,
+    access.authenticatedAt === null
+      ? "No key of it was ever used."
+      : `A key of it was first used at ${iso(access.authenticatedAt)}.`,
+    describeWindow(access.bundled),
+  );
   return lines.join("\n\n");
 }
 

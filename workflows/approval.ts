@@ -28,7 +28,7 @@ const { expireApproval, executeApproved } = proxyActivities<Activities>({
 
 /**
  * Waits with a payment on hold: holds the timer for `expiresAt`, and carries out what a person has approved. The
- * agent's actor alone decides which of approve, deny, cancel and expiry came first; this workflow is told.
+ * project's ledger alone decides which of approve, deny, cancel and expiry came first; this workflow is told.
  */
 export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {
   refuseUnless(isApprovalInput(input), "approval");
@@ -63,7 +63,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   return payment;
 }
 
-/** Whether it is what its agent's actor may say of this payment: whoever reaches Temporal may say anything. */
+/** Whether it is what its ledger may say of this payment: whoever reaches Temporal may say anything. */
 const isResolved = ({ approvalId, transactionId }: ApprovalInput, told: unknown): told is Payment =>
   isPayment(told) &&
   told.phase !== "held" &&

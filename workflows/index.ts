@@ -1,6 +1,6 @@
 // The only entry of the workflow bundle: every workflow type, and nothing else.
 export { agent } from "./agent.ts";
-export { budget } from "./budget.ts";
+export { ledger } from "./ledger.ts";
 export { approval } from "./approval.ts";
 export { organization } from "./organization.ts";
 export { settlement } from "./settlement.ts";

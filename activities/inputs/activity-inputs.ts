@@ -1,18 +1,19 @@
 import { z } from "zod";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import type { BudgetReport } from "../../src/domain/budget/report.ts";
 import type { Activities } from "../types.ts";
 import {
-  addressed,
+  accountWrites,
   agentWrite,
   exactly,
+  followed,
   id,
   instant,
   items,
+  mirrored,
   payment,
-  policy,
   profile,
-  report,
+  recordedCap,
+  unfinished,
   version,
 } from "./shapes.ts";
 
@@ -20,34 +21,20 @@ type Input<K extends keyof Activities> = Parameters<Activities[K]>[0];
 
 const ofPayment = exactly<Input<"executeApproved">>({ profile, payment });
 
-/** An agent reports its own totals, under the team that it is of. */
-const isOwn = (given: { readonly profile: AgentProfile; readonly report?: BudgetReport }): boolean =>
-  given.report === undefined ||
-  (given.report.agentId === given.profile.agentId && given.report.teamId === given.profile.teamId);
-const NOT_OWN = "the report is another agent's";
-
 /**
  * What each activity may be given. Whoever reaches Temporal can schedule any activity with any input, so each is held against
  * this before it begins; an activity that is not here is never run.
  */
 export const ACTIVITY_INPUTS: { readonly [K in keyof Activities]-?: z.ZodType<Input<K>> } = {
-  carryOutPayment: exactly<Input<"carryOutPayment">>({
-    profile,
-    payment,
-    report: report.exactOptional(),
-    executor: z.enum(["server", "approval"]).exactOptional(),
-  }).refine(isOwn, NOT_OWN),
-  reportToBudget: exactly<Input<"reportToBudget">>({ profile, report }).refine(isOwn, NOT_OWN),
-  agentsUnder: exactly<Input<"agentsUnder">>({
-    projectId: id,
-    teams: z.union([z.literal("all"), items(id)]),
-  }),
-  tellAgents: exactly<Input<"tellAgents">>({ deliveries: items(addressed) }),
-  writeAgentSummary: agentWrite,
+  executePayments: exactly<Input<"executePayments">>({ payments: items(unfinished) }),
+  writeAccounts: accountWrites,
+  writeCaps: exactly<Input<"writeCaps">>({ projectId: id, caps: items(recordedCap) }),
+  writeAgent: agentWrite,
+  followInLedger: exactly<Input<"followInLedger">>({ agent: profile, followed }),
   expireApproval: exactly<Input<"expireApproval">>({ profile, transactionId: id }),
   executeApproved: ofPayment,
   followPayment: ofPayment,
-  mirrorLimits: exactly<Input<"mirrorLimits">>({ agentId: id, policy, policyVersion: version }),
+  mirrorLimits: exactly<Input<"mirrorLimits">>({ limits: items(mirrored) }),
   closeDeliveryWindow: exactly<Input<"closeDeliveryWindow">>({ agentId: id }),
   detachWallet: exactly<Input<"detachWallet">>({ profile }),
   provisionOrganization: exactly<Input<"provisionOrganization">>({
@@ -88,12 +75,14 @@ export function refusedInput(activity: string, args: readonly unknown[]): string
   return `its input is not as it should be${where === "" ? "" : ` at ${where}`} (${issue?.code ?? "unknown"})`;
 }
 
-const namingAgent = z.object({
-  profile: z.object({ organizationId: id, projectId: id, teamId: id, agentId: id }),
-});
+const place = z.object({ organizationId: id, projectId: id, teamId: id, agentId: id });
+const namingAgent = z.object({ profile: place });
+const namingAgents = z.object({ payments: z.array(namingAgent) });
 
-/** The agent that an input names, with where it is said to lie; null where it names none so. */
-export function placedAgent(args: readonly unknown[]): Omit<AgentProfile, "name"> | null {
-  const parsed = namingAgent.safeParse(args[0]);
-  return parsed.success ? parsed.data.profile : null;
+/** The agents that an input names, with where they are said to lie. */
+export function placedAgents(args: readonly unknown[]): Omit<AgentProfile, "name">[] {
+  const one = namingAgent.safeParse(args[0]);
+  if (one.success) return [one.data.profile];
+  const several = namingAgents.safeParse(args[0]);
+  return several.success ? several.data.payments.map(({ profile: named }) => named) : [];
 }

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from "@temporalio/activity";
 import type { ActivityInterceptorsFactory } from "@temporalio/worker";
-import { placedAgent, refusedInput } from "./activity-inputs.ts";
+import { placedAgents, refusedInput } from "./activity-inputs.ts";
 import type { AgentPlaces } from "./agent-places.ts";
 
 /** The type of the failure that an activity ends with which was given what nobody of this service gives it. */
@@ -27,6 +27,6 @@ export const judgedInputs =
   });
 
 async function refusedPlace(places: AgentPlaces, args: readonly unknown[]): Promise<string | null> {
-  const agent = placedAgent(args);
-  return agent === null || (await places.isOf(agent)) ? null : "it names an agent where it does not lie";
+  const ofPlace = await Promise.all(placedAgents(args).map((agent) => places.isOf(agent)));
+  return ofPlace.every(Boolean) ? null : "it names an agent where it does not lie";
 }

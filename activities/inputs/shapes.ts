@@ -8,9 +8,10 @@ import type {
   RulesVersions,
 } from "../../src/domain/agent/payment.ts";
 import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/agent/policy.ts";
-import type { AgentProfile, WrittenSummary } from "../../src/domain/agent/state.ts";
-import type { Addressed } from "../../src/domain/budget/commands.ts";
-import type { Ask, BudgetReport } from "../../src/domain/budget/report.ts";
+import type { AgentProfile, AgentSummary, FollowedAgent } from "../../src/domain/agent/state.ts";
+import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
+import type { AccountSummary, Cap } from "../../src/domain/ledger/state.ts";
+import type { MirroredLimits, UnfinishedPayment } from "../types.ts";
 import { type LifecycleEvent, lifecycleEventId } from "../../src/domain/events.ts";
 import { MAX_CENTS } from "../../src/domain/money.ts";
 
@@ -69,7 +70,7 @@ const request = exactly<PaymentRequest>({
   recipient: text,
   merchantCategory: text.nullable(),
   purpose: text,
-  likenessHash: id.exactOptional(),
+  likenessHash: id,
   proof: id,
   rulesVersions: exactly<RulesVersions>({
     project: version.nullable(),
@@ -135,27 +136,28 @@ export const payment = exactly<Payment>({
   approval: approval.nullable(),
   onChainTxHash: text.nullable(),
   chainCaip2: text.nullable(),
-  ask: z.enum(["reserve", "recheck"]).nullable().exactOptional(),
-  asked: z.literal(true).exactOptional(),
-  policyVersion: version.exactOptional(),
+  policyVersion: version,
   revision: count,
 });
 
-export const report = exactly<BudgetReport>({
-  agentId: id,
-  teamId: id,
-  revision: count,
-  spentCents: totalCents,
-  reservedCents: totalCents,
-  asks: items(exactly<Ask>({ transactionId: id, kind: z.enum(["reserve", "recheck"]), amountCents: cents })),
+export const unfinished = exactly<UnfinishedPayment>({
+  profile,
+  payment,
+  executor: z.enum(["server", "approval"]).exactOptional(),
 });
 
-export const addressed = exactly<Addressed>({
-  agentId: id,
-  epoch: count,
-  asks: z.boolean(),
-  budgetCents: cents.nullable(),
-  budgetEpoch: count.exactOptional(),
+export const mirrored = exactly<MirroredLimits>({ agentId: id, policy, policyVersion: version });
+
+export const recordedCap = exactly<RecordedCap>({
+  teamId: id.nullable(),
+  cap: exactly<Cap>({ capCents: cents.nullable(), version }),
+});
+
+export const followed = exactly<FollowedAgent>({
+  revision: count,
+  name: text,
+  keyId: id.nullable(),
+  isArchived: z.boolean(),
 });
 
 const event = exactly<LifecycleEvent>({
@@ -166,30 +168,51 @@ const event = exactly<LifecycleEvent>({
 });
 
 /** Nothing of whose the agent is, of where it lies, of its wallet or of what authenticates it. */
-const summary = exactly<WrittenSummary>({
+const agentSummary = exactly<AgentSummary>({
+  agentId: id,
   name: text,
-  lifecycle: z.enum(["active", "paused", "archived"]),
-  archivedAt: instant.nullable().exactOptional(),
+  archivedAt: instant.nullable(),
   walletDetached: z.boolean(),
-  keyId: id.nullable().exactOptional(),
-  authenticatedAt: instant.nullable().exactOptional(),
+  keyId: id.nullable(),
+  authenticatedAt: instant.nullable(),
+  revision: count,
+  updatedAt: instant,
+  events: items(event),
+});
+
+const accountSummary = exactly<AccountSummary>({
+  agentId: id,
+  standing: z.enum(["active", "paused", "closed"]),
   policy,
   policyVersion: version,
   spentCents: totalCents,
   reservedCents: totalCents,
   revision: count,
   updatedAt: instant,
-  events: items(event).exactOptional(),
+  events: items(event),
 });
 
 interface AgentWrite {
-  readonly agentId: string;
-  readonly summary: WrittenSummary;
+  readonly summary: AgentSummary;
+}
+
+interface AccountWrites {
+  readonly accounts: readonly AccountSummary[];
 }
 
 /** The first telling of an event stands, so under the id of another's nothing may be told. */
-export const agentWrite = exactly<AgentWrite>({ agentId: id, summary }).refine(
-  ({ agentId, summary: { events = [] } }) =>
-    events.every((each) => each.id === lifecycleEventId(agentId, each.revision)),
-  "an event is not this agent's",
+const areOwn = (
+  { agentId, events }: Pick<AgentSummary, "agentId" | "events">,
+  of: "agent" | "account",
+): boolean => events.every((each) => each.id === lifecycleEventId(agentId, of, each.revision));
+const NOT_OWN = "an event is not this agent's";
+
+export const agentWrite = exactly<AgentWrite>({ summary: agentSummary }).refine(
+  ({ summary }) => areOwn(summary, "agent"),
+  NOT_OWN,
+);
+
+export const accountWrites = exactly<AccountWrites>({ accounts: items(accountSummary) }).refine(
+  ({ accounts }) => accounts.every((each) => areOwn(each, "account")),
+  NOT_OWN,
 );

@@ -13,31 +13,23 @@ export class BatchRoom {
     this.#places = places;
   }
 
-  /** Takes from the queue's front what fits, with its replies where those are long, leaving `spared` places free. */
-  take<T, C>(
-    queue: T[],
-    commandOf: (each: T) => C,
-    repliedBytesOf: (command: C) => number = () => 0,
-    spared = 0,
-  ): T[] {
-    let count = 0;
-    for (const each of queue) {
-      if (this.#places - count <= spared) break;
-      const command = commandOf(each);
-      const bytes = Buffer.byteLength(JSON.stringify(command)) + repliedBytesOf(command);
-      if (bytes > this.#bytes) break;
-      this.#bytes -= bytes;
-      count += 1;
-    }
-    this.#places -= count;
-    return queue.splice(0, count);
+  /**
+   * Takes the room for a command, with its reply where that is long; whether there was any. `isFirst`: it goes in any case, since none is
+   * larger than a request, which alone fits.
+   */
+  fits(command: unknown, repliedBytes = 0, isFirst = false): boolean {
+    if (this.#places <= 0) return false;
+    const bytes = Buffer.byteLength(JSON.stringify(command)) + repliedBytes;
+    if (bytes > this.#bytes && !isFirst) return false;
+    this.#bytes -= bytes;
+    this.#places -= 1;
+    return true;
   }
 
-  /** The same, and the first one in any case: none is larger than a request, which alone fits. */
-  takeSome<T, C>(queue: T[], commandOf: (each: T) => C, repliedBytesOf?: (command: C) => number): T[] {
-    const taken = this.take(queue, commandOf, repliedBytesOf);
-    if (taken.length > 0 || this.#places === 0) return taken;
-    this.#places -= 1;
-    return queue.splice(0, 1);
+  /** Takes from a queue's front what fits. */
+  take<T>(queue: T[]): T[] {
+    let count = 0;
+    while (count < queue.length && this.fits(queue[count])) count += 1;
+    return queue.splice(0, count);
   }
 }

@@ -8,8 +8,8 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
 } from "@temporalio/client";
-import type { TypedSearchAttributes } from "@temporalio/common";
-import { ActorUnavailable } from "./mailbox.ts";
+import type { Duration, TypedSearchAttributes } from "@temporalio/common";
+import { ActorUnavailable } from "./actor-unavailable.ts";
 
 const DEFECTS = [
   WorkflowExecutionAlreadyStartedError,
@@ -28,6 +28,7 @@ const CALL_DEADLINE_MS = 4_000;
 export interface StartOptions {
   readonly typedSearchAttributes?: TypedSearchAttributes;
   readonly staticSummary: string;
+  readonly workflowTaskTimeout?: Duration;
 }
 
 /** Calls to Temporal, each bounded in time. */

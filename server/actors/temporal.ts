@@ -1,77 +1,115 @@
 import type { Client, WorkflowHandle } from "@temporalio/client";
-import { WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowNotFoundError } from "@temporalio/client";
+import {
+  QueryRejectedError,
+  WorkflowIdConflictPolicy,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+} from "@temporalio/client";
+import { setTimeout as sleep } from "node:timers/promises";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
-import type { BudgetPlace, PaymentWorkflows } from "../../activities/ports.ts";
+import type { LedgerStarter, PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import type { Payment } from "../../src/domain/agent/payment.ts";
 import type { FirstKey } from "../../src/domain/agent/access.ts";
-import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import type { AgentInput, BudgetQueryInput, BudgetView, SubmitResult } from "../../src/messages/agent.ts";
-import {
-  AGENT_SETTINGS,
-  AGENT_WORKFLOW,
-  agentWorkflowId,
-  BUDGET_QUERY,
-  SUBMIT_UPDATE,
-} from "../../src/messages/agent.ts";
-import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
-import type {
-  BudgetInput,
-  BudgetSubmitResult,
-  CapsView,
-  CapView,
-  PreviewInput,
-} from "../../src/messages/budget.ts";
-import {
-  BUDGET_SETTINGS,
-  BUDGET_SUBMIT_UPDATE,
-  BUDGET_WORKFLOW,
-  budgetWorkflowId,
-  CAPS_QUERY,
-  PREVIEW_QUERY,
-} from "../../src/messages/budget.ts";
+import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import type { AgentInput, SubmitResult } from "../../src/messages/agent.ts";
+import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, SUBMIT_UPDATE } from "../../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult } from "../../src/messages/approval.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
+import type {
+  AccountQueryInput,
+  AccountView,
+  BooksPage,
+  BooksQueryInput,
+  CapsView,
+  LedgerInput,
+  LedgerPlace,
+  LedgerSubmitResult,
+  TeamBudgets,
+} from "../../src/messages/ledger.ts";
+import {
+  ACCOUNT_QUERY,
+  BOOKS_QUERY,
+  CAPS_QUERY,
+  LEDGER_SETTINGS,
+  LEDGER_SUBMIT_UPDATE,
+  LEDGER_TASK_TIMEOUT_SECONDS,
+  LEDGER_WORKFLOW,
+  ledgerWorkflowId,
+  TEAM_BUDGETS_QUERY,
+} from "../../src/messages/ledger.ts";
 import type { OrganizationInput } from "../../src/messages/organization.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import {
   agentSearchAttributes,
-  budgetSearchAttributes,
+  ledgerSearchAttributes,
   paymentSearchAttributes,
 } from "../../src/messages/search-attributes.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
+import { LedgerGone } from "./actor-unavailable.ts";
 import type { TemporalCalls } from "./calls.ts";
 import { refusalIn } from "./commands-refused.ts";
-import type { HadCaps } from "./had-caps.ts";
-import { ActorUnavailable } from "./mailbox.ts";
+
+/** An update that comes between two runs of an actor is said again after a moment, so often. */
+const ROLL_OVER_RETRIES_MAX = 20;
+const ROLL_OVER_RETRY_MS = 5;
 
 /** What this service says to its actors, and to the workflows that wait with payments. */
-export class TemporalActors implements PaymentWorkflows {
+export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   readonly #calls: TemporalCalls;
   readonly #client: Client;
-  readonly #hadCaps: HadCaps;
 
-  constructor(calls: TemporalCalls, hadCaps: HadCaps) {
+  constructor(calls: TemporalCalls) {
     this.#calls = calls;
     this.#client = calls.client;
-    this.#hadCaps = hadCaps;
   }
 
   /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
-  async submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
-    const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
-    try {
-      return await this.#calls.bounded(() =>
-        handle.executeUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE, { args: [commands] }),
-      );
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
-      // Said of an actor that is going on as new just now, too. Who has none is told nothing for good, so that must be sure.
-      if (await this.#isRunning(handle))
-        throw new ActorUnavailable("the actor goes on as new", { cause: error });
-      throw new NoSuchActor(agentId, { cause: error });
+  submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
+    return this.#update<SubmitResult, AgentCommand>(
+      { workflowId: agentWorkflowId(agentId), update: SUBMIT_UPDATE, commands },
+      (cause) => new NoSuchActor(agentId, { cause }),
+    );
+  }
+
+  /** Starts an agent's actor; once, however often it is called with the same agent id. */
+  startAgent(profile: AgentProfile, firstKey: FirstKey): Promise<void> {
+    const input: AgentInput = { start: { kind: "create", profile, firstKey }, settings: AGENT_SETTINGS };
+    return this.#calls.startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
+      typedSearchAttributes: agentSearchAttributes(profile, "active"),
+      staticSummary: "An agent: its name, its keys and its end",
+    });
+  }
+
+  /** Throws `LedgerGone` where there is none any more, `CommandsRefused` where it takes one of them not. */
+  submitToLedger(
+    { projectId }: LedgerPlace,
+    commands: readonly LedgerCommand[],
+  ): Promise<LedgerSubmitResult> {
+    return this.#update<LedgerSubmitResult, LedgerCommand>(
+      { workflowId: ledgerWorkflowId(projectId), update: LEDGER_SUBMIT_UPDATE, commands },
+      (cause) => ledgerGone(projectId, cause),
+    );
+  }
+
+  async #update<R, C>(
+    { commands, update, workflowId }: Update<C>,
+    gone: (cause: unknown) => Error,
+  ): Promise<R> {
+    const handle = this.#client.workflow.getHandle(workflowId);
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#calls.bounded(() =>
+          handle.executeUpdate<R, [readonly C[]]>(update, { args: [commands] }),
+        );
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
+        // Said of an actor that is going on as new just now, too. Who has none is told nothing for good, so that must be sure.
+        if (!(await this.#isRunning(handle)) || tries > ROLL_OVER_RETRIES_MAX) throw gone(error);
+        await sleep(ROLL_OVER_RETRY_MS);
+      }
     }
   }
 
@@ -85,90 +123,47 @@ export class TemporalActors implements PaymentWorkflows {
     }
   }
 
-  budget(agentId: string, query: BudgetQueryInput): Promise<BudgetView> {
-    const handle = this.#client.workflow.getHandle(agentWorkflowId(agentId));
-    return this.#calls.bounded(() => handle.query<BudgetView, [BudgetQueryInput]>(BUDGET_QUERY, query));
-  }
-
-  /** Starts an agent's actor; once, however often it is called with the same agent id. */
-  startAgent(profile: AgentProfile, policy: BudgetPolicy, firstKey: FirstKey): Promise<void> {
-    const start = { kind: "create", profile, policy, firstKey, asksForCaps: true } as const;
-    const input: AgentInput = { start, settings: AGENT_SETTINGS };
-    return this.#calls.startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
-      typedSearchAttributes: agentSearchAttributes(profile, "active"),
-      staticSummary: "An agent: its policy, its counters, its reservations",
-    });
-  }
-
-  /**
-   * One update of a project's budget, which begins with the first. Where there is none and the project had caps, it is not begun anew, as
-   * one without caps: throws `ActorUnavailable`. Throws `CommandsRefused` as `submit`.
-   */
-  async submitToBudget(place: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
-    try {
-      return await this.#updateBudget(place, commands);
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
-      // Said of an actor that is going on as new just now, too.
-      const isGone =
-        (await this.#hadCaps(place.projectId)) && !(await this.#isRunning(this.#budgetOf(place)));
-      if (isGone) throw budgetIsGone(place.projectId, error);
-      await this.startBudget(place);
-      return this.#updateBudget(place, commands);
-    }
-  }
-
-  #budgetOf({ projectId }: BudgetPlace): WorkflowHandle {
-    return this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-  }
-
-  #updateBudget(place: BudgetPlace, commands: readonly BudgetCommand[]): Promise<BudgetSubmitResult> {
-    return this.#calls.bounded(() =>
-      this.#budgetOf(place).executeUpdate<BudgetSubmitResult, [readonly BudgetCommand[]]>(
-        BUDGET_SUBMIT_UPDATE,
-        {
-          args: [commands],
-        },
-      ),
-    );
-  }
-
-  /** Starts a project's budget; once, however often it is called. */
-  startBudget({ organizationId, projectId }: BudgetPlace): Promise<void> {
-    const input: BudgetInput = {
+  /** Starts a project's ledger; once, however often it is called with the same project. Only before the project has a record. */
+  startLedger({ organizationId, projectId }: LedgerPlace): Promise<void> {
+    const input: LedgerInput = {
       start: { kind: "create", organizationId, projectId },
-      settings: BUDGET_SETTINGS,
+      settings: LEDGER_SETTINGS,
     };
-    return this.#calls.startOnce(BUDGET_WORKFLOW, budgetWorkflowId(projectId), [input], {
-      typedSearchAttributes: budgetSearchAttributes(organizationId, projectId),
-      staticSummary: "A project's budget: the caps over its agents, and what they have used of them",
+    return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], {
+      typedSearchAttributes: ledgerSearchAttributes(organizationId, projectId),
+      staticSummary: "A project's ledger: the money of all its agents, under all limits",
+      workflowTaskTimeout: `${LEDGER_TASK_TIMEOUT_SECONDS} seconds`,
     });
   }
 
-  /** A project's caps; null while none was ever set, nor any agent has asked. Throws `ActorUnavailable` where they are lost. */
-  async caps(projectId: string): Promise<CapsView | null> {
-    const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    try {
-      return await this.#calls.bounded(() => handle.query<CapsView>(CAPS_QUERY));
-    } catch (error) {
-      return await this.#nullWithoutCaps(error, projectId);
-    }
+  /** An agent's account; null where it has none any more: its records answer for it. */
+  account(projectId: string, query: AccountQueryInput): Promise<AccountView | null> {
+    return this.#ask(projectId, ACCOUNT_QUERY, query);
   }
 
-  /** What a project's caps leave to an agent; null, and throws, as `caps`. */
-  async previewCaps(projectId: string, input: PreviewInput): Promise<CapView | null> {
-    const handle = this.#client.workflow.getHandle(budgetWorkflowId(projectId));
-    try {
-      return await this.#calls.bounded(() => handle.query<CapView, [PreviewInput]>(PREVIEW_QUERY, input));
-    } catch (error) {
-      return await this.#nullWithoutCaps(error, projectId);
-    }
+  /** A project's caps, and what was used under them. */
+  caps(projectId: string): Promise<CapsView> {
+    return this.#ask(projectId, CAPS_QUERY);
   }
 
-  async #nullWithoutCaps(error: unknown, projectId: string): Promise<null> {
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-    if (await this.#hadCaps(projectId)) throw budgetIsGone(projectId, error);
-    return null;
+  teamBudgets(projectId: string, teamId: string): Promise<TeamBudgets> {
+    return this.#ask(projectId, TEAM_BUDGETS_QUERY, teamId);
+  }
+
+  books(projectId: string, query: BooksQueryInput): Promise<BooksPage> {
+    return this.#ask(projectId, BOOKS_QUERY, query);
+  }
+
+  /** Asks a ledger. Throws `LedgerGone` where there is none any more. */
+  async #ask<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
+    const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
+    try {
+      return await this.#calls.bounded(() => handle.query<R, unknown[]>(query, ...args));
+    } catch (error) {
+      const isGone = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
+      if (isGone) throw ledgerGone(projectId, error);
+      throw error;
+    }
   }
 
   startApproval(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -244,8 +239,16 @@ export class TemporalActors implements PaymentWorkflows {
   }
 }
 
-const budgetIsGone = (projectId: string, cause: unknown): ActorUnavailable =>
-  new ActorUnavailable(`the budget of project ${projectId} is gone, and its caps with it`, { cause });
+interface Update<C> {
+  readonly workflowId: string;
+  readonly update: string;
+  readonly commands: readonly C[];
+}
+
+const ledgerGone = (projectId: string, cause: unknown): LedgerGone =>
+  new LedgerGone(`the ledger of project ${projectId} is gone: restore it (npm run admin -- restore-ledger)`, {
+    cause,
+  });
 
 function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput | null {
   const { approval, request } = payment;

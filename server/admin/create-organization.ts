@@ -1,5 +1,4 @@
 import { TemporalCalls } from "../actors/calls.ts";
-import { hadCapsIn } from "../actors/had-caps.ts";
 import { TemporalActors } from "../actors/temporal.ts";
 import {
   type CreatedOrganization,
@@ -39,11 +38,11 @@ export async function createOrganizationOn(
 }
 
 async function provision(
-  { addresses, db, temporal }: Connections,
+  { addresses, temporal }: Connections,
   created: CreatedOrganization,
 ): Promise<void> {
   const { organizationId, projectId, teamId } = created;
-  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue), hadCapsIn(db));
+  const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
   const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
   if (await actors.provision(input, PROVISIONING_MS)) return;
   const seconds = PROVISIONING_MS / 1_000;

@@ -5,6 +5,7 @@ import { refusal, type ValidationIssue } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { ApprovalRule } from "../../src/domain/rules/rules.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
+import type { LedgerGateway } from "../../activities/ports.ts";
 import type { Collections } from "../collections.ts";
 import type { Turns } from "../turns.ts";
 import { newId } from "../ids.ts";
@@ -31,19 +32,28 @@ export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRule
   return { rules, version };
 }
 
+export interface ApprovalRulesDependencies {
+  readonly collections: Pick<Collections, "containers">;
+  readonly ledgers: LedgerGateway;
+  readonly turns: Turns;
+}
+
 /** The approval rules of projects and teams: one array in the container's record, replaced whole. */
 export class ApprovalRules {
   readonly #containers: Collections["containers"];
+  readonly #ledgers: LedgerGateway;
   readonly #turns: Turns;
 
-  constructor({ containers }: Pick<Collections, "containers">, turns: Turns) {
-    this.#containers = containers;
+  constructor({ collections, ledgers, turns }: ApprovalRulesDependencies) {
+    this.#containers = collections.containers;
+    this.#ledgers = ledgers;
     this.#turns = turns;
   }
 
   /**
    * Replaces the rules if they are at `version`, in one transaction. Refused where the container
-   * is archived, then where the version is stale, then where a rule names an id that the container does not have.
+   * is archived, then where the version is stale, then where a rule names an id that the container does not have. Answered once the
+   * project's ledger takes no payment any more that was judged by older rules.
    */
   async replace(
     kind: ContainerKind,
@@ -68,7 +78,16 @@ export class ApprovalRules {
       const after = rulesOf({ approvalRules });
       return changed(ok(after), { before: known, after });
     };
-    return this.#turns.take(_id, () => transaction(replace));
+    const replaced = await this.#turns.take(_id, () => transaction(replace));
+    if (replaced.ok) await this.#tellLedger(kind, target, replaced.value.version);
+    return replaced;
+  }
+
+  async #tellLedger(kind: ContainerKind, target: ContainerDocument, version: number): Promise<void> {
+    const { _id, organizationId } = target;
+    const projectId = kind === "project" ? _id : String(target["projectId"]);
+    const teamId = kind === "project" ? null : _id;
+    await this.#ledgers.submit({ organizationId, projectId }, { kind: "follow_rules", teamId, version });
   }
 
   /** Somebody else has changed the container since it was read: archived is said before stale. */

@@ -11,11 +11,7 @@ import type { Logos } from "./logos.ts";
 /** Live teams of a project: each read of its budget reads them all, and a replacement names them all. */
 export const LIVE_TEAMS_MAX = 1_000;
 
-/**
- * Agents that were ever created in a project under caps, archived ones included, and teams of any project: its budget's actor remembers
- * all of them, with what each agent was answered last, and that must fit one message of the engine.
- */
-export const AGENTS_UNDER_CAPS_MAX = 5_000;
+/** Teams that were ever created in a project, archived ones included: its ledger remembers what was spent under each of them. */
 const TEAMS_EVER_MAX = 2_000;
 
 export type ContainerKind = "project" | "team";
@@ -78,30 +74,6 @@ export class Containers {
     const project = await projects.findOne({ _id: projectId }, given({ session }));
     const others = (project?.createdInside ?? 0) - (session === undefined ? 0 : 1);
     return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
-  }
-
-  /**
-   * In the transaction that puts an agent into a team, after `enter`, which has counted it. Agents of other teams that are created in the
-   * same moment may not be counted yet: the bound leaves room for them. Without a session it is only asked beforehand.
-   */
-  async whyNoAgent(projectId: string, session?: ClientSession): Promise<Refusal | null> {
-    const { projects } = this.#dependencies.collections;
-    const project = await projects.findOne({ _id: projectId, hadCaps: true }, given({ session }));
-    if (project === null) return null;
-    const others = (await this.agentsEver(projectId, session)) - (session === undefined ? 0 : 1);
-    return others < AGENTS_UNDER_CAPS_MAX ? null : refusal("PROJECT_FULL");
-  }
-
-  /** How many agents were created in a project's teams. */
-  async agentsEver(projectId: string, session?: ClientSession): Promise<number> {
-    const { teams } = this.#dependencies.collections;
-    const [counted] = await teams
-      .aggregate<{ ever: number }>(
-        [{ $match: { projectId } }, { $group: { _id: null, ever: { $sum: "$createdInside" } } }],
-        given({ session }),
-      )
-      .toArray();
-    return counted?.ever ?? 0;
   }
 
   /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */

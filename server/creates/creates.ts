@@ -36,9 +36,9 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly find: (id: string) => Promise<R | null>;
   /**
    * All that goes before the record. Repeatable: a create that died half-way is begun again under the same id, and
-   * `begunAt` is when that id was first set to work.
+   * `begunAt` is when that id was first set to work. A refusal where there is no room for it.
    */
-  readonly prepare: (id: string, begunAt: Date) => Promise<M>;
+  readonly prepare: (id: string, begunAt: Date) => Promise<M | Refusal>;
   /**
    * Whether the container has no room; missing: it always has. Asked beforehand, and in the transaction that writes the record, once the
    * container is entered.
@@ -243,6 +243,7 @@ export class Creates {
     const full = (await create.whyFull?.()) ?? null;
     if (full !== null) return refused(full);
     const made = await create.prepare(id, begunAt);
+    if ("code" in made) return refused(made);
     const outcome = await this.#commit(create, made, place, isAbandoned);
     if (typeof outcome !== "string") return refused(outcome);
     switch (outcome) {

@@ -3,7 +3,7 @@ import type { AgentKeyRecord } from "../../activities/documents.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { ActorUnavailable } from "../actors/mailbox.ts";
+import { ActorUnavailable } from "../actors/actor-unavailable.ts";
 import { newId } from "../ids.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
 import { agentKeyView } from "../views.ts";
@@ -24,7 +24,7 @@ const candidates = { $ifNull: ["$candidateKeys", []] };
 export function agentKeyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "mintAgentKey" | "revokeAgentKey"> {
-  const { clock, collections, hashApiKey, mailboxes, mcpUrl } = dependencies;
+  const { agents, clock, collections, hashApiKey, mcpUrl } = dependencies;
   const current = agentsIn(collections);
 
   function newKey(): { readonly apiKey: string; readonly record: AgentKeyRecord } {
@@ -46,18 +46,16 @@ export function agentKeyHandlers(
   }
 
   return {
-    async mintAgentKey(_input, { audit, target: { _id, key, lifecycle } }) {
+    async mintAgentKey(_input, { audit, target: { _id, lifecycle } }) {
       if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { apiKey, record } = newKey();
       await audit.begin({ before: null, after: namedBy(record) });
       await propose(_id, record);
-      const command = { kind: "mint_key", keyId: record.id, recordedKeyId: key?.id ?? null } as const;
-      const reply = await mailboxes.submit(_id, command);
+      const reply = await agents.submit(_id, { kind: "mint_key", keyId: record.id });
       if (reply.kind === "archived" || reply.kind === "key_exists") {
         await withdraw(_id, record);
         return refused(refusal(reply.kind === "archived" ? "AGENT_ARCHIVED" : "KEY_ALREADY_EXISTS"));
       }
-      await mailboxes.flush(_id);
       // Revoked or archived since, or not written: a key that does not work is not given out.
       if ((await current(_id)).key?.id !== record.id) {
         throw new ActorUnavailable("the agent's record does not show the new key");
@@ -72,12 +70,12 @@ export function agentKeyHandlers(
     },
 
     async revokeAgentKey(_input, { audit, target }) {
-      const { _id, candidateKeys = [], key } = await current(target._id);
+      const { _id, candidateKeys = [], key, lifecycle } = await current(target._id);
+      if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       await audit.begin({ before: key === null ? null : namedBy(key), after: null });
-      const reply = await mailboxes.submit(_id, { kind: "revoke_key", recordedKeyId: key?.id ?? null });
+      const reply = await agents.submit(_id, { kind: "revoke_key" });
       if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind !== "key") return refused(refusal("NOT_FOUND"));
-      await mailboxes.flush(_id);
       const now = await current(_id);
       const known = key === null ? candidateKeys : [key, ...candidateKeys];
       const revoked = known.find(({ id }) => id === reply.keyId);

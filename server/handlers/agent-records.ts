@@ -1,5 +1,6 @@
 import type { AgentDocument } from "../../activities/documents.ts";
-import { type AgentMailboxes, ActorUnavailable } from "../actors/mailbox.ts";
+import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import type { Ledgers } from "../actors/ledgers.ts";
 import type { Collections } from "../collections.ts";
 
 /** An agent's record as it is by now; the pipeline has found it, and records of agents are never removed. */
@@ -12,18 +13,21 @@ export const agentsIn =
   };
 
 /**
- * An agent's record that shows what its actor has answered at this revision, or a later one. Throws `ActorUnavailable` where
+ * An agent's record that shows its account at this revision, or a later one. Throws `ActorUnavailable` where
  * that can't be had: what others are to read in the record is not answered before it is there.
  */
 export const agentsFollowing = (
   collections: Pick<Collections, "agents">,
-  mailboxes: Pick<AgentMailboxes, "flush">,
+  ledgers: Pick<Ledgers, "flush">,
 ) => {
   const current = agentsIn(collections);
-  return async (id: string, revision: number): Promise<AgentDocument> => {
-    await mailboxes.flush(id);
-    const agent = await current(id);
-    if (agent.revision >= revision) return agent;
-    throw new ActorUnavailable("the agent's record does not follow its actor");
+  return async (
+    { _id, projectId }: Pick<AgentDocument, "_id" | "projectId">,
+    revision: number,
+  ): Promise<AgentDocument> => {
+    await ledgers.flush({ projectId }, _id);
+    const agent = await current(_id);
+    if (agent.accountRevision >= revision) return agent;
+    throw new ActorUnavailable("the agent's record does not follow its ledger");
   };
 };

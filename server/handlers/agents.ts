@@ -6,11 +6,12 @@ import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import { given, type Page } from "../lists.ts";
 import { narrowest } from "../narrowest.ts";
-import { ActorUnavailable } from "../actors/mailbox.ts";
+import { newUuid } from "../ids.ts";
 import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
 import { agentKeyHandlers } from "./agent-keys.ts";
+import { accountsOf } from "./agent-accounts.ts";
 import { agentsFollowing, agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
 import { createAgentHandler } from "./create-agent.ts";
@@ -35,40 +36,37 @@ type AgentHandlers = Pick<
 
 /** Agents. */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
-  const { actors, clock, collections, containerBudgets, lists, mailboxes } = dependencies;
+  const { agents, clock, collections, ledgers, lists } = dependencies;
 
   const current = agentsIn(collections);
-  const following = agentsFollowing(collections, mailboxes);
+  const following = agentsFollowing(collections, ledgers);
+  const accountOf = accountsOf(dependencies);
 
-  async function budgetPolicy(agentId: string) {
-    await caughtUp(mailboxes.flush(agentId));
-    const budget = await actors.budget(agentId, { now: clock().getTime(), payment: null });
-    return ok({ body: budgetPolicyView(budget) });
+  async function budgetPolicy(agent: AgentDocument) {
+    await caughtUp(ledgers.flush(agent, agent._id));
+    return ok({ body: budgetPolicyView(await accountOf(agent, { now: clock().getTime() })) });
   }
 
-  async function setLifecycle(
-    { _id: id, lifecycle }: AgentDocument,
-    kind: "pause" | "resume",
-    audit: AuditNotes,
-  ) {
+  async function setLifecycle(agent: AgentDocument, kind: "pause" | "resume", audit: AuditNotes) {
+    const { _id: agentId, lifecycle } = agent;
     await audit.begin({
       before: { state: lifecycle },
       after: { state: kind === "pause" ? "paused" : "active" },
     });
-    const { reply, revision } = await mailboxes.answered(id, { kind });
-    if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
-    if (reply.kind === "lifecycle" && reply.changed) {
+    const command = { kind, agentId, requestId: newUuid() } as const;
+    const { reply, revision } = await ledgers.answered(agent, command);
+    if (reply.kind !== "standing") return refused(refusal("AGENT_ARCHIVED"));
+    if (reply.changed) {
       const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
       audit.change({ state: states[0] }, { state: states[1] });
     }
-    const quietAfterMs = reply.kind === "lifecycle" ? (reply.quietAfterMs ?? 0) : 0;
     // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
     // have resumed or archived the agent since. And until nobody has leave any more to send what was decided before.
-    const [agent] = await Promise.all([
-      following(id, revision),
-      quietAfterMs > 0 ? sleep(quietAfterMs) : null,
+    const [shown] = await Promise.all([
+      following(agent, revision),
+      reply.quietAfterMs > 0 ? sleep(reply.quietAfterMs) : null,
     ]);
-    return ok({ body: { agent: agentView(agent) } });
+    return ok({ body: { agent: agentView(shown) } });
   }
 
   return {
@@ -97,45 +95,44 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       };
       const page = await lists.page(request);
       if (!page.ok) return page;
-      const behind = page.value.items.filter(({ _id }) => mailboxes.isBehind(_id));
+      const behind = page.value.items.filter((agent) => ledgers.isBehind(agent, agent._id));
       if (behind.length > 0) {
-        await caughtUp(Promise.all(behind.map(({ _id }) => mailboxes.flush(_id))));
+        await caughtUp(Promise.all(behind.map((agent) => ledgers.flush(agent, agent._id))));
         const refreshed = await lists.page(request);
         if (refreshed.ok) return ok({ body: agentsView(refreshed.value) });
       }
       return ok({ body: agentsView(page.value) });
     },
 
-    async getAgent(_input, { target: { _id } }) {
-      await caughtUp(mailboxes.flush(_id));
-      return ok({ body: { agent: agentView(await current(_id)) } });
+    async getAgent(_input, { target }) {
+      await caughtUp(ledgers.flush(target, target._id));
+      return ok({ body: { agent: agentView(await current(target._id)) } });
     },
 
-    getAgentBudgetPolicy: (_input, { target: { _id } }) => budgetPolicy(_id),
+    getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
 
     async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
       const { _id, policy: recorded, policyVersion: recordedVersion } = target;
-      const command = { kind: "change_policy", patch: given(fields), version } as const;
-      // The actor changes no other version than the one that is named; the record may be a moment behind it.
+      const patch = given(fields);
+      const requestId = newUuid();
+      const command = { kind: "change_policy", agentId: _id, patch, version, requestId } as const;
+      // The ledger changes no other version than the one that is named; the record may be a moment behind it.
       const isCurrent = recordedVersion === version;
       await audit.begin({
         before: isCurrent ? { ...recorded, version } : { version },
         after: {
-          ...(isCurrent ? patchPolicy(recorded, command.patch) : command.patch),
+          ...(isCurrent ? patchPolicy(recorded, patch) : patch),
           version: version + 1,
         },
       });
-      if (fields.budgetCents !== undefined) await containerBudgets.tellAgent(target);
-      const { reply, revision } = await mailboxes.answered(_id, command);
-      if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
+      const { reply, revision } = await ledgers.answered(target, command);
+      if (reply.kind === "no_account") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
-      if (reply.kind === "policy") {
-        const { before, policy, policyVersion } = reply;
-        audit.change(before && { ...before, version }, { ...policy, version: policyVersion });
-      }
-      // A replacement of the team's budget goes by what the record says.
-      await following(_id, revision);
-      return budgetPolicy(_id);
+      if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
+      const { before, policy, policyVersion } = reply;
+      audit.change({ ...before, version }, { ...policy, version: policyVersion });
+      await following(target, revision);
+      return budgetPolicy(target);
     },
 
     async updateAgent({ body }, { audit, target }) {
@@ -143,12 +140,9 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const { appearance, description, name } = body;
       const before = shownOf(target);
       await audit.begin({ before, after: { ...before, ...given({ appearance, description, name }) } });
-      let renamedAt = 0;
       if (name !== undefined) {
-        const reply = await mailboxes.submit(target._id, { kind: "rename", name });
+        const reply = await agents.submit(target._id, { kind: "rename", name });
         if (reply.kind !== "renamed") return refused(refusal("AGENT_ARCHIVED"));
-        renamedAt = reply.revision;
-        await mailboxes.flush(target._id);
       }
       const shown = given({ appearance, description });
       const isShown = Object.keys(shown).length > 0;
@@ -159,9 +153,6 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
         if (matchedCount === 0) return refused(refusal("AGENT_ARCHIVED"));
       }
       const agent = await current(target._id);
-      if (agent.revision < renamedAt) {
-        throw new ActorUnavailable("the agent's record does not follow its actor");
-      }
       audit.change(before, shownOf(agent));
       return ok({ body: { agent: agentView(agent) } });
     },

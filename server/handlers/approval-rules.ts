@@ -24,8 +24,8 @@ const read = (_input: unknown, { target }: { readonly target: ContainerDocument 
   Promise.resolve(ok({ body: rulesOf(target) }));
 
 /** Approval rules of projects and teams. */
-export function approvalRulesHandlers({ collections, turns }: HandlerDependencies): ApprovalRulesHandlers {
-  const approvalRules = new ApprovalRules(collections, turns);
+export function approvalRulesHandlers(dependencies: HandlerDependencies): ApprovalRulesHandlers {
+  const approvalRules = new ApprovalRules(dependencies);
 
   const replaceOf =
     (kind: ContainerKind) =>

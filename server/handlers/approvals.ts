@@ -2,7 +2,7 @@ import type { ApprovalDocument } from "../../activities/documents.ts";
 import type { PersonsDecision } from "../../activities/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf } from "../../src/contract/types.ts";
-import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { CommandOf } from "../../src/domain/ledger/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -12,6 +12,7 @@ import { Payments } from "../payments.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
 import { narrowest } from "../narrowest.ts";
 import { approvalView } from "../views.ts";
+import { newUuid } from "../ids.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { operations } from "../../src/contract/registry.ts";
 import type { ContextOf, Handlers } from "./types.ts";
@@ -27,7 +28,7 @@ type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 /** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { actors, collections, lists, mailboxes, proofs } = dependencies;
+  const { actors, collections, lists, ledgers, proofs } = dependencies;
   const payments = new Payments(dependencies);
 
   async function list(
@@ -57,7 +58,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   const find = (id: string, principal: SessionPrincipal) =>
     collections.approvals.findOne({ _id: id, organizationId: principal.organizationId });
 
-  /** Puts a person's decision to the agent's actor, which alone says whether it came in time. */
+  /** Puts a person's decision to the project's ledger, which alone says whether it came in time. */
   async function resolve(
     id: string,
     { audit, deadline, principal }: Caller,
@@ -68,13 +69,12 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     if (approval.state === "completed") return refused(tooLate(approval));
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
-    // What the actor decides has an entry of its own, `resolvePayment`, which the actor sees to.
+    // What the ledger decides has an entry of its own, `resolvePayment`, which the ledger sees to.
     await audit.begin({ before: null, after: null });
-    const reply = await mailboxes.submit(approval.agentId, commandOf(approval, decision, proof));
+    const reply = await ledgers.submit(approval, commandOf(approval, decision, proof));
     if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
     const { changed, payment } = reply;
-    if (changed || payment.status === "expired")
-      await payments.carryOutResolution(profile, payment, deadline);
+    if (changed || payment.status === "expired") await payments.executeResolution(profile, payment, deadline);
     if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
     // A payment that has no end by then is answered as executing.
     if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);
@@ -119,12 +119,13 @@ const orderOf = ({ _id, amountCents, currency, rail, recipient, transactionId }:
 });
 
 function commandOf(
-  { transactionId }: ApprovalDocument,
+  { agentId, transactionId }: ApprovalDocument,
   { by, feedback, resolution }: PersonsDecision,
   proof: string,
-): AgentCommand {
-  if (resolution === "approved") return { kind: "approve", transactionId, by, proof };
-  return { kind: "deny", transactionId, by, feedback: feedback ?? "", proof };
+): CommandOf<"approve" | "deny"> {
+  const decided = { agentId, transactionId, by, proof, requestId: newUuid() };
+  if (resolution === "approved") return { kind: "approve", ...decided };
+  return { kind: "deny", ...decided, feedback: feedback ?? "" };
 }
 
 const profileOfApproval = (approval: ApprovalDocument): AgentProfile => ({

@@ -2,10 +2,12 @@ import type { AgentDocument } from "../../activities/documents.ts";
 import { detachEverywhere } from "../../activities/rails/detach.ts";
 import type { Detachment } from "../../activities/ports.ts";
 import { within } from "../../activities/within.ts";
+import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import type { Archiver, MachineArchiver } from "../../src/domain/agent/archive.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { ActorUnavailable } from "../actors/mailbox.ts";
+import { NoSuchActor } from "../../activities/no-such-actor.ts";
+import { ActorUnavailable } from "../actors/actor-unavailable.ts";
 import { Payments } from "../payments.ts";
 import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
@@ -20,12 +22,11 @@ import type { Handler } from "./types.ts";
 const BALANCE_MS = 1_000;
 
 /**
- * Archives an agent. The actor decides, in the order of src/domain/agent/archive.ts;
- * what follows is done here at once, and by the actor surely: holds are told, the key is off the record, the wallet is
- * detached.
+ * Archives an agent. Its actor decides, in the order of src/domain/agent/archive.ts, and then its project's ledger closes the account;
+ * what follows is done here at once, and by both surely: holds are released, the key is off the record, the wallet is detached.
  */
 export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<"archiveAgent"> {
-  const { collections, logger, mailboxes, rails } = dependencies;
+  const { agents, collections, ledgers, logger, rails } = dependencies;
   const current = agentsIn(collections);
   const payments = new Payments(dependencies);
 
@@ -49,19 +50,35 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
-  async function tellHeld(agent: AgentDocument, ended: readonly string[], deadline: Deadline): Promise<void> {
+  async function tellHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
+    const { _id: agentId } = agent;
+    const pending = { agentId, state: "pending" as const };
+    const held = await collections.approvals.find(pending, { projection: { transactionId: 1 } }).toArray();
     await Promise.all(
-      // As the actor names them: a payment may have been accepted just before, and not be recorded yet.
-      ended.map(async (transactionId) => {
-        const reply = await mailboxes.submit(agent._id, { kind: "read_payment", transactionId });
-        if (reply.kind !== "payment") return;
-        await payments.carryOutResolution(profileOf(agent), reply.payment, deadline);
+      held.map(async ({ transactionId }) => {
+        const reply = await ledgers.submit(agent, { kind: "read_payment", agentId, transactionId });
+        if (reply.kind !== "payment" || reply.payment.phase === "held") return;
+        await payments.executeResolution(profileOf(agent), reply.payment, deadline);
       }),
     );
   }
 
+  /** An archived agent's actor ends once all is done, and the record answers for it. */
+  async function archived(agent: AgentDocument, by: Archiver): Promise<AgentReply> {
+    try {
+      return await agents.submit(agent._id, { kind: "archive", by });
+    } catch (error) {
+      if (!(error instanceof NoSuchActor)) throw error;
+      const { createdByLineage, lifecycle } = await current(agent._id);
+      if (lifecycle !== "archived") throw error;
+      const mayKnow = by.type === "user" || createdByLineage === by.lineageId;
+      return mayKnow
+        ? { kind: "archive", changed: false }
+        : { kind: "archive_refused", code: "MACHINE_ARCHIVE_DENIED" };
+    }
+  }
+
   async function recorded(id: string): Promise<AgentDocument> {
-    await mailboxes.flush(id);
     const agent = await current(id);
     // The record is what keeps the dead key out, so the answer waits until it says so.
     if (agent.lifecycle === "archived") return agent;
@@ -71,7 +88,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   /** Told before the answer: what was once answered as detached is not asked of any chain again. */
   async function detachAndTell(agent: AgentDocument): Promise<Detachment> {
     const end = await detachEverywhere(rails, profileOf(agent));
-    if (end === "detached") await mailboxes.submit(agent._id, { kind: "confirm_detached" });
+    if (end === "detached") await agents.submit(agent._id, { kind: "confirm_detached" });
     return end;
   }
 
@@ -91,17 +108,16 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     const by = await archiverOf(principal, target);
     const change = { before: { state: target.lifecycle }, after: { state: "archived" } };
     await audit.begin(change);
-    const reply = await mailboxes.submit(target._id, { kind: "archive", by });
+    const reply = await archived(target, by);
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
     // Whether it was paused until then is as its record had it: one that somebody pauses meanwhile may still say active.
     if (reply.kind === "archive" && reply.changed) {
       audit.change(change.before, change.after);
     }
-    const ended = reply.kind === "archive" ? (reply.ended ?? []) : [];
     const [agent, walletsFailed] = await Promise.all([
       recorded(target._id),
       detach(target, deadline),
-      caughtUp(tellHeld(target, ended, deadline), deadline.spareMs),
+      caughtUp(tellHeld(target, deadline), deadline.spareMs),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;
     const shown = isSettled ? agent : await recorded(target._id);

@@ -15,7 +15,7 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
     getTeamBudget: async (_input, { target }) => ok({ body: await containerBudgets.ofTeam(target) }),
     async setProjectBudget({ body }, { audit, target }) {
       const replacing = replace(
-        () => containerBudgets.projectAsDecided(target),
+        () => containerBudgets.ofProject(target),
         () => containerBudgets.replaceProject(target, body),
         { audit, body },
       );
@@ -23,7 +23,7 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
     },
     async setTeamBudget({ body }, { audit, target }) {
       const replacing = replace(
-        () => containerBudgets.teamAsDecided(target),
+        () => containerBudgets.ofTeam(target),
         () => containerBudgets.replaceTeam(target, body),
         { audit, body },
       );

@@ -6,10 +6,12 @@ import type {
   WalletRecord,
 } from "../../activities/documents.ts";
 import { createdEvent } from "../../activities/journal.ts";
+import { NoSuchActor } from "../../activities/no-such-actor.ts";
+import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { firstKeyId } from "../ids.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
@@ -42,11 +44,11 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     actors,
     clock,
     collections,
-    containers,
+    agents,
     creates,
     hashApiKey,
     keyDeliveries,
-    mailboxes,
+    ledgers,
     mcpUrl,
     wallets,
     windows,
@@ -73,13 +75,20 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return keyDeliveries.seal(id, key, apiKey);
   }
 
+  /** Its money is the ledger's from then on; why not, where the project takes no more agents. */
+  async function openAccount(agent: AgentDocument, keyId: string): Promise<Refusal | null> {
+    const { _id: agentId, name, policy, teamId } = agent;
+    const reply = await ledgers.submit(agent, { kind: "open_account", agentId, teamId, name, policy, keyId });
+    return reply.kind === "project_full" ? refusal("PROJECT_FULL") : null;
+  }
+
   async function prepare(
     id: string,
     begunAt: Date,
     body: CreateBody,
     team: TeamDocument,
     principal: ManagementPrincipal,
-  ): Promise<NewAgent> {
+  ): Promise<NewAgent | Refusal> {
     const apiKey = formatApiKey("agent", randomBytes);
     const until = untilOf(begunAt);
     const key: AgentKeyRecord = {
@@ -100,11 +109,12 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     };
     const machinesKey = principal.type === "session" ? null : (body.idempotencyKey ?? null);
     // The actor runs before its key is good, and before there is anything that it has to destroy if all ends here.
-    const started = actors.startAgent(profileOf(draft), draft.policy, firstKey);
-    const [wallet, sealed] = await Promise.all([
+    const started = actors.startAgent(profileOf(draft), firstKey);
+    const [wallet, [sealed, full]] = await Promise.all([
       newWallet(id, principal),
-      started.then(() => seal(id, until, apiKey, machinesKey)),
+      started.then(() => Promise.all([seal(id, until, apiKey, machinesKey), openAccount(draft, key.id)])),
     ]);
+    if (full !== null) return full;
     return { record: { ...draft, wallet }, apiKey, sealed };
   }
 
@@ -114,14 +124,26 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return ok({ body: late ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey) });
   }
 
+  /** Null: the agent is archived, its actor has ended, and nothing of it is delivered any more. */
+  async function provenBy(agentId: string, lineageId: string): Promise<AgentReply | null> {
+    try {
+      return await agents.submit(agentId, { kind: "prove_non_delivery", lineageId });
+    } catch (error) {
+      if (!(error instanceof NoSuchActor)) throw error;
+      const agent = await collections.agents.findOne({ _id: agentId });
+      if (agent?.lifecycle === "archived") return null;
+      throw error;
+    }
+  }
+
   /**
    * The proof is in the actor before the answer is on its way, and no server can deliver the key any more, whatever its
    * clock says. False while the window is open by the actor's time.
    */
   async function isProvenUndelivered(agent: AgentDocument, lineageId: string): Promise<boolean> {
-    const reply = await mailboxes.submit(agent._id, { kind: "prove_non_delivery", lineageId });
-    if (reply.kind !== "non_delivery" || !reply.windowOver) return false;
-    // The actor's own timer has, or is about to. Agents from before there was a window have none to close.
+    const reply = await provenBy(agent._id, lineageId);
+    if (reply !== null && (reply.kind !== "non_delivery" || !reply.windowOver)) return false;
+    // The actor's own timer has, or is about to. What a person created has no window to close.
     if ((agent.keyDeliverableUntil ?? null) !== null) await windows.close(agent._id);
     return true;
   }
@@ -161,7 +183,6 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       parent: { kind: "team", id: team._id, archivedAt: team.archivedAt },
       find: (id) => collections.agents.findOne({ _id: id }),
       prepare: (id, begunAt) => prepare(id, begunAt, body, team, principal),
-      whyFull: (session) => containers.whyNoAgent(team.projectId, session),
       async insert({ record, sealed }, session) {
         await keyDeliveries.begin(record._id, sealed, session);
         await collections.agents.insertOne(record, { session });
@@ -231,11 +252,13 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   key,
   appearance: null,
   authenticatedAt: null,
+  walletDetached: false,
   ...creatorOf(principal),
   createdAt: now,
   updatedAt: now,
   archivedAt: null,
   revision: 1,
+  accountRevision: 1,
 });
 
 /** The key that created it, and the lineage that a machine's archive asks for. */

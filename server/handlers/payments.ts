@@ -4,8 +4,7 @@ import type { Denial } from "../../src/domain/agent/policy.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import type { BudgetView } from "../../src/messages/agent.ts";
-import type { CapView } from "../../src/messages/budget.ts";
+import type { AccountView } from "../../src/messages/ledger.ts";
 import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
 import { outcomeOf } from "../payment-outcome.ts";
@@ -13,6 +12,8 @@ import type { Deadline } from "../deadline.ts";
 import type { AgentPrincipal } from "../principals.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../views.ts";
 import { given } from "../lists.ts";
+import { newUuid } from "../ids.ts";
+import { accountsOf } from "./agent-accounts.ts";
 import { caughtUp } from "./catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
@@ -46,7 +47,8 @@ const DENIALS_MAX = 20;
 
 /** The agent band, and its REST twins. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { baseUrl, collections, lists, logger, mailboxes, paymentChanges } = dependencies;
+  const { baseUrl, clock, collections, ledgers, lists, logger, paymentChanges } = dependencies;
+  const accountOf = accountsOf(dependencies);
   const payments = new Payments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
@@ -109,14 +111,9 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   }
 
   async function budgetOf(agent: AgentDocument, order: CheckedOrder | null) {
-    await caughtUp(mailboxes.flush(agent._id));
-    const { actors, clock } = dependencies;
+    await caughtUp(ledgers.flush(agent, agent._id));
     const payment = order === null ? null : await payments.assessed(profileOf(agent), order);
-    const budget = await actors.budget(agent._id, { now: clock().getTime(), payment });
-    const { report } = budget;
-    const amountCents = order?.amountCents ?? null;
-    const caps = report === null ? null : await actors.previewCaps(agent.projectId, { report, amountCents });
-    return { ...budget, caps };
+    return accountOf(agent, { now: clock().getTime(), payment });
   }
 
   return {
@@ -154,8 +151,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const budget = await budgetOf(principal.agent, checkedOrder(body));
       const { assessment } = budget;
       if (assessment === null) throw new Error("an assessment was asked for and none was given");
-      const denial = assessment.denial ?? budget.caps?.denial ?? null;
-      const flaggedByRuleTypes = denial === null ? assessment.flaggedByRuleTypes : [];
+      const { denial, flaggedByRuleTypes } = assessment;
       const held = flaggedByRuleTypes.length > 0;
       return ok({
         body: {
@@ -194,12 +190,13 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const { agent } = principal;
       const known = await ownPayment(agent, params.id);
       if (known === null) return refused(refusal("NOT_FOUND"));
-      // Never on hold; or not yet, since the caps may still refuse it, and a payment has one end.
+      // Never on hold.
       if (known.transaction.approvalId === null) return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
-      const reply = await mailboxes.submit(agent._id, { kind: "cancel", transactionId: params.id });
+      const cancel = { kind: "cancel", agentId: agent._id, transactionId: params.id } as const;
+      const reply = await ledgers.submit(agent, { ...cancel, requestId: newUuid() });
       if (reply.kind !== "payment") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       if (reply.changed || reply.payment.status === "expired") {
-        const cancelled = await payments.carryOutResolution(profileOf(agent), reply.payment, deadline);
+        const cancelled = await payments.executeResolution(profileOf(agent), reply.payment, deadline);
         if (reply.changed) return ok({ body: paymentView(cancelled) });
       }
       return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
@@ -238,10 +235,10 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
 }
 
 /** The agent's own policy and usage, and what the caps over it leave; null: no cap. */
-const agentBudgetView = (budget: BudgetView & { readonly caps: CapView | null }) => ({
-  ...budgetPolicyView(budget),
-  team: { remainingCents: budget.caps?.teamRemainingCents ?? null },
-  project: { remainingCents: budget.caps?.projectRemainingCents ?? null },
+const agentBudgetView = (account: AccountView) => ({
+  ...budgetPolicyView(account),
+  team: { remainingCents: account.teamRemainingCents },
+  project: { remainingCents: account.projectRemainingCents },
 });
 
 /** The contract has seen to it that the rail's own recipient is there. */

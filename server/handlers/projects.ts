@@ -22,7 +22,7 @@ interface CreateContext {
 
 /** Projects. */
 export function projectHandlers(dependencies: HandlerDependencies): ProjectHandlers {
-  const { collections, containers, creates, lists, logos } = dependencies;
+  const { actors, collections, containers, creates, lists, logos } = dependencies;
   const view = (project: ProjectDocument) => projectView(project, (logoHash) => logos.link(logoHash));
   const answer = (project: ProjectDocument) => ({ body: { project: view(project) } });
 
@@ -40,9 +40,12 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       payload: payloadOf(body),
       parent: null,
       find: (id) => collections.projects.findOne({ _id: id }),
-      prepare: async (id) => ({
-        record: await newContainer(id, principal.organizationId, body, dependencies),
-      }),
+      async prepare(id) {
+        const { organizationId } = principal;
+        // It runs before there is anything that it is to decide about; once the project has its record, nobody starts it again.
+        await actors.startLedger({ organizationId, projectId: id });
+        return { record: await newContainer(id, organizationId, body, dependencies) };
+      },
       async insert({ record }, session) {
         await collections.projects.insertOne(record, { session });
         return { after: createdOf(record) };

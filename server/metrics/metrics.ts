@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { MailOutcome } from "../../activities/mail/invite-mail.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
-import { heldRevision, type Payment, type Rail } from "../../src/domain/agent/payment.ts";
+import { HELD_REVISION, type Payment, type Rail } from "../../src/domain/agent/payment.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import type { LimitName } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";
@@ -13,13 +13,14 @@ export type PaymentPhase = "look_up" | "decision" | "rail" | "record";
 type HitLimit = LimitName | "daily_creates" | "mailed_invites";
 
 /** Where work waits for its turn in this process. */
-export type QueueName = "agent_commands" | "budget_commands" | "audit_entries" | "records" | "events";
+export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
 
 /**
- * What is done late since nobody else has: by actors a payment carried out, a budget or an agent told, a record written; by servers an
- * entry put into the audit log that another had left.
+ * What is done late since nobody else has: by ledgers a payment executed, an account or a cap recorded; by agents' actors a record written,
+ * the ledger told; by servers an entry put into the audit log that another had left.
  */
-export type SweepName = "payment" | "budget_report" | "budget_delivery" | "agent_record" | "audit_entry";
+export type SweepName =
+  "payment" | "account_records" | "cap_records" | "agent_record" | "ledger" | "audit_entry";
 
 export type RailCall = "send" | "query" | "settle" | "withhold" | "reverse" | "balance" | "detach";
 
@@ -155,7 +156,7 @@ export class Metrics {
   /** A payment's record was written at a new revision: counted when it is put on hold, and at its end. */
   paymentWritten(payment: Payment): void {
     const { denial, phase, request, revision } = payment;
-    const isHeld = phase === "held" && revision === heldRevision(payment);
+    const isHeld = phase === "held" && revision === HELD_REVISION;
     if (!isHeld && phase !== "done") return;
     const status = isHeld ? "held" : payment.status;
     this.#payments.inc({ rail: request.rail, status, denial_code: denial?.code ?? "none" });

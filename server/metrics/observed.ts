@@ -52,7 +52,9 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
 export const observedProjections = (projections: Projections, metrics: Metrics): Projections => ({
   writePayment: (profile, payment) =>
     metrics.timed(payment.request.rail, "record", () => projections.writePayment(profile, payment)),
-  writeAgentSummary: (agentId, summary) => projections.writeAgentSummary(agentId, summary),
+  writeAgent: (summary) => projections.writeAgent(summary),
+  writeAccount: (summary) => projections.writeAccount(summary),
+  writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
 });
 
 /** The activities, of which those that an actor sweeps with are counted. */
@@ -69,9 +71,14 @@ export function observedActivities(activities: Activities, metrics: Metrics): Ac
   };
   return {
     ...activities,
-    carryOutPayment: (input) => swept("payment", activities.carryOutPayment(input)),
-    reportToBudget: (input) => swept("budget_report", activities.reportToBudget(input)),
-    tellAgents: (input) => swept("budget_delivery", activities.tellAgents(input)),
-    writeAgentSummary: (input) => swept("agent_record", activities.writeAgentSummary(input)),
+    executePayments: async (input) => {
+      const done = await activities.executePayments(input);
+      for (const { revision } of done) metrics.swept("payment", revision === 0 ? "failed" : "done");
+      return done;
+    },
+    writeAccounts: (input) => swept("account_records", activities.writeAccounts(input)),
+    writeCaps: (input) => swept("cap_records", activities.writeCaps(input)),
+    writeAgent: (input) => swept("agent_record", activities.writeAgent(input)),
+    followInLedger: (input) => swept("ledger", activities.followInLedger(input)),
   };
 }

@@ -1,4 +1,4 @@
-import { type Approval, heldRevision, type Payment, shownApproval } from "./agent/payment.ts";
+import { type Approval, HELD_REVISION, type Payment } from "./agent/payment.ts";
 import { utcDate } from "./agent/usage.ts";
 
 /** What the service tells of, and to whom it may be pushed. */
@@ -37,8 +37,9 @@ export interface PaymentEvent {
 
 export const createdEventId = (agentId: string): string => `evt_${agentId}_created`;
 
-/** Revisions only rise, so an id is never given twice. */
-export const lifecycleEventId = (agentId: string, revision: number): string => `evt_${agentId}_${revision}`;
+/** Revisions of an agent, and those of its account, only rise, so an id is never given twice. */
+export const lifecycleEventId = (agentId: string, of: "agent" | "account", revision: number): string =>
+  `evt_${agentId}_${of}_${revision}`;
 
 /** Ends of a payment that neither policy nor a person has decided. */
 const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
@@ -48,8 +49,7 @@ const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
  * of its revisions, tells of the same things under the same ids, and none is lost where a revision was never written.
  */
 export function paymentEvents(payment: Payment): PaymentEvent[] {
-  const { denial, request, status } = payment;
-  const approval = shownApproval(payment);
+  const { approval, denial, request, status } = payment;
   const fired: PaymentEvent[] = [];
   const fire = (type: PaymentEvent["type"], as: Payment = payment): void => {
     fired.push({ id: `evt_${request.transactionId}_${type}`, type, payment: as });
@@ -83,6 +83,6 @@ function asRequested(payment: Payment): Payment {
     approval: approval === null ? null : undecided(approval),
     onChainTxHash: null,
     chainCaip2: null,
-    revision: heldRevision(payment),
+    revision: HELD_REVISION,
   };
 }

@@ -31,8 +31,8 @@ export const agentSearchAttributes = (profile: AgentProfile, state: string): Typ
 export const organizationSearchAttributes = (organizationId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([{ key: organizationIdKey, value: organizationId }]);
 
-/** What a project's budget is found by. */
-export const budgetSearchAttributes = (organizationId: string, projectId: string): TypedSearchAttributes =>
+/** What a project's ledger is found by. */
+export const ledgerSearchAttributes = (organizationId: string, projectId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([
     { key: organizationIdKey, value: organizationId },
     { key: projectIdKey, value: projectId },

@@ -2,8 +2,8 @@
 export interface AgentAccess {
   /** Null: the agent has no active key. */
   activeKeyId: string | null;
-  /** The key that came with the create; null where the actor is from before actors knew of keys. */
-  bundled: BundledKey | null;
+  /** The key that came with the create. */
+  bundled: BundledKey;
   /** Whether a person ever minted or revoked a key. */
   touchedByPerson: boolean;
   /** When the agent's key was used first, whatever for; null: never. */
@@ -29,14 +29,6 @@ export const initialAccess = (first: FirstKey): AgentAccess => ({
   activeKeyId: first.keyId,
   bundled: { ...first, erased: false, provenAt: null },
   touchedByPerson: false,
-  authenticatedAt: null,
-});
-
-/** Of an actor from before it knew: what the agent's record says. That nobody touched its keys can't be known any more. */
-export const adoptedAccess = (recordedKeyId: string | null): AgentAccess => ({
-  activeKeyId: recordedKeyId,
-  bundled: null,
-  touchedByPerson: true,
   authenticatedAt: null,
 });
 

@@ -1,4 +1,3 @@
-import type { AgentAccess } from "./access.ts";
 import { isDeliverable } from "./access.ts";
 import type { AgentState } from "./state.ts";
 
@@ -19,28 +18,22 @@ export type ArchiveRefusalCode =
 /**
  * Why an organization's key may not archive the agent; null: it may. In the order that callers are promised, the first
  * that fails answers: what can never change comes before what a retry may mend, but for the balance, which is looked at
- * last. A person may always.
+ * last. A person may always. An agent pays only after the first use of its key, so one that was never used has no activity.
  */
 export function machineArchiveRefusal(
-  state: AgentState,
+  { access }: Pick<AgentState, "access">,
   by: MachineArchiver,
   now: number,
 ): ArchiveRefusalCode | null {
-  const { access } = state;
-  const bundled = access?.bundled ?? null;
-  if (access === undefined || bundled === null || bundled.lineageId !== by.lineageId) {
-    return "MACHINE_ARCHIVE_DENIED";
-  }
-  if (access.touchedByPerson || isActive(state, access)) return "MACHINE_ARCHIVE_DENIED";
+  const { authenticatedAt, bundled, touchedByPerson } = access;
+  if (bundled.lineageId !== by.lineageId) return "MACHINE_ARCHIVE_DENIED";
+  if (touchedByPerson || authenticatedAt !== null) return "MACHINE_ARCHIVE_DENIED";
   if (isDeliverable(bundled.deliverableUntil, now)) return "KEY_STILL_DELIVERABLE";
   if (bundled.provenAt === null) return "KEY_DELIVERY_UNPROVEN";
   if (by.balance === "unreadable") return "BALANCE_UNVERIFIABLE";
   return by.balance === "zero" ? null : "MACHINE_ARCHIVE_DENIED";
 }
 
-const isActive = ({ sequence }: AgentState, { authenticatedAt }: AgentAccess): boolean =>
-  authenticatedAt !== null || sequence > 0;
-
 /** Whether the agent was created by this lineage. */
-export const isOfLineage = ({ access }: AgentState, lineageId: string): boolean =>
-  access?.bundled?.lineageId === lineageId;
+export const isOfLineage = ({ access }: Pick<AgentState, "access">, lineageId: string): boolean =>
+  access.bundled.lineageId === lineageId;

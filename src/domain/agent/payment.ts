@@ -1,4 +1,3 @@
-import type { AskKind, CapAnswer } from "../budget/report.ts";
 import type { Denial } from "./policy.ts";
 
 export const RAILS = ["card", "wallet"] as const;
@@ -22,11 +21,11 @@ export interface PaymentRequest {
   readonly recipient: string;
   readonly merchantCategory: string | null;
   readonly purpose: string;
-  /** Hash of rail, recipient without case, and amount; a workflow can't make one. Not there in payments from before. */
-  readonly likenessHash?: string;
+  /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
+  readonly likenessHash: string;
   /** By which whoever pays it knows that the service took it in: only the service can make one. */
   readonly proof: string;
-  /** Of the approval rules that it was judged by. Left out where nobody has ever set any, and in payments from before. */
+  /** Of the approval rules that it was judged by. Left out where nobody has ever set any. */
   readonly rulesVersions?: RulesVersions;
 }
 
@@ -90,12 +89,8 @@ export interface Payment {
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
   readonly chainCaip2: string | null;
-  /** What its project's budget is still to be asked, before anything else is done. */
-  readonly ask?: AskKind | null;
-  /** Whether the budget was asked when it was decided: what it answered made its second revision. */
-  readonly asked?: true;
-  /** Of the agent's policy when it was decided. Not there in payments from before that was kept. */
-  readonly policyVersion?: number;
+  /** Of the agent's policy when it was decided. */
+  readonly policyVersion: number;
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
 }
@@ -207,30 +202,8 @@ function stepsOnRail({ phase, status }: Payment): number {
   return phase === "done" ? 3 : 0;
 }
 
-/**
- * The payment after its project's budget has answered. The same object for an answer to what was
- * not asked, or has been answered. A payment that does not fit is denied, and was never held; one that was approved by a
- * person and does not fit any more has failed.
- */
-export function answered(payment: Payment, kind: AskKind, answer: CapAnswer): Payment {
-  if (payment.ask !== kind) return payment;
-  if (answer.granted) return next(payment, { ask: null });
-  const refused = { ask: null, phase: "done", denial: answer.denial, deniedAt: answer.at } as const;
-  return kind === "reserve"
-    ? next(payment, { ...refused, status: "denied", approval: null })
-    : next(payment, { ...refused, status: "failed", approval: resolve(payment, "failed") });
-}
-
-/** What its rail says anything of was sent, so the budget has taken it, also where that news comes later. */
-export const asSent = (payment: Payment): Payment =>
-  payment.phase === "sending" && payment.ask ? answered(payment, payment.ask, { granted: true }) : payment;
-
-/** A payment's approval as it is shown: until the budget has taken the payment, nobody is asked to decide on it. */
-export const shownApproval = ({ approval, ask }: Payment): Approval | null =>
-  ask === "reserve" ? null : approval;
-
-/** The revision at which a payment on hold is waiting for a person. */
-export const heldRevision = ({ asked }: Payment): number => (asked === true ? 2 : 1);
+/** The revision at which a payment on hold waits for a person. */
+export const HELD_REVISION = 1;
 
 const resolve = (payment: Payment, resolution: ApprovalResolution): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, resolution };

@@ -153,18 +153,6 @@ function recounted(hour: readonly Counted[]): Counted[] {
   return hour.map(([at, count]) => [at, count, (through += count)]);
 }
 
-/** Takes back the count of a payment that did not pass policy, after all. */
-export function uncountPayment(usage: Usage, countedAt: number): void {
-  if (usage.day.date === utcDate(countedAt)) usage.day.count = Math.max(0, usage.day.count - 1);
-  // Its instant may have been merged into a later one, or have left the hour.
-  const index = usage.hour.findIndex(([at]) => at >= countedAt);
-  const entry = usage.hour[index];
-  if (entry === undefined) return;
-  entry[1] -= 1;
-  if (entry[1] === 0) usage.hour.splice(index, 1);
-  usage.hour = recounted(usage.hour);
-}
-
 /** Makes room: pairs among the older half of what is older than an hour, so that the hourly limit stays exact. */
 function mergeOldest(usage: Usage, now: number): void {
   const recent = usage.hour.findIndex(([at]) => at > now - HOUR_MS);

@@ -17,7 +17,6 @@ const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>([
  * so what one teller left out the next one has, under the same keys.
  */
 export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
-  if (!isDecided(payment)) return [];
   const { approval } = payment;
   return [
     decided(profile, payment),
@@ -27,9 +26,6 @@ export function paymentDecisions(profile: AgentProfile, payment: Payment): Audit
     ...refusedLater(profile, payment),
   ];
 }
-
-/** Not while its project's budget has not said yet whether it fits. */
-export const isDecided = ({ ask }: Payment): boolean => ask !== "reserve";
 
 /** What any of them is made of. */
 interface Told {

@@ -1,8 +1,9 @@
+import type { FollowedAgent } from "../agent/state.ts";
 import type { Leave } from "../agent/leave.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "../agent/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "../agent/policy.ts";
 import type { PaymentRules } from "../rules/checks.ts";
-import type { NewAccount, Standing } from "./state.ts";
+import type { Cap, NewAccount, Standing } from "./state.ts";
 
 /** What can be asked of a ledger. Several go together in one update, and are judged in their order; each has its own reply. */
 export type LedgerCommand = (AccountCommand | LevelCommand) & {
@@ -32,8 +33,6 @@ export type AccountCommand = { readonly agentId: string } & (
       /** What the rail said on the way, if it was called, and when. */
       readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
     }
-  /** The agent's record shows the account at this revision, and what it told of is in the journal. */
-  | { readonly kind: "confirm_record"; readonly revision: number }
   /** The agent's wallet has been told of the policy of this version. */
   | { readonly kind: "confirm_limits"; readonly policyVersion: number }
   | {
@@ -59,10 +58,8 @@ export type AccountCommand = { readonly agentId: string } & (
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
   | { readonly kind: "pause" }
   | { readonly kind: "resume" }
-  /** What the agent's actor has decided; `revision` is the actor's. Old news change nothing. */
-  | { readonly kind: "follow_key"; readonly keyId: string | null; readonly revision: number }
-  | { readonly kind: "follow_name"; readonly name: string; readonly revision: number }
-  | { readonly kind: "close_account"; readonly revision: number }
+  /** The agent as its actor has it at this revision of the actor's; an older one changes nothing. */
+  | ({ readonly kind: "follow_agent" } & FollowedAgent)
 );
 
 /** What is about the project or one of its teams. */
@@ -81,7 +78,17 @@ export type LevelCommand =
       readonly agents: readonly { readonly agentId: string; readonly budgetCents: number }[];
     }
   /** The rules of the project (`teamId` null) or a team were replaced: none older judges a payment from now on. */
-  | { readonly kind: "follow_rules"; readonly teamId: string | null; readonly version: number };
+  | { readonly kind: "follow_rules"; readonly teamId: string | null; readonly version: number }
+  /** Agents' records show their accounts at these revisions, and what happened to the accounts is in the journal. */
+  | {
+      readonly kind: "confirm_records";
+      readonly records: readonly { readonly agentId: string; readonly revision: number }[];
+    }
+  /** The records of the project (`teamId` null) and of teams show their caps at these versions. */
+  | {
+      readonly kind: "confirm_caps";
+      readonly caps: readonly { readonly teamId: string | null; readonly version: number }[];
+    };
 
 /** The part of a decided payment that the caller does not have already. */
 export interface PaymentDecision {
@@ -91,6 +98,12 @@ export interface PaymentDecision {
   readonly day: string;
   readonly denial: Denial | null;
   readonly approval: Approval | null;
+}
+
+/** The cap of the project (`teamId` null) or a team, as it stands. */
+export interface RecordedCap {
+  readonly teamId: string | null;
+  readonly cap: Cap;
 }
 
 export type LedgerReply =
@@ -131,14 +144,15 @@ export type LedgerReply =
       /** So long some process may still begin to send what was decided before the pause; 0: none may. */
       readonly quietAfterMs: number;
     }
-  /** `ended`: the payments on hold that closing the account has denied. */
-  | { readonly kind: "closed"; readonly changed: boolean; readonly ended: readonly string[] }
+  /** The account is as its agent's actor has it. `ended`: the payments on hold that closing it has denied. */
+  | { readonly kind: "followed"; readonly ended: readonly string[] }
   /** There is no such account, or none any more. */
   | { readonly kind: "no_account" }
   | { readonly kind: "opened"; readonly changed: boolean }
   /** The project takes no more agents. */
   | { readonly kind: "project_full" }
-  | { readonly kind: "replaced"; readonly version: number }
+  /** `caps`: those that are to be in the records. */
+  | { readonly kind: "replaced"; readonly version: number; readonly caps: readonly RecordedCap[] }
   | { readonly kind: "confirmed" }
   /** The command could not be judged: nothing of it is so. */
   | { readonly kind: "failed"; readonly message: string };

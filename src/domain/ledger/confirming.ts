@@ -18,11 +18,21 @@ export function confirm(draft: Draft, command: CommandOf<"confirm">): LedgerRepl
   return CONFIRMED;
 }
 
-export function confirmRecord(draft: Draft, { agentId, revision }: CommandOf<"confirm_record">): LedgerReply {
-  const account = draft.account(agentId);
-  if (account === undefined) return CONFIRMED;
-  account.confirmedRevision = Math.max(account.confirmedRevision, Math.min(revision, account.revision));
-  account.outbox = account.outbox.filter((event) => event.revision > account.confirmedRevision);
+export function confirmRecords(draft: Draft, { records }: CommandOf<"confirm_records">): LedgerReply {
+  for (const { agentId, revision } of records) {
+    const account = draft.account(agentId);
+    if (account === undefined) continue;
+    account.confirmedRevision = Math.max(account.confirmedRevision, Math.min(revision, account.revision));
+    account.outbox = account.outbox.filter((event) => event.revision > account.confirmedRevision);
+  }
+  return CONFIRMED;
+}
+
+export function confirmCaps(draft: Draft, { caps }: CommandOf<"confirm_caps">): LedgerReply {
+  for (const { teamId, version } of caps) {
+    const { cap, recordedCapVersion: recorded } = draft.level(teamId);
+    draft.setLevel(teamId, { recordedCapVersion: Math.max(recorded, Math.min(version, cap.version)) });
+  }
   return CONFIRMED;
 }
 

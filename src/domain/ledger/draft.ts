@@ -37,13 +37,16 @@ export class Draft {
     this.#accounts.set(account.agentId, account);
   }
 
-  setTeam(teamId: string, change: Partial<Level>): void {
-    const team = this.#teams.get(teamId) ?? levelOf(this.ledger, teamId);
-    this.#teams.set(teamId, { ...team, ...change });
+  /** The project (null), or one of its teams. */
+  level(teamId: string | null): Level {
+    if (teamId === null) return this.#project ?? this.ledger.project;
+    return this.#teams.get(teamId) ?? levelOf(this.ledger, teamId);
   }
 
-  setProject(change: Partial<Level>): void {
-    this.#project = { ...(this.#project ?? this.ledger.project), ...change };
+  setLevel(teamId: string | null, change: Partial<Level>): void {
+    const level = { ...this.level(teamId), ...change };
+    if (teamId === null) this.#project = level;
+    else this.#teams.set(teamId, level);
   }
 
   /** A payment that was decided: held and counted at every level, unless it was denied. */
@@ -88,7 +91,7 @@ export class Draft {
     account.open.delete(request.transactionId);
     account.closed += 1;
     const { keyHash, likenessHash } = request;
-    const likeness = status === "denied" ? null : (likenessHash ?? null);
+    const likeness = status === "denied" ? null : likenessHash;
     this.#closings.push({
       agentId: account.agentId,
       keyHash,
@@ -106,7 +109,7 @@ export class Draft {
   tell(account: Account, type: LifecycleEventType): void {
     this.touch(account);
     const { agentId, revision } = account;
-    const event = { id: lifecycleEventId(agentId, revision), type, at: this.now, revision };
+    const event = { id: lifecycleEventId(agentId, "account", revision), type, at: this.now, revision };
     account.outbox = [...account.outbox, event];
   }
 
@@ -132,6 +135,7 @@ export class Draft {
     ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentCents, reservedCents) };
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
     ledger.weightBytes += (gone ? 0 : weightOf(account)) - (before === undefined ? 0 : weightOf(before));
+    ledger.touched.add(agentId);
     if (!gone) return void ledger.accounts.set(agentId, account);
     ledger.accounts.delete(agentId);
     ledger.droppedAccounts += 1;

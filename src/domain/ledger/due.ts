@@ -1,4 +1,4 @@
-import type { Account, Ledger, OpenPayment } from "./state.ts";
+import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
 /** What the ledger sees to itself, since nobody has in time: whoever decided may have died before acting. */
 
@@ -49,10 +49,15 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
   return soonest;
 }
 
+/** When a cap is to be written into its record, if nobody has by then; Infinity: it is there. */
+export const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
+  level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
+
 /** Something to see to. */
 export type Due =
   | { readonly kind: "payment"; readonly agentId: string; readonly transactionId: string }
-  | { readonly kind: "record"; readonly agentId: string };
+  | { readonly kind: "record"; readonly agentId: string }
+  | { readonly kind: "cap"; readonly teamId: string | null };
 
 /** What is due now, and when something is due next. Looks at every account, so it is asked when something is known to be due. */
 export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { due: Due[]; nextAt: number } {
@@ -62,6 +67,8 @@ export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { 
     if (at <= now) due.push(what);
     else nextAt = Math.min(nextAt, at);
   };
+  note(capDueAt(ledger.project, settings), { kind: "cap", teamId: null });
+  for (const [teamId, level] of ledger.teams) note(capDueAt(level, settings), { kind: "cap", teamId });
   for (const account of ledger.accounts.values()) {
     const { agentId } = account;
     const isIdle = account.open.size === 0 && account.confirmedRevision >= account.revision;

@@ -1,7 +1,7 @@
-import { type Approval, next, type Payment } from "../agent/payment.ts";
+import { next, type Payment } from "../agent/payment.ts";
 import { checkLimits, type Denial } from "../agent/policy.ts";
 import { dayCounted } from "../agent/usage.ts";
-import { cancel, deny, endByArchive, expire } from "../agent/held.ts";
+import { cancel, deny, endByArchive, expire, withApproval } from "../agent/held.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
@@ -67,9 +67,6 @@ function approved(
     approval: withApproval(payment, { ...resolution, resolution: "executing" }),
   });
 }
-
-const withApproval = (payment: Payment, change: Partial<Approval>): Approval | null =>
-  payment.approval === null ? null : { ...payment.approval, ...change };
 
 /** Ends all that is on hold of an account that is closed. Says which that was. */
 export function endAllHeld(draft: Draft, account: Account): string[] {

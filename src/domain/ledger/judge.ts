@@ -1,12 +1,12 @@
 import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
-import { confirm, confirmLimits, confirmRecord } from "./confirming.ts";
+import { confirm, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
 import { firstAnswer, keepAnswer } from "./first-answers.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
 import { followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
 import { askToSend } from "./sending.ts";
-import { changePolicy, closeAccount, followKey, followName, openAccount, setStanding } from "./standing.ts";
+import { changePolicy, followAgent, openAccount, setStanding } from "./standing.ts";
 import type { Ledger } from "./state.ts";
 
 /**
@@ -40,8 +40,10 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return pay(draft, command);
     case "confirm":
       return confirm(draft, command);
-    case "confirm_record":
-      return confirmRecord(draft, command);
+    case "confirm_records":
+      return confirmRecords(draft, command);
+    case "confirm_caps":
+      return confirmCaps(draft, command);
     case "confirm_limits":
       return confirmLimits(draft, command);
     case "approve":
@@ -62,12 +64,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return setStanding(draft, command.agentId, "paused");
     case "resume":
       return setStanding(draft, command.agentId, "active");
-    case "follow_key":
-      return followKey(draft, command);
-    case "follow_name":
-      return followName(draft, command);
-    case "close_account":
-      return closeAccount(draft, command);
+    case "follow_agent":
+      return followAgent(draft, command);
     case "replace_project":
       return replaceProject(draft, command);
     case "replace_team":

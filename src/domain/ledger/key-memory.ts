@@ -1,5 +1,3 @@
-import type { Likeness } from "../agent/likeness.ts";
-import { comparedName } from "../rules/rules.ts";
 import type { Account } from "./state.ts";
 
 /**
@@ -72,23 +70,15 @@ export function forgetAgent(memory: KeyMemory, agentId: string): void {
   memory.byAgent.delete(agentId);
 }
 
-/** When the newest payment like this one was made, among those that the ledger has or remembers; denied ones are like none. */
-export function newestLikeAt(memory: KeyMemory, account: Account, payment: Likeness): number | null {
+/** When the newest payment of this likeness was made, among those that the ledger has or remembers; denied ones are like none. */
+export function newestLikeAt(memory: KeyMemory, account: Account, likenessHash: string): number | null {
   let newestAt: number | null = null;
   const note = (at: number): void => void (newestAt = Math.max(newestAt ?? at, at));
-  for (const [, createdAt, likenessHash] of memory.byAgent.get(account.agentId)?.values() ?? []) {
-    if (likenessHash !== null && likenessHash === payment.likenessHash) note(createdAt);
+  for (const [, createdAt, likeness] of memory.byAgent.get(account.agentId)?.values() ?? []) {
+    if (likeness === likenessHash) note(createdAt);
   }
-  for (const { payment: open } of account.open.values()) {
-    if (open.status !== "denied" && isLike(open.request, payment)) note(open.createdAt);
+  for (const { payment } of account.open.values()) {
+    if (payment.status !== "denied" && payment.request.likenessHash === likenessHash) note(payment.createdAt);
   }
   return newestAt;
 }
-
-/** Without the hashes each of an agent's open payments' names would be folded for each payment. */
-const isLike = (one: Likeness, other: Likeness): boolean =>
-  one.likenessHash !== undefined && other.likenessHash !== undefined
-    ? one.likenessHash === other.likenessHash
-    : one.rail === other.rail &&
-      one.amountCents === other.amountCents &&
-      comparedName(one.recipient) === comparedName(other.recipient);

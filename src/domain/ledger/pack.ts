@@ -27,6 +27,8 @@ interface PackedLevel {
   readonly cap?: Cap;
   readonly totals?: Totals;
   readonly rulesVersion?: number;
+  readonly recordedCap?: number;
+  readonly capChangedAt?: number;
 }
 
 interface PackedTeam extends PackedLevel {
@@ -104,6 +106,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     droppedAccounts: packed.droppedAccounts,
     weightBytes: 0,
     openPayments: 0,
+    touched: new Set(),
   };
   for (const { accounts, teamId } of packed.teams) {
     for (const each of accounts) put(ledger, unpackAccount(teamId, each));
@@ -123,17 +126,21 @@ function put(ledger: Ledger, account: Account): void {
   ledger.openPayments += account.open.size;
 }
 
-const packLevel = ({ cap, rulesVersion, totals }: Level): PackedLevel => ({
+const packLevel = ({ cap, capChangedAt, recordedCapVersion, rulesVersion, totals }: Level): PackedLevel => ({
   ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
   ...(totals.spentCents === 0 && totals.reservedCents === 0 ? {} : { totals }),
   ...given("rulesVersion", rulesVersion, 0),
+  ...given("recordedCap", recordedCapVersion, cap.version),
+  ...given("capChangedAt", capChangedAt, 0),
 });
 
-const unpackLevel = ({ cap = NO_CAP, rulesVersion = 0, totals = NO_TOTALS }: PackedLevel): Level => ({
-  cap,
-  totals,
-  rulesVersion,
-});
+const unpackLevel = ({
+  cap = NO_CAP,
+  capChangedAt = 0,
+  recordedCap = cap.version,
+  rulesVersion = 0,
+  totals = NO_TOTALS,
+}: PackedLevel): Level => ({ cap, totals, rulesVersion, recordedCapVersion: recordedCap, capChangedAt });
 
 /** A field that is not as it is in a new account. */
 function given<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;

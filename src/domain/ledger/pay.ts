@@ -1,16 +1,23 @@
-import type { Assessment, AssessedPayment } from "../agent/decide.ts";
-import { AGENT_PAUSED, type Approval, type Payment, type RulesVersions } from "../agent/payment.ts";
+import { AGENT_ARCHIVED } from "../agent/held.ts";
+import {
+  AGENT_PAUSED,
+  type Approval,
+  type Payment,
+  type Rail,
+  type RulesVersions,
+} from "../agent/payment.ts";
 import type { Denial } from "../agent/policy.ts";
 import { checkLimits, isAboveThreshold } from "../agent/policy.ts";
 import { countWithin, dayCounted } from "../agent/usage.ts";
 import { remainingOf } from "../money.ts";
+import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestLikeAt } from "./key-memory.ts";
 import { giveLeave } from "./sending.ts";
-import { type Account, type Ledger, levelOf } from "./state.ts";
+import type { Account, Ledger } from "./state.ts";
 import { PAID_BELOW_BYTES } from "./weight.ts";
 
 /**
@@ -62,12 +69,11 @@ function judgedByNewestRules(
   { teamId }: Account,
   versions: RulesVersions | undefined,
 ): boolean {
-  const { ledger } = draft;
-  const team = levelOf(ledger, teamId);
+  const [project, team] = [draft.level(null), draft.level(teamId)];
   const judged = { project: versions?.project ?? 0, team: versions?.team ?? 0 };
-  if (judged.project < ledger.project.rulesVersion || judged.team < team.rulesVersion) return false;
-  if (judged.project > ledger.project.rulesVersion) draft.setProject({ rulesVersion: judged.project });
-  if (judged.team > team.rulesVersion) draft.setTeam(teamId, { rulesVersion: judged.team });
+  if (judged.project < project.rulesVersion || judged.team < team.rulesVersion) return false;
+  if (judged.project > project.rulesVersion) draft.setLevel(null, { rulesVersion: judged.project });
+  if (judged.team > team.rulesVersion) draft.setLevel(teamId, { rulesVersion: judged.team });
   return true;
 }
 
@@ -75,6 +81,22 @@ function fullness(ledger: Ledger, { open }: Account): "agent" | "project" | null
   if (open.size >= ledger.bounds.openOfAgent) return "agent";
   const isFull = ledger.openPayments >= ledger.bounds.openOfProject || ledger.weightBytes >= PAID_BELOW_BYTES;
   return isFull ? "project" : null;
+}
+
+/** The verdict on a payment, and nothing else. */
+export interface Assessment {
+  readonly denial: Denial | null;
+  /** The types of the rules that want a person to look; empty: none. */
+  readonly flaggedByRuleTypes: readonly string[];
+}
+
+/** The parts of a payment that its likeness follows from, and what rules say of it. */
+export interface AssessedPayment {
+  readonly rail: Rail;
+  readonly recipient: string;
+  readonly amountCents: number;
+  readonly likenessHash: string;
+  readonly rules?: PaymentRules | undefined;
 }
 
 /**
@@ -91,7 +113,8 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
   const byThreshold = isAboveThreshold(account.policy, amountCents) ? ["agent_threshold"] : [];
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
-    newestLikeAt: () => latest(newestLikeAt(ledger.keys, account, payment), rules?.likeAt ?? null),
+    newestLikeAt: () =>
+      latest(newestLikeAt(ledger.keys, account, payment.likenessHash), rules?.likeAt ?? null),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
   return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
@@ -99,8 +122,6 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
 
 const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
-
-const AGENT_ARCHIVED: Denial = { code: "AGENT_ARCHIVED", reason: "The agent is archived.", details: null };
 
 /** Why an account of this standing pays nothing; null: it may. */
 export function standingDenial({ standing }: Account): Denial | null {

@@ -46,39 +46,33 @@ function resume(draft: Draft, account: Account): void {
   draft.tell(account, "agent.resumed");
 }
 
-/** Only this key may pay from now on. Revoked while the agent is paused, it takes with it what it asked for and was not sent. */
-export function followKey(draft: Draft, { agentId, keyId, revision }: CommandOf<"follow_key">): LedgerReply {
-  const account = follow(draft, agentId, revision);
-  if (account === null) return { kind: "confirmed" };
-  account.keyId = keyId;
-  if (keyId === null && account.standing === "paused") withdrawOpen(account, draft.now);
-  return { kind: "confirmed" };
-}
-
-export function followName(draft: Draft, { agentId, name, revision }: CommandOf<"follow_name">): LedgerReply {
-  const account = follow(draft, agentId, revision);
-  if (account !== null) account.name = name;
-  return { kind: "confirmed" };
-}
-
 /**
- * Closes an account for good, in one decision: no key pays from it any more, what is on hold is denied, and what was decided and
- * not sent is released if the agent is paused. What else is on its way goes on to its end.
+ * The account as its agent's actor has it. A key that is revoked while the agent is paused takes with it what was decided and not sent.
+ * An archived agent's account is closed for good, in one decision: no key pays from it any more and what is on hold is denied; what was
+ * decided and not sent is released where the agent is paused, and else goes on to its end.
  */
-export function closeAccount(draft: Draft, { agentId, revision }: CommandOf<"close_account">): LedgerReply {
-  const account = follow(draft, agentId, revision);
-  if (account === null) return { kind: "closed", changed: false, ended: [] };
+export function followAgent(draft: Draft, command: CommandOf<"follow_agent">): LedgerReply {
+  const account = follow(draft, command);
+  if (account === null) return { kind: "followed", ended: [] };
+  account.name = command.name;
+  if (command.isArchived) return { kind: "followed", ended: close(draft, account) };
+  account.keyId = command.keyId;
+  if (command.keyId === null && account.standing === "paused") withdrawOpen(account, draft.now);
+  return { kind: "followed", ended: [] };
+}
+
+function close(draft: Draft, account: Account): string[] {
   const ended = endAllHeld(draft, account);
   if (account.standing === "paused") withdrawOpen(account, draft.now);
   account.standing = "closed";
   account.keyId = null;
   account.pausedAt = null;
   draft.touch(account);
-  return { kind: "closed", changed: true, ended };
+  return ended;
 }
 
 /** The account, where this is newer than what it has heard of its agent; null: it is not, or there is none. */
-function follow(draft: Draft, agentId: string, revision: number): Account | null {
+function follow(draft: Draft, { agentId, revision }: CommandOf<"follow_agent">): Account | null {
   const account = draft.account(agentId);
   const isNews =
     account !== undefined && account.standing !== "closed" && revision > account.followedRevision;

@@ -1,5 +1,6 @@
 import type { LifecycleEvent } from "../events.ts";
 import type { Payment } from "../agent/payment.ts";
+import type { AgentProfile } from "../agent/state.ts";
 import type { BudgetPolicy } from "../agent/policy.ts";
 import { emptyUsage, type Usage } from "../agent/usage.ts";
 import type { FirstAnswers } from "./first-answers.ts";
@@ -27,9 +28,19 @@ export interface Level {
   readonly totals: Totals;
   /** The newest version of its approval rules that a payment may be judged by; 0: nobody has ever set any. */
   readonly rulesVersion: number;
+  /** The newest version of its cap that its record is known to show. */
+  readonly recordedCapVersion: number;
+  /** When its cap was replaced last. */
+  readonly capChangedAt: number;
 }
 
-export const NEW_LEVEL: Level = { cap: NO_CAP, totals: NO_TOTALS, rulesVersion: 0 };
+export const NEW_LEVEL: Level = {
+  cap: NO_CAP,
+  totals: NO_TOTALS,
+  rulesVersion: 0,
+  recordedCapVersion: NO_CAP.version,
+  capChangedAt: 0,
+};
 
 /** Whether an account takes payments. A closed one stays until all that is open of it has come to its end. */
 export type Standing = "active" | "paused" | "closed";
@@ -58,7 +69,7 @@ export interface Account {
   standing: Standing;
   /** The one key that may pay; null: none. */
   keyId: string | null;
-  /** The newest revision of the agent's actor that name, key and closing are from. */
+  /** The revision of the agent's actor that name, key and closing are from. */
   followedRevision: number;
   policy: BudgetPolicy;
   policyVersion: number;
@@ -119,6 +130,8 @@ export interface Ledger {
   weightBytes: number;
   /** Payments open in all accounts. */
   openPayments: number;
+  /** Accounts that have changed since their owner last looked, by agent. */
+  readonly touched: Set<string>;
 }
 
 export const newLedger = (
@@ -137,6 +150,7 @@ export const newLedger = (
   droppedAccounts: 0,
   weightBytes: 0,
   openPayments: 0,
+  touched: new Set(),
 });
 
 /** What an account is opened with. */
@@ -195,3 +209,9 @@ export const summaryOf = (account: Account): AccountSummary => ({
   updatedAt: account.updatedAt,
   events: account.outbox,
 });
+
+/** Whose payment it is, as it is written into what is said of it. */
+export const profileIn = (
+  { organizationId, projectId }: Pick<Ledger, "organizationId" | "projectId">,
+  { agentId, name, teamId }: Pick<Account, "agentId" | "teamId" | "name">,
+): AgentProfile => ({ organizationId, projectId, teamId, agentId, name });

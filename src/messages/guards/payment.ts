@@ -8,7 +8,7 @@ import type {
   Resolver,
   RulesVersions,
 } from "../../domain/agent/payment.ts";
-import type { Denial, DenialDetails, LimitDenial } from "../../domain/agent/policy.ts";
+import type { Denial, DenialDetails } from "../../domain/agent/policy.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { MAX_CENTS } from "../../domain/money.ts";
 import type { ApprovalInput } from "../approval.ts";
@@ -69,7 +69,7 @@ export const isRequest = isRecord<PaymentRequest>({
   recipient: isText(RECIPIENT_CHARACTERS_MAX),
   merchantCategory: orNull(isShort),
   purpose: isText(PURPOSE_CHARACTERS_MAX),
-  likenessHash: optional(isId),
+  likenessHash: isId,
   proof: isProof,
   rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
 });
@@ -85,12 +85,6 @@ const limitCodes = [
 ] as const;
 
 const isDetails = isRecord<DenialDetails>({ limit: isCount, remaining: isCount, resetsAt: orNull(isTime) });
-
-export const isLimitDenial = isRecord<LimitDenial>({
-  code: isOneOf(limitCodes),
-  reason: isReason,
-  details: isDetails,
-});
 
 const railCodes = ["CARD_DECLINED", "INSUFFICIENT_FUNDS", "RAIL_UNAVAILABLE"] as const;
 
@@ -155,9 +149,7 @@ export const isPayment: Guard<Payment> = isRecord<Payment>({
   approval: orNull(isRecord(approval)),
   onChainTxHash: orNull(isShort),
   chainCaip2: orNull(isShort),
-  ask: optional(orNull(isOneOf(["reserve", "recheck"]))),
-  asked: optional(isTrue),
-  policyVersion: optional(isCount),
+  policyVersion: isCount,
   revision: isCount,
 });
 

@@ -1,7 +1,7 @@
 import { AGENT_COMMAND_KINDS, isAgentCommand } from "./agent-commands.ts";
-import { BUDGET_COMMAND_KINDS, isBudgetCommand } from "./budget-commands.ts";
+import { isLedgerCommand, LEDGER_COMMAND_KINDS } from "./ledger-commands.ts";
 import { SUBMIT_BATCH_MAX } from "../agent.ts";
-import { BUDGET_BATCH_MAX } from "../budget.ts";
+import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../ledger.ts";
 import { type Guard, isArrayOf, isCount, isFields, isOneOf, isRecord } from "./guards.ts";
 
 /** Under which type a workflow refuses what it does not take; nothing was decided then. */
@@ -20,10 +20,12 @@ export interface Refusal {
   readonly commands: readonly RefusedCommand[];
 }
 
+const LEDGER_UPDATE_MAX = LEDGER_BATCH_MAX + LEDGER_CONFIRMATIONS_MAX;
+
 export const isRefusal = isRecord<Refusal>({
   commands: isArrayOf(
     isRecord<RefusedCommand>({ index: isCount, why: isOneOf(["unknown", "malformed"]) }),
-    Math.max(SUBMIT_BATCH_MAX, BUDGET_BATCH_MAX),
+    Math.max(SUBMIT_BATCH_MAX, LEDGER_UPDATE_MAX),
   ),
 });
 
@@ -31,9 +33,9 @@ export const isRefusal = isRecord<Refusal>({
 export const agentRefusal = (batch: unknown): Refusal | null =>
   refusalOf(batch, SUBMIT_BATCH_MAX, isAgentCommand, AGENT_COMMAND_KINDS);
 
-/** The same for a project's budget. */
-export const budgetRefusal = (batch: unknown): Refusal | null =>
-  refusalOf(batch, BUDGET_BATCH_MAX, isBudgetCommand, BUDGET_COMMAND_KINDS);
+/** The same for a project's ledger. */
+export const ledgerRefusal = (batch: unknown): Refusal | null =>
+  refusalOf(batch, LEDGER_UPDATE_MAX, isLedgerCommand, LEDGER_COMMAND_KINDS);
 
 function refusalOf(
   batch: unknown,

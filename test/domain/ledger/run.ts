@@ -1,4 +1,5 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
 import { isOnItsWay } from "../../../src/domain/agent/leave.ts";
 import {
   moneyOf,
@@ -6,7 +7,12 @@ import {
   type PaymentRequest,
   type RailOutcome,
 } from "../../../src/domain/agent/payment.ts";
-import type { CommandOf, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import type {
+  CommandOf,
+  LedgerCommand,
+  LedgerReply,
+  RecordedCap,
+} from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import { decidedPayment } from "../../../src/domain/ledger/pay.ts";
@@ -397,17 +403,22 @@ export class LedgerRun {
       case "revoke":
       case "mint": {
         const keyId = change === "mint" ? `key-${(this.#numbered += 1)}` : null;
-        this.#judge({ kind: "follow_key", agentId, keyId, revision: (this.#revision += 1) });
+        this.#follow(agentId, { keyId, isArchived: false });
         if (!isClosed) agent.keyId = keyId;
         return;
       }
       case "old_mint":
         // Comes late, and is older than what the ledger has heard.
-        this.#judge({ kind: "follow_key", agentId, keyId: "key-of-old", revision: 0 });
+        this.#follow(agentId, { keyId: "key-of-old", isArchived: false, revision: 0 });
         return;
       case "close":
         return this.#close(agent);
     }
+  }
+
+  #follow(agentId: string, change: Pick<FollowedAgent, "keyId" | "isArchived"> & Partial<FollowedAgent>) {
+    const revision = (this.#revision += 1);
+    return this.#judge({ kind: "follow_agent", agentId, name: "An agent", revision, ...change });
   }
 
   #close(agent: BookedAgent): void {
@@ -415,9 +426,9 @@ export class LedgerRun {
     const held = this.#openPayments().filter(
       (each) => each.agentId === agentId && each.payment.phase === "held",
     );
-    const reply = this.#judge({ kind: "close_account", agentId, revision: (this.#revision += 1) });
+    const reply = this.#follow(agentId, { keyId: null, isArchived: true });
     const ended = agent.standing === "closed" ? [] : held.map(({ request }) => request.transactionId);
-    mustEqual(reply, { kind: "closed", changed: agent.standing !== "closed", ended }, "a closed account");
+    mustEqual(reply, { kind: "followed", ended }, "a closed account");
     if (agent.standing === "closed") return;
     agent.standing = "closed";
     agent.keyId = null;
@@ -439,7 +450,8 @@ export class LedgerRun {
     const asked = stale ? version - 1 : version;
     const reply = this.#judge({ kind: "replace_project", version: asked, capCents, teams, requestId });
     if (stale) return mustEqual(reply, { kind: "version_conflict", version }, "a stale budget");
-    mustEqual(reply, { kind: "replaced", version: version + 1 }, "a replaced budget");
+    must(reply.kind === "replaced" && reply.version === version + 1, "a budget was not replaced");
+    this.#recordCaps(reply.caps);
     this.#book.caps.set("project", { capCents, version: version + 1 });
     for (const { teamId } of teams) {
       const before = this.#book.capOf(teamId);
@@ -457,12 +469,22 @@ export class LedgerRun {
     const asked = stale ? version - 1 : version;
     const reply = this.#judge({ kind: "replace_team", teamId, version: asked, capCents, agents, requestId });
     if (stale) return mustEqual(reply, { kind: "version_conflict", version }, "a stale budget");
-    mustEqual(reply, { kind: "replaced", version: version + 1 }, "a replaced budget");
+    must(reply.kind === "replaced" && reply.version === version + 1, "a budget was not replaced");
+    this.#recordCaps(reply.caps);
     this.#book.caps.set(teamId, { capCents, version: version + 1 });
     for (const agent of members) {
       if (agent.standing === "closed" || agent.policy.budgetCents === budgetCents) continue;
       agent.policy = { ...agent.policy, budgetCents };
       agent.policyVersion += 1;
+    }
+  }
+
+  #recordCaps(caps: readonly RecordedCap[]): void {
+    const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));
+    this.#judge({ kind: "confirm_caps", caps: recorded });
+    for (const { teamId } of caps) {
+      const level = teamId === null ? this.#ledger.project : this.#ledger.teams.get(teamId);
+      mustEqual(level?.recordedCapVersion, level?.cap.version, "a cap that is in its record");
     }
   }
 
@@ -496,7 +518,7 @@ export class LedgerRun {
     const account = agent && this.#ledger.accounts.get(agent.agentId);
     if (account === undefined) return;
     const { agentId, revision } = account;
-    this.#judge({ kind: "confirm_record", agentId, revision });
+    this.#judge({ kind: "confirm_records", records: [{ agentId, revision }] });
     const now = this.#ledger.accounts.get(agentId);
     if (now === undefined) this.#note("dropped");
     must(now === undefined || now.outbox.length === 0, "what was told of is kept");

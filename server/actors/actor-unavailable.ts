@@ -1,0 +1,12 @@
+/** An actor, or the engine beneath it, did not answer in time: what it was asked may or may not have been decided. */
+export class ActorUnavailable extends Error {
+  override readonly name: string = "ActorUnavailable";
+}
+
+/**
+ * A project's ledger has ended, or was lost with its engine. It is never begun anew, since that would know of no limit that was used;
+ * an operator restores it.
+ */
+export class LedgerGone extends ActorUnavailable {
+  override readonly name = "LedgerGone";
+}

@@ -1,0 +1,84 @@
+import type { BatchRoom } from "./batch.ts";
+
+/** So much of one sender goes into a batch while others wait. */
+const SHARE_MAX = 8;
+
+/** Whether what is waiting stops its sender, or starts it again; else it may be overtaken by a stop. */
+export type Urgency = "stop" | "start" | "none";
+
+/**
+ * What waits for the next batch, in turn over those who sent it: one that sends without pause does not hold up the others. What stops a
+ * sender goes first, but not before what was asked for earlier that stops it or starts it, or it would be undone.
+ */
+export class FairQueue<T> {
+  readonly #urgencyOf: (item: T) => Urgency;
+  /** By sender, in the order of their turns. */
+  readonly #bySender = new Map<string, T[]>();
+  /** Senders that have a stop waiting. */
+  readonly #stopped = new Set<string>();
+  #size = 0;
+
+  constructor(urgencyOf: (item: T) => Urgency) {
+    this.#urgencyOf = urgencyOf;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  sizeOf(sender: string): number {
+    return this.#bySender.get(sender)?.length ?? 0;
+  }
+
+  add(sender: string, item: T): void {
+    const waiting = this.#bySender.get(sender) ?? [];
+    this.#bySender.set(sender, waiting);
+    this.#size += 1;
+    if (this.#urgencyOf(item) !== "stop") return void waiting.push(item);
+    const behind = waiting.findLastIndex((each) => this.#urgencyOf(each) !== "none");
+    waiting.splice(behind + 1, 0, item);
+    this.#stopped.add(sender);
+  }
+
+  /** What was taken and did not go comes first again. */
+  putBack(sender: string, items: readonly T[]): void {
+    if (items.length === 0) return;
+    this.#bySender.set(sender, [...items, ...(this.#bySender.get(sender) ?? [])]);
+    this.#size += items.length;
+    if (items.some((item) => this.#urgencyOf(item) === "stop")) this.#stopped.add(sender);
+  }
+
+  /** Takes what fits: stops, and then a share of each sender in turn, again while there is room. The first one in any case. */
+  take<C>(room: BatchRoom, commandOf: (item: T) => C, repliedBytesOf: (command: C) => number): T[] {
+    const taken: T[] = [];
+    const takeFrom = (sender: string, max: number): boolean => {
+      const waiting = this.#bySender.get(sender) ?? [];
+      let count = 0;
+      for (const item of waiting) {
+        if (count >= max) break;
+        const command = commandOf(item);
+        if (!room.fits(command, repliedBytesOf(command), taken.length + count === 0)) break;
+        count += 1;
+      }
+      taken.push(...waiting.splice(0, count));
+      this.#size -= count;
+      // Whoever had a turn comes last.
+      this.#bySender.delete(sender);
+      if (waiting.length > 0) this.#bySender.set(sender, waiting);
+      return count > 0;
+    };
+    for (const sender of this.#stopped) {
+      const waiting = this.#bySender.get(sender) ?? [];
+      takeFrom(sender, 1 + waiting.findLastIndex((each) => this.#urgencyOf(each) === "stop"));
+      const left = this.#bySender.get(sender) ?? [];
+      if (!left.some((each) => this.#urgencyOf(each) === "stop")) this.#stopped.delete(sender);
+    }
+    for (let tookAny = true; tookAny && this.#size > 0;) {
+      tookAny = false;
+      const senders = [...this.#bySender.keys()];
+      const share = senders.length > 1 ? SHARE_MAX : Infinity;
+      for (const sender of senders) tookAny = takeFrom(sender, share) || tookAny;
+    }
+    return taken;
+  }
+}

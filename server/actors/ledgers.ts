@@ -1,0 +1,88 @@
+import { LRUCache } from "lru-cache";
+import type { LedgerGateway } from "../../activities/ports.ts";
+import type { CommandOf, LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
+import type { LedgerPlace } from "../../src/messages/ledger.ts";
+import { type Answered, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
+
+/** Agents whose forgotten idempotency keys are known of; who is not known of costs one more question. */
+const KNOWN_CLOSED_MAX = 10_000;
+
+/** The way to the ledgers of projects, for this process: a mailbox for each project that has something under way. */
+export class Ledgers implements LedgerGateway {
+  readonly #mailboxes = new Map<string, LedgerMailbox>();
+  readonly #dependencies: LedgerMailboxDependencies;
+  readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
+
+  constructor(dependencies: LedgerMailboxDependencies) {
+    this.#dependencies = {
+      ...dependencies,
+      submit: async (place, commands) => {
+        const result = await dependencies.submit(place, commands);
+        for (const [agentId, closed] of Object.entries(result.closed)) this.#closed.set(agentId, closed);
+        return result;
+      },
+    };
+  }
+
+  /** Commands that wait for their turn, of all projects. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
+    return waiting;
+  }
+
+  /** Puts one command to a project's ledger. Throws `ActorUnavailable` when no answer came in time. */
+  async submit(place: LedgerPlace, command: LedgerCommand): Promise<LedgerReply> {
+    return (await this.answered(place, command)).reply;
+  }
+
+  /** The same, for who waits until the agent's record has come that far. */
+  answered(place: LedgerPlace, command: LedgerCommand): Promise<Answered> {
+    return this.#of(place).submit(command);
+  }
+
+  /** A request is about to ask (see `LedgerMailbox.expect`). */
+  expect(place: LedgerPlace): () => void {
+    return this.#of(place).expect();
+  }
+
+  /** Tells the ledger what was carried out once that is told of, with its next update after that or shortly after. */
+  confirmLater(place: LedgerPlace, confirmation: CommandOf<"confirm">, told: Promise<void>): void {
+    this.#of(place).confirmLater(confirmation, told);
+  }
+
+  /** How many of the agent's payments were closed when its ledger last said so, if it has forgotten idempotency keys; else 0. */
+  closedOf(agentId: string): number {
+    return this.#closed.get(agentId) ?? 0;
+  }
+
+  /** After this, ledger and record show everything that this process has carried out for the agent. */
+  async flush({ projectId }: Pick<LedgerPlace, "projectId">, agentId: string): Promise<void> {
+    await this.#mailboxes.get(projectId)?.flush(agentId);
+  }
+
+  /** The same for all agents of a project. */
+  async flushProject(projectId: string): Promise<void> {
+    await this.#mailboxes.get(projectId)?.flush(null);
+  }
+
+  async flushAll(): Promise<void> {
+    await Promise.all([...this.#mailboxes.values()].map((mailbox) => mailbox.flush(null)));
+  }
+
+  /** Whether this process may know more of an agent than its record shows. */
+  isBehind({ projectId }: Pick<LedgerPlace, "projectId">, agentId: string): boolean {
+    return this.#mailboxes.get(projectId)?.isBehind(agentId) ?? false;
+  }
+
+  #of(place: LedgerPlace): LedgerMailbox {
+    const { organizationId, projectId } = place;
+    const existing = this.#mailboxes.get(projectId);
+    if (existing !== undefined) return existing;
+    const mailbox = new LedgerMailbox({ organizationId, projectId }, this.#dependencies, () => {
+      if (this.#mailboxes.get(projectId) === mailbox) this.#mailboxes.delete(projectId);
+    });
+    this.#mailboxes.set(projectId, mailbox);
+    return mailbox;
+  }
+}

@@ -1,0 +1,39 @@
+import type { AgentDocument } from "../../activities/documents.ts";
+import type { AssessedPayment } from "../../src/domain/ledger/pay.ts";
+import { remainingOf } from "../../src/domain/money.ts";
+import type { AccountView } from "../../src/messages/ledger.ts";
+import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+
+interface Question {
+  readonly now: number;
+  readonly payment?: AssessedPayment | null;
+}
+
+/** Agents' accounts as the ledger has them; of an agent that has none any more, as its record has it. */
+export const accountsOf =
+  ({ actors, collections }: Pick<HandlerDependencies, "actors" | "collections">) =>
+  async ({ _id: agentId, projectId }: AgentDocument, question: Question): Promise<AccountView> => {
+    const account = await actors.account(projectId, { agentId, ...question });
+    if (account !== null) return account;
+    const recorded = await collections.agents.findOne({ _id: agentId });
+    if (recorded?.lifecycle !== "archived") throw new ActorUnavailable("the ledger has no such account");
+    return closedAccount(recorded);
+  };
+
+function closedAccount({ policy, policyVersion, reservedCents, spentCents }: AgentDocument): AccountView {
+  return {
+    standing: "closed",
+    policy,
+    policyVersion,
+    spentCents,
+    reservedCents,
+    remainingCents: remainingOf(policy.budgetCents, spentCents + reservedCents),
+    todayCents: 0,
+    lastHourCount: 0,
+    todayCount: 0,
+    assessment: null,
+    teamRemainingCents: null,
+    projectRemainingCents: null,
+  };
+}

@@ -1,0 +1,151 @@
+import type { RailOutcome } from "../../domain/agent/payment.ts";
+import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/agent/policy.ts";
+import type { LedgerCommand } from "../../domain/ledger/commands.ts";
+import type { AssessedPayment } from "../../domain/ledger/pay.ts";
+import type { AccountQueryInput, BooksQueryInput } from "../ledger.ts";
+import {
+  isArrayOf,
+  isAtMost,
+  isCount,
+  isFlag,
+  isId,
+  isInteger,
+  isOneOf,
+  isRecord,
+  isText,
+  isTime,
+  isVariant,
+  optional,
+  orNull,
+  type Variants,
+} from "./guards.ts";
+import {
+  isCents,
+  isFeedback,
+  isName,
+  isProof,
+  isRailOutcome,
+  isRequest,
+  isResolver,
+  RECIPIENT_CHARACTERS_MAX,
+} from "./payment.ts";
+import { isRules } from "./payment-rules.ts";
+
+/** What a project's ledger is told, as it may come through Temporal. */
+
+/** As in the settings, a year. */
+const APPROVAL_WINDOW_SECONDS_MAX = 31_536_000;
+/** A project holds 10,000 live agents. */
+const CHILDREN_MAX = 20_000;
+
+const isLimit = orNull(isCents);
+const isCountLimit = orNull(isCount);
+
+const policy = isRecord<BudgetPolicy>({
+  budgetCents: isCents,
+  autoApprovalThresholdCents: isLimit,
+  perTransactionLimitCents: isLimit,
+  dailySpendLimitCents: isLimit,
+  hourlyVelocityLimit: isCountLimit,
+  dailyVelocityLimit: isCountLimit,
+});
+
+const patch = isRecord<BudgetPolicyPatch>({
+  budgetCents: optional(isCents),
+  autoApprovalThresholdCents: optional(isLimit),
+  perTransactionLimitCents: optional(isLimit),
+  dailySpendLimitCents: optional(isLimit),
+  hourlyVelocityLimit: optional(isCountLimit),
+  dailyVelocityLimit: optional(isCountLimit),
+});
+
+const isOutcome = isRecord<{ readonly result: RailOutcome; readonly at: number }>({
+  result: isRailOutcome,
+  at: isTime,
+});
+
+const isTeamCap = isRecord<{ readonly teamId: string; readonly capCents: number | null }>({
+  teamId: isId,
+  capCents: isLimit,
+});
+const isAgentBudget = isRecord<{ readonly agentId: string; readonly budgetCents: number }>({
+  agentId: isId,
+  budgetCents: isCents,
+});
+const isRecorded = isRecord<{ readonly agentId: string; readonly revision: number }>({
+  agentId: isId,
+  revision: isCount,
+});
+const isRecordedCap = isRecord<{ readonly teamId: string | null; readonly version: number }>({
+  teamId: orNull(isId),
+  version: isCount,
+});
+
+const requestId = optional(isId);
+const ofAgent = { agentId: isId, requestId } as const;
+const ofPayment = { ...ofAgent, transactionId: isId } as const;
+
+const commands: Variants<LedgerCommand, "kind"> = {
+  open_account: { ...ofAgent, teamId: isId, name: isName, policy, keyId: orNull(isId) },
+  pay: {
+    ...ofAgent,
+    keyId: isId,
+    request: isRequest,
+    approvalWindowSeconds: isAtMost(APPROVAL_WINDOW_SECONDS_MAX),
+    lookedUpThrough: isCount,
+    rules: optional(isRules),
+  },
+  confirm: { ...ofPayment, revision: isCount, outcome: orNull(isOutcome) },
+  confirm_limits: { ...ofAgent, policyVersion: isCount },
+  approve: { ...ofPayment, by: isResolver, proof: isProof },
+  deny: { ...ofPayment, by: isResolver, feedback: isFeedback, proof: isProof },
+  expire: ofPayment,
+  cancel: ofPayment,
+  ask_to_send: ofPayment,
+  read_payment: ofPayment,
+  change_policy: { ...ofAgent, patch, version: isInteger },
+  pause: ofAgent,
+  resume: ofAgent,
+  follow_agent: { ...ofAgent, revision: isCount, name: isName, keyId: orNull(isId), isArchived: isFlag },
+  replace_project: {
+    requestId,
+    version: isInteger,
+    capCents: isLimit,
+    teams: isArrayOf(isTeamCap, CHILDREN_MAX),
+  },
+  replace_team: {
+    requestId,
+    teamId: isId,
+    version: isInteger,
+    capCents: isLimit,
+    agents: isArrayOf(isAgentBudget, CHILDREN_MAX),
+  },
+  follow_rules: { requestId, teamId: orNull(isId), version: isCount },
+  confirm_records: { requestId, records: isArrayOf(isRecorded, CHILDREN_MAX) },
+  confirm_caps: { requestId, caps: isArrayOf(isRecordedCap, CHILDREN_MAX) },
+};
+
+export const LEDGER_COMMAND_KINDS: ReadonlySet<string> = new Set(Object.keys(commands));
+
+export const isLedgerCommand = isVariant<LedgerCommand, "kind">("kind", commands);
+
+const isAssessed = isRecord<AssessedPayment>({
+  rail: isOneOf(["card", "wallet"]),
+  recipient: isText(RECIPIENT_CHARACTERS_MAX),
+  amountCents: isCents,
+  likenessHash: isId,
+  rules: optional(isRules),
+});
+
+export const isAccountQueryInput = isRecord<AccountQueryInput>({
+  agentId: isId,
+  now: isTime,
+  payment: optional(orNull(isAssessed)),
+});
+
+const BOOKS_PAGE_MAX = 1_000;
+
+export const isBooksQueryInput = isRecord<BooksQueryInput>({
+  after: orNull(isId),
+  limit: isAtMost(BOOKS_PAGE_MAX),
+});

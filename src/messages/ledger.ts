@@ -1,0 +1,163 @@
+import type { Leave } from "../domain/agent/leave.ts";
+import type { Payment, RailOutcome } from "../domain/agent/payment.ts";
+import type { BudgetPolicy } from "../domain/agent/policy.ts";
+import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
+import type { PackedLedger } from "../domain/ledger/pack.ts";
+import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";
+import type { AccountSummary, Cap, Standing, Totals } from "../domain/ledger/state.ts";
+
+/** Names and payloads of what is said to a project's ledger; shared by the workflow and its callers. */
+
+export const LEDGER_WORKFLOW = "ledger";
+export const ledgerWorkflowId = (projectId: string): string => `ledger/${projectId}`;
+
+/** Where a ledger is found. */
+export interface LedgerPlace {
+  readonly organizationId: string;
+  readonly projectId: string;
+}
+
+/** How a project's ledger begins, or goes on after continue-as-new. */
+export interface LedgerInput {
+  readonly start:
+    ({ readonly kind: "create" } & LedgerPlace) | { readonly kind: "resume"; readonly ledger: PackedLedger };
+  readonly settings: LedgerSettings;
+}
+
+export interface LedgerSettings {
+  /** What is not confirmed after this long, the ledger carries out itself. */
+  readonly sweepAfterSeconds: number;
+  /** Rolls over to a new run at this history length, or when the engine suggests it. */
+  readonly rollOverAfterEvents: number;
+}
+
+/** An update costs more the more events its run has, so runs are short: some 200 updates. */
+export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 1_000 };
+
+/**
+ * How long one workflow task of a ledger may take. When a worker is killed its task is given to another one after this time, and until
+ * then nothing of the project is decided; but it bounds the replay of a run, too, which a loaded worker has to finish within it.
+ */
+export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
+
+/** The one update of a ledger: a batch of commands, judged one after another in one workflow task. */
+export const LEDGER_SUBMIT_UPDATE = "submit";
+
+/** Commands that go in one update at the most: so many that somebody waits for, and as many confirmations. */
+export const LEDGER_BATCH_MAX = 128;
+export const LEDGER_CONFIRMATIONS_MAX = 128;
+
+export interface LedgerSubmitResult {
+  /** One reply for each command, in order. */
+  readonly replies: readonly LedgerReply[];
+  /** The accounts that have changed so that their agents' records are to follow. */
+  readonly accounts: readonly AccountSummary[];
+  /** Of agents that paid and have forgotten idempotency keys: how many of their payments were closed by then. */
+  readonly closed: Readonly<Record<string, number>>;
+}
+
+/** An agent's account as of `now`; with a payment, also what that would get. No effect. */
+export const ACCOUNT_QUERY = "account";
+
+export interface AccountQueryInput {
+  readonly agentId: string;
+  /** The caller's time: a query runs at the time of the ledger's last task, which may be long ago. */
+  readonly now: number;
+  /** Whoever asks has looked for a like payment in the records, if a rule does, after telling the ledger all it knows. */
+  readonly payment?: AssessedPayment | null;
+}
+
+export interface AccountView {
+  readonly standing: Standing;
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+  readonly remainingCents: number;
+  readonly todayCents: number;
+  readonly lastHourCount: number;
+  readonly todayCount: number;
+  readonly assessment: Assessment | null;
+  /** What is left under the caps; null: there is none. */
+  readonly teamRemainingCents: number | null;
+  readonly projectRemainingCents: number | null;
+}
+
+/** The caps of a project and its teams, and what was used under them. No effect. */
+export const CAPS_QUERY = "caps";
+
+export interface LevelView {
+  readonly cap: Cap;
+  readonly totals: Totals;
+}
+
+export interface CapsView {
+  readonly project: LevelView;
+  /** Teams that are not named have no cap, and version 1, and nothing was used under them. */
+  readonly teams: Readonly<Record<string, LevelView>>;
+}
+
+/** The budgets of a team's open accounts. No effect. */
+export const TEAM_BUDGETS_QUERY = "teamBudgets";
+
+export type TeamBudgets = Readonly<Record<string, number>>;
+
+/** Operators' view in the Temporal UI. */
+export const LEDGER_STATE_QUERY = "state";
+
+export interface LedgerStateView extends CapsView {
+  readonly accounts: Readonly<Record<Standing, number>>;
+  readonly droppedAccounts: number;
+  readonly openPayments: number;
+  readonly rememberedKeys: number;
+  readonly weightBytes: number;
+}
+
+/** Accounts with everything that is open, in the order of their agents' ids, so many at a time. For who compares them with the records. */
+export const BOOKS_QUERY = "books";
+
+export interface BooksQueryInput {
+  /** The last agent of the page before; null: the first page. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface BookedAccount extends AccountSummary {
+  readonly teamId: string;
+  readonly name: string;
+  readonly keyId: string | null;
+  readonly sequence: number;
+  readonly open: readonly BookedPayment[];
+}
+
+export interface BookedPayment {
+  readonly payment: Payment;
+  readonly confirmedRevision: number;
+  readonly isWithdrawn: boolean;
+}
+
+export interface BooksPage {
+  readonly accounts: readonly BookedAccount[];
+  /** Whether there are more after these. */
+  readonly hasMore: boolean;
+}
+
+/**
+ * What one look after a payment has done: the effects of `revision`, and what the rail said on the way. Revision 0: not all
+ * of what it asks for was done, so it is looked after again.
+ */
+export interface ExecutionResult {
+  readonly transactionId: string;
+  readonly revision: number;
+  readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
+  /** The payment as its rail has left it. */
+  readonly payment: Payment;
+}
+
+/** What the ledger is told of it. */
+export const confirmationOf = (
+  agentId: string,
+  { outcome, revision, transactionId }: ExecutionResult,
+): CommandOf<"confirm"> => ({ kind: "confirm", agentId, transactionId, revision, outcome });
+
+export type { Leave, LedgerCommand, LedgerReply };
