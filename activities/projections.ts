@@ -122,6 +122,23 @@ export async function overwriteAgent(
   return written.every((each) => each === true || each.matchedCount > 0);
 }
 
+/** The same for the cap of a project, or of a team of it; versions are its revisions. */
+export async function overwriteCap(
+  db: Db,
+  projectId: string,
+  { cap, teamId }: RecordedCap,
+): Promise<boolean> {
+  const name = teamId === null ? COLLECTIONS.projects : COLLECTIONS.teams;
+  const written = await db.collection<ContainerDocument>(name).updateOne(
+    {
+      _id: teamId ?? projectId,
+      $or: [{ cap: { $exists: false } }, { "cap.version": { $lte: cap.version } }],
+    },
+    { $set: { cap } },
+  );
+  return written.matchedCount > 0;
+}
+
 /** The same for the records of a payment. */
 export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
   const transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
