@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { BudgetPolicyPatch, DenialDetails } from "../../src/domain/agent/policy.ts";
-import { HOUR, MINUTE, NOON, TestActor } from "./support/actor.ts";
+import { TestAccount } from "./support/account.ts";
+import { HOUR, MINUTE, NOON } from "./support/actor.ts";
 
 interface Row {
   readonly guarantee: string;
@@ -16,25 +17,25 @@ interface Row {
 const MIDNIGHT = NOON + 12 * HOUR;
 const BEFORE_MS = 10 * MINUTE;
 
-/** The actor at noon, with what the row says was before. */
-function actorOf({ policy, before = [], paused = false }: Row): TestActor {
-  const actor = new TestActor({}, NOON - MINUTE - BEFORE_MS * Math.max(0, before.length - 1));
+/** The account at noon, with what the row says was before. */
+function actorOf({ policy, before = [], paused = false }: Row): TestAccount {
+  const account = new TestAccount({}, NOON - MINUTE - BEFORE_MS * Math.max(0, before.length - 1));
   for (const amount of before) {
-    actor.paid(amount);
-    actor.now += BEFORE_MS;
+    account.paid(amount);
+    account.now += BEFORE_MS;
   }
-  actor.now = NOON;
-  actor.change(policy);
-  if (paused) actor.do({ kind: "pause" });
-  return actor;
+  account.now = NOON;
+  account.change(policy);
+  if (paused) account.do({ kind: "pause" });
+  return account;
 }
 
 function runRows(rows: readonly Row[]): void {
   for (const row of rows) {
     it(row.guarantee, () => {
-      const actor = actorOf(row);
-      const before = actor.totals();
-      const { denial, status } = actor.pay(row.amount);
+      const account = actorOf(row);
+      const before = account.totals();
+      const { denial, status } = account.pay(row.amount);
       expect(denial?.code ?? null).to.equal(row.denied);
       expect(status).to.equal(row.denied === null ? "pending" : "denied");
       if (row.details !== undefined) expect(denial?.details).to.deep.equal(row.details);
@@ -44,7 +45,7 @@ function runRows(rows: readonly Row[]): void {
         row.denied === null
           ? { spent, reserved: reserved + amount, today: today + amount, count: count + 1 }
           : before;
-      expect(actor.totals(), "a denial reserves and counts nothing").to.deep.equal(after);
+      expect(account.totals(), "a denial reserves and counts nothing").to.deep.equal(after);
     });
   }
 }
@@ -221,9 +222,9 @@ describe("limits: the last allowed payment passes and the next does not", () => 
   ]);
 
   it("a pause is no limit: its denial carries no details", () => {
-    const actor = new TestActor();
-    actor.do({ kind: "pause" });
-    expect(actor.pay(1).denial).to.deep.include({ code: "AGENT_PAUSED", details: null });
+    const account = new TestAccount();
+    account.do({ kind: "pause" });
+    expect(account.pay(1).denial).to.deep.include({ code: "AGENT_PAUSED", details: null });
   });
 });
 
@@ -238,12 +239,12 @@ describe("threshold: which payments wait for a person", () => {
   ];
   for (const { threshold, amount, held, why } of rows) {
     it(`${String(threshold)} against ${amount}: ${why}`, () => {
-      const actor = new TestActor({ autoApprovalThresholdCents: threshold });
-      const payment = actor.pay(amount);
+      const account = new TestAccount({ autoApprovalThresholdCents: threshold });
+      const payment = account.pay(amount);
       expect([payment.status, payment.phase]).to.deep.equal(["pending", held ? "held" : "sending"]);
       expect(payment.executor).to.equal(held ? "approval" : "server");
       expect(payment.approval?.flaggedByRuleTypes ?? []).to.deep.equal(held ? ["agent_threshold"] : []);
-      expect(actor.totals().reserved, "holding reserves as sending does").to.equal(amount);
+      expect(account.totals().reserved, "holding reserves as sending does").to.equal(amount);
     });
   }
 });
