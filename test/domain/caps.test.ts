@@ -11,8 +11,8 @@ type Replaced = ReturnType<TestAccount["judge"]>;
 
 /** A ledger with caps at both levels (null: none), and accounts in two teams. */
 function capped(projectCents: number | null, teamCents: number | null = null): TestAccount {
-  const account = new TestAccount({ budgetCents: MAX_CENTS });
-  account.open("agent-2", "team-2", { budgetCents: MAX_CENTS });
+  const account = new TestAccount({ budgetCents: 2 * MAX_CENTS });
+  account.open("agent-2", "team-2", { budgetCents: 2 * MAX_CENTS });
   account.cap(projectCents, teamCents);
   return account;
 }

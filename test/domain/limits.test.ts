@@ -9,6 +9,8 @@ interface Row {
   /** Amounts paid and settled before, one every ten minutes up to one minute before noon. */
   readonly before?: readonly number[];
   readonly paused?: boolean;
+  /** Of the project and its team, set at noon. */
+  readonly caps?: readonly [projectCents: number | null, teamCents: number | null];
   readonly amount: number;
   readonly denied: string | null;
   readonly details?: DenialDetails | null;
@@ -18,7 +20,7 @@ const MIDNIGHT = NOON + 12 * HOUR;
 const BEFORE_MS = 10 * MINUTE;
 
 /** The account at noon, with what the row says was before. */
-function actorOf({ policy, before = [], paused = false }: Row): TestAccount {
+function accountOf({ policy, before = [], caps, paused = false }: Row): TestAccount {
   const account = new TestAccount({}, NOON - MINUTE - BEFORE_MS * Math.max(0, before.length - 1));
   for (const amount of before) {
     account.paid(amount);
@@ -26,6 +28,7 @@ function actorOf({ policy, before = [], paused = false }: Row): TestAccount {
   }
   account.now = NOON;
   account.change(policy);
+  if (caps !== undefined) account.cap(...caps);
   if (paused) account.do({ kind: "pause" });
   return account;
 }
@@ -33,7 +36,7 @@ function actorOf({ policy, before = [], paused = false }: Row): TestAccount {
 function runRows(rows: readonly Row[]): void {
   for (const row of rows) {
     it(row.guarantee, () => {
-      const account = actorOf(row);
+      const account = accountOf(row);
       const before = account.totals();
       const { denial, status } = account.pay(row.amount);
       expect(denial?.code ?? null).to.equal(row.denied);
@@ -62,25 +65,30 @@ const all = {
 describe("limits: when several fail, the first in the order of checks names the denial", () => {
   const before = [600, 600];
   const amount = 600;
-  const row = (guarantee: string, policy: BudgetPolicyPatch, denied: string, paused = false): Row => ({
+  /** Both broken, too. */
+  const capsFull = [1_700, 1_700] as const;
+  const row = (guarantee: string, policy: BudgetPolicyPatch, denied: string, more: Partial<Row> = {}): Row => ({
     guarantee,
     policy,
     before,
     amount,
     denied,
-    paused,
+    caps: capsFull,
+    ...more,
   });
   const { perTransactionLimitCents: _1, ...fromBudget } = all;
   const { budgetCents: _2, ...fromDailySpend } = fromBudget;
   const { dailySpendLimitCents: _3, ...fromHourly } = fromDailySpend;
   const { hourlyVelocityLimit: _4, ...fromDailyVelocity } = fromHourly;
   runRows([
-    row("a pause comes before every limit", all, "AGENT_PAUSED", true),
+    row("a pause comes before every limit", all, "AGENT_PAUSED", { paused: true }),
     row("the limit per transaction comes before the budget", all, "PER_TRANSACTION_LIMIT_EXCEEDED"),
     row("the budget comes before the day's spend", fromBudget, "BUDGET_EXCEEDED"),
     row("the day's spend comes before the hour's count", fromDailySpend, "DAILY_SPEND_LIMIT_EXCEEDED"),
     row("the hour's count comes before the day's count", fromHourly, "HOURLY_VELOCITY_EXCEEDED"),
-    row("the day's count comes last", fromDailyVelocity, "DAILY_VELOCITY_EXCEEDED"),
+    row("the day's count comes before the caps", fromDailyVelocity, "DAILY_VELOCITY_EXCEEDED"),
+    row("the team's cap comes before the project's", {}, "TEAM_CAP_EXCEEDED"),
+    row("the project's cap comes last", {}, "PROJECT_CAP_EXCEEDED", { caps: [1_700, null] }),
     row(
       "a limit of the middle does not hide one before it",
       { perTransactionLimitCents: 500, dailyVelocityLimit: 2 },
@@ -90,6 +98,12 @@ describe("limits: when several fail, the first in the order of checks names the 
       "a denial beats a threshold that would hold the payment",
       { ...all, autoApprovalThresholdCents: 0 },
       "PER_TRANSACTION_LIMIT_EXCEEDED",
+    ),
+    row(
+      "a cap beats a threshold that would hold the payment",
+      { autoApprovalThresholdCents: 0 },
+      "PROJECT_CAP_EXCEEDED",
+      { caps: [1_799, null] },
     ),
   ]);
 });

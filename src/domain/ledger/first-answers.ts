@@ -39,15 +39,18 @@ export function firstAnswer(ledger: Ledger, { requestId }: LedgerCommand): Ledge
   return { kind: "payment", changed: reply.changed, payment: open.payment };
 }
 
-export function keepAnswer(
-  { answers }: Ledger,
-  command: LedgerCommand,
-  reply: LedgerReply,
-  now: number,
-): void {
-  const { requestId } = command;
-  if (requestId === undefined) return;
-  answers.set(requestId, [now, kept(command, reply)]);
+/** What is kept of an answer, and under which request's id. */
+export interface KeptAnswer {
+  readonly requestId: string;
+  readonly reply: FirstAnswer[1];
+}
+
+/** Made before anything is put into force, since nothing may fail after that; null: nobody asks for this again. */
+export const answerToKeep = (command: LedgerCommand, reply: LedgerReply): KeptAnswer | null =>
+  command.requestId === undefined ? null : { requestId: command.requestId, reply: kept(command, reply) };
+
+export function keepAnswer({ answers }: Ledger, { reply, requestId }: KeptAnswer, now: number): void {
+  answers.set(requestId, [now, reply]);
   for (const [id, [at]] of answers) {
     if (answers.size <= KEPT_MAX && at > now - KEPT_MS) return;
     answers.delete(id);

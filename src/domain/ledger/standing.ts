@@ -10,7 +10,7 @@ import { OPENED_BELOW_BYTES } from "./weight.ts";
 
 /** Opens an account; once, however often it is told. */
 export function openAccount(draft: Draft, command: CommandOf<"open_account">): LedgerReply {
-  const { kind: _kind, ...opened } = command;
+  const { kind: _kind, requestId: _requestId, ...opened } = command;
   const { ledger, now } = draft;
   if (ledger.accounts.has(opened.agentId)) return { kind: "opened", changed: false };
   const isFull = ledger.accounts.size >= ledger.bounds.accounts || ledger.weightBytes >= OPENED_BELOW_BYTES;
