@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import { handle } from "../../src/domain/agent/handle.ts";
@@ -89,9 +90,9 @@ describe("commands that nobody here has made", () => {
           const said = `${command.kind} ${where}`;
           expect(judge(copy, altered, NOON + SECOND).kind, said).to.not.equal("failed");
           const packed = packLedger(copy, NOON + SECOND);
-          expectSound(sent(packed) as object, said);
-          const { touched: _touched, ...again } = unpackLedger(packed, copy.bounds);
-          expect(again, said).to.deep.equal(contentOf(copy));
+          const carried: typeof packed = JSON.parse(JSON.stringify(packed));
+          const { touched: _touched, ...again } = unpackLedger(carried, copy.bounds);
+          expect(isDeepStrictEqual(again, contentOf(copy)), `${said}, after a roll-over`).to.equal(true);
           expect(sizeOf(packed) - before, said).to.be.below(GROWTH_BYTES_MAX);
           for (const { totals } of [copy.project, ...copy.teams.values()]) {
             expect(Math.min(totals.spentCents, totals.reservedCents), said).to.be.at.least(0);
@@ -101,7 +102,7 @@ describe("commands that nobody here has made", () => {
     }
     expect(refused).to.be.above(2_000);
     expect(taken).to.be.within(100, 2_500);
-  });
+  }).timeout(60_000);
 
   it("one to an agent's actor with anything changed is refused, or does no more than a good one", () => {
     let [refused, taken] = [0, 0];
