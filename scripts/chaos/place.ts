@@ -11,6 +11,8 @@ const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 const DATABASE = "chaos";
 /** Some holds that nobody decides expire within a round. */
 const APPROVAL_WINDOW_SECONDS = 6;
+/** The window of an agent's create closes within the run, so that an archived agent's actor ends in it. */
+const KEY_DELIVERY_WINDOW_SECONDS = 30;
 
 const SERVERS = ["server-1", "server-2"] as const;
 const WORKERS = ["worker-1", "worker-2"] as const;
@@ -70,6 +72,7 @@ export class Place {
       BASE_URL: this.baseUrls[0],
       LOG_LEVEL: "warn",
       APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS),
+      KEY_DELIVERY_WINDOW_SECONDS: String(KEY_DELIVERY_WINDOW_SECONDS),
     };
     this.env = env;
     this.roles = [

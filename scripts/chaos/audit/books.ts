@@ -61,7 +61,10 @@ export interface AccountEntry extends Shown {
 export type RecordEntry = Shown;
 
 /** What an agent's actor says of its life. */
-export type LifeEntry = Pick<Shown, "agentId" | "name" | "keyId" | "state">;
+export interface LifeEntry extends Pick<Shown, "agentId" | "name" | "keyId" | "state"> {
+  /** Its create's window is still open: until then its actor runs. */
+  readonly isWindowOpen: boolean;
+}
 
 export interface LevelEntry {
   readonly projectId: string;

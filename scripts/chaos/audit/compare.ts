@@ -109,7 +109,8 @@ function compareAgent({ accounts, lives, records, transactions }: Books, agent: 
   if (record.state === "archived") {
     // Nothing is left to be done for it.
     if (account !== undefined) differences.push("it is archived, and its account is still there");
-    if (life !== undefined) differences.push("it is archived, and its actor runs on");
+    if (life?.isWindowOpen === false) differences.push("it is archived, and its actor runs on");
+    if (life !== undefined) differences.push(...differing("actor", life, record));
   } else {
     if (account === undefined) differences.push("its ledger has no account of it");
     else differences.push(...differing("account", account, record));

@@ -180,7 +180,7 @@ export class Reader {
     });
     if (behind > 0) return `${String(behind)} agents' records are behind their accounts`;
     const running = await this.#lives(agents);
-    const ending = running.filter(({ archivedAt }) => archivedAt !== null);
+    const ending = running.filter(({ access, archivedAt }) => archivedAt !== null && access.bundled.erased);
     if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
     const untold = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
     if (untold > 0) return `${String(untold)} events have no deliveries yet`;
@@ -356,6 +356,7 @@ const lifeEntry = (state: AgentStateView): LifeEntry => ({
   name: state.profile.name,
   keyId: state.access.activeKeyId,
   state: lifecycleOf(state),
+  isWindowOpen: !state.access.bundled.erased,
 });
 
 const recordEntry = ({ _id, key, lifecycle, name, policy, ...record }: AgentDocument): RecordEntry => ({
