@@ -12,6 +12,12 @@ export type ProvenOrder = Pick<
   "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
 > & { readonly currency: string };
 
+/**
+ * The same as it is asked for: under the idempotency key by which its actor knows it again. Else one that a person has denied could
+ * be sent to the actor anew, as another one.
+ */
+export type AskedOrder = ProvenOrder & Pick<PaymentRequest, "keyHash">;
+
 /** What a person has made of a payment on hold. */
 export interface PersonsDecision {
   readonly resolution: "approved" | "denied";
@@ -37,8 +43,8 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   /** For a payment that its agent asks for. */
-  ofOrder(payer: Payer, order: ProvenOrder): string {
-    return this.#mac(["order", ...factsOf(payer, order)]);
+  ofOrder(payer: Payer, order: AskedOrder): string {
+    return this.#mac(["order", order.keyHash, ...factsOf(payer, order)]);
   }
 
   /** For a person's decision on a payment as it was shown to them. */

@@ -34,9 +34,9 @@ const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
   ...fields,
 });
 
-const payCommand = (request: PaymentRequest): AgentCommand => ({
+const payCommand = (request: PaymentRequest, keyId: string): AgentCommand => ({
   kind: "pay",
-  keyId: "akey_1",
+  keyId,
   request,
   approvalWindowSeconds: WINDOW_SECONDS,
   lookedUpThrough: 0,
@@ -55,6 +55,11 @@ describe("what is written to Temporal past this service", () => {
   const tell = (agent: TestAgent, command: AgentCommand) =>
     actorOf(agent.id).executeUpdate(SUBMIT_UPDATE, { args: [[command]] });
   const stateOf = (agent: TestAgent) => actorOf(agent.id).query<AgentStateView>(STATE_QUERY);
+  async function keyAndSequenceOf(agent: TestAgent) {
+    const { access, sequence } = await stateOf(agent);
+    if (typeof access?.activeKeyId !== "string") throw new Error("an agent that pays has a key");
+    return { activeKeyId: access.activeKeyId, sequence };
+  }
   const owner = () => ({ userId: world.organization.userId, name: "Owner" });
   const paymentOf = (agent: TestAgent, id: string) =>
     world.api.ok("getPayment", 200, { token: agent.key, id });
@@ -151,6 +156,26 @@ describe("what is written to Temporal past this service", () => {
     await expectBooksAgree(world, agent);
   });
 
+  it("what a person has denied is not paid when its request is sent anew under another key", async () => {
+    const agent = await asksAlways();
+    const { payment } = await heldBy(agent);
+    const { approvalId, transactionId } = payment.request;
+    const denying = { token: world.token, id: approvalId, body: { feedback: "No." } };
+    await world.api.ok("denyApproval", 200, denying);
+    await nothingIsOpen(agent);
+    const { policyVersion: version } = await stateOf(agent);
+    await tell(agent, { kind: "change_policy", patch: { autoApprovalThresholdCents: null }, version });
+    const { activeKeyId, sequence } = await keyAndSequenceOf(agent);
+    const again = { ...payment.request, keyHash: randomUUID() };
+    await tell(agent, payCommand(again, activeKeyId));
+    expect((await stateOf(agent)).sequence, "the actor has taken it in").to.equal(sequence + 1);
+    await nothingIsOpen(agent);
+    expect(await effectsOn(transactionId)).to.equal(0);
+    const { approval, transaction } = await paymentOf(agent, transactionId);
+    expect([transaction.status, transaction.denialCode]).to.deep.equal(["denied", "APPROVAL_DENIED"]);
+    expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["denied", owner().userId]);
+  });
+
   it("payments that no agent asked for are not made, and leave no reservation and no record", async () => {
     const [agent, asker] = [await world.agent(), await asksAlways()];
     const { payment } = await heldBy(asker);
@@ -160,9 +185,12 @@ describe("what is written to Temporal past this service", () => {
       // Genuine, but for where the money goes.
       requestOf({ ...payment.request, keyHash: randomUUID(), recipient: "thief" }),
     ];
-    await tell(agent, payCommand(sent));
-    await tell(agent, payCommand(altered));
-    await tell(asker, payCommand(held));
+    // Whose key it is stands in the actor's state, for everybody to read who reaches Temporal.
+    const [before, { activeKeyId }] = [await keyAndSequenceOf(agent), await keyAndSequenceOf(asker)];
+    await tell(agent, payCommand(sent, before.activeKeyId));
+    await tell(agent, payCommand(altered, before.activeKeyId));
+    await tell(asker, payCommand(held, activeKeyId));
+    expect((await stateOf(agent)).sequence, "the actor has taken them in").to.equal(before.sequence + 2);
     await nothingIsOpen(agent);
     await until("only what is genuine is on hold", async () =>
       Object.keys((await stateOf(asker)).open).length === 1 ? true : null,
