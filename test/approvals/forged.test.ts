@@ -261,16 +261,20 @@ describe("what is written to Temporal past this service", () => {
       phase: "following",
       revision: 9,
     };
-    const following = await temporal().start(SETTLEMENT_WORKFLOW, {
-      workflowId: `forged/${randomUUID()}`,
-      taskQueue,
-      args: [{ profile, payment: altered, asked: 0 }],
-    });
-    await following.result();
+    const retold: Payment = { ...altered, request: { ...request, purpose: "The rent." }, revision: 10 };
+    for (const told of [altered, retold]) {
+      const following = await temporal().start(SETTLEMENT_WORKFLOW, {
+        workflowId: `forged/${randomUUID()}`,
+        taskQueue,
+        args: [{ profile, payment: told, asked: 0 }],
+      });
+      await following.result();
+    }
     for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
     const { approval, transaction } = await paymentOf(agent, request.transactionId);
     expect(approval?.resolvedBy ?? null).to.equal(null);
     expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
+    expect(transaction.purpose, "what a person decides by").to.equal(request.purpose);
     expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
   });
 });

@@ -11,6 +11,8 @@ const ORDER: AskedOrder = {
   amountCents: 100,
   currency: "USD",
   recipient: "shop",
+  merchantCategory: null,
+  purpose: "Paper.",
 };
 const DENIED: PersonsDecision = {
   resolution: "denied",
@@ -28,6 +30,8 @@ describe("proofs of payments and of decisions on them", () => {
       proofs.ofOrder(PAYER, { ...ORDER, transactionId: "txn2" }),
       proofs.ofOrder(PAYER, { ...ORDER, approvalId: "apr2" }),
       proofs.ofOrder(PAYER, { ...ORDER, keyHash: "key2" }),
+      proofs.ofOrder(PAYER, { ...ORDER, merchantCategory: "5734" }),
+      proofs.ofOrder(PAYER, { ...ORDER, purpose: "Ink." }),
       proofs.ofOrder(PAYER, { ...ORDER, rail: "wallet" }),
       proofs.ofOrder(PAYER, { ...ORDER, amountCents: 101 }),
       proofs.ofOrder(PAYER, { ...ORDER, currency: "EUR" }),
