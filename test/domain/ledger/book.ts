@@ -192,7 +192,11 @@ export class LedgerBook {
     const all = [...accounts.values()];
     mustEqual(ledger.openPayments, sumOf(all.map(({ open }) => open.size)), "how many payments are open");
     mustEqual(ledger.weightBytes, sumOf(all.map(weightOf)), "the weight of all accounts");
-    mustEqual(ledger.keys.count, sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)), "the keys");
+    mustEqual(
+      ledger.keys.count,
+      sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)),
+      "the keys",
+    );
     must(ledger.keys.count <= ledger.bounds.closedKeys, "more keys are remembered than may be");
   }
 
@@ -236,7 +240,11 @@ export class LedgerBook {
     const { events: told, updatedAt: _at, ...shown } = summaryOf(account);
     const revision = `${agentId} ${account.revision}`;
     const before = this.#shown.get(revision);
-    mustEqual(JSON.stringify(shown), before ?? JSON.stringify(shown), `what one revision of ${agentId} shows`);
+    mustEqual(
+      JSON.stringify(shown),
+      before ?? JSON.stringify(shown),
+      `what one revision of ${agentId} shows`,
+    );
     this.#shown.set(revision, JSON.stringify(shown));
     const said = told.map((event) => ({ type: event.type, revision: event.revision }));
     mustEqual(said, events, `what is told of ${agentId}`);

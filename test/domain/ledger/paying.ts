@@ -173,7 +173,16 @@ function decided(
   mustEqual(decision.day, day, `the day of ${request.transactionId}`);
   const passed = code === null;
   const payment = decidedPayment(request, decision);
-  book.payments.push({ agentId, request, countedAt, countedOn: day, passed, day, payment, isWithdrawn: false });
+  book.payments.push({
+    agentId,
+    request,
+    countedAt,
+    countedOn: day,
+    passed,
+    day,
+    payment,
+    isWithdrawn: false,
+  });
   mustEqual(decision.sequence, book.payments.filter((each) => each.agentId === agentId).length, "a sequence");
   if (passed) book.counted(agentId, now);
   if (payment.phase === "sending") world.giveLeave(agentId);
