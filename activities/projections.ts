@@ -26,9 +26,13 @@ export class DuplicateIdempotencyKey extends Error {
   override readonly name = "DuplicateIdempotencyKey";
 }
 
+/** No rail has made such a payment, or ever will. */
+const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
+
 /** Projections in MongoDB, acknowledged by the journal of a majority. */
 export class MongoProjections implements Projections {
   readonly #transactions: RevisedRecords<TransactionDocument>;
+  readonly #transactionsById: Collection<TransactionDocument>;
   readonly #approvals: RevisedRecords<ApprovalDocument>;
   readonly #agentWrites: BulkWriter<AgentDocument>;
   readonly #projects: Collection<ContainerDocument>;
@@ -40,7 +44,8 @@ export class MongoProjections implements Projections {
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
     this.#onPaymentWritten = onPaymentWritten;
-    this.#transactions = new RevisedRecords(db.collection<TransactionDocument>(COLLECTIONS.transactions));
+    this.#transactionsById = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+    this.#transactions = new RevisedRecords(this.#transactionsById);
     this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
     this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
@@ -58,6 +63,11 @@ export class MongoProjections implements Projections {
   async #writeTransaction(profile: AgentProfile, payment: Payment): Promise<void> {
     const isWritten = await this.#transactions.write(transactionDocument(profile, payment));
     if (isWritten) this.#onPaymentWritten(payment);
+  }
+
+  endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
+    const ended = { _id: transactionId, status: { $in: [...ENDED_UNPAID] } };
+    return this.#transactionsById.findOne(ended, { projection: { sequence: 1 } });
   }
 
   /** Writes that wait for their turn. */

@@ -1,7 +1,6 @@
-import { log, proxyActivities, upsertSearchAttributes } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import { type Due, dueNow, isWithItsApproval, putOff, type SweepSettings } from "../src/domain/ledger/due.ts";
-import { judge } from "../src/domain/ledger/judge.ts";
+import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
   type Account,
   type Ledger,
@@ -11,7 +10,6 @@ import {
   summaryOf,
 } from "../src/domain/ledger/state.ts";
 import { confirmationOf } from "../src/messages/ledger.ts";
-import { projectIdKey } from "../src/messages/search-attributes.ts";
 
 /** Payments, records and limits that one activity sees to at once. */
 const PAYMENTS_AT_ONCE_MAX = 20;
@@ -21,12 +19,16 @@ const LIMITS_AT_ONCE_MAX = 50;
 /** Activities of a ledger's sweeps at the same time. */
 const SWEEPS_MAX = 10;
 
-const { executePayments, mirrorLimits, writeAccounts, writeCaps } = proxyActivities<Activities>({
-  startToCloseTimeout: "20 seconds",
-  // What does not succeed by then makes room for the others, and is taken up again in its turn.
-  scheduleToCloseTimeout: "2 minutes",
-  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-});
+/** What sweeps need of whoever runs the ledger. */
+export interface SweepPorts {
+  readonly activities: Pick<Activities, "executePayments" | "mirrorLimits" | "writeAccounts" | "writeCaps">;
+  /** Puts a command to the ledger. */
+  readonly judge: (command: LedgerCommand) => LedgerReply;
+  readonly now: () => number;
+  readonly onFailed: (names: readonly string[], error: unknown) => void;
+  /** A sweep has ended, well or not. */
+  readonly onEnded: () => void;
+}
 
 type Kind = "payment" | "record" | "cap" | "limits";
 
@@ -37,6 +39,7 @@ type Kind = "payment" | "record" | "cap" | "limits";
 export class LedgerSweeps {
   readonly #ledger: Ledger;
   readonly #settings: SweepSettings;
+  readonly #ports: SweepPorts;
   /** What is being swept in this run. */
   readonly #sweeping = new Set<string>();
   #running = 0;
@@ -45,7 +48,8 @@ export class LedgerSweeps {
   /** No later than when something is due; found out exactly by looking. */
   nextAt = 0;
 
-  constructor(ledger: Ledger, settings: SweepSettings) {
+  constructor(ledger: Ledger, settings: SweepSettings, ports: SweepPorts) {
+    this.#ports = ports;
     this.#ledger = ledger;
     this.#settings = settings;
     for (const account of ledger.accounts.values()) this.#noteLimits(account);
@@ -96,20 +100,19 @@ export class LedgerSweeps {
     for (const name of names) this.#sweeping.add(name);
     this.#running += 1;
     void work()
-      .catch((error: unknown) => log.warn("a sweep failed and will be repeated", { names, error }))
+      .catch((error: unknown) => this.#ports.onFailed(names, error))
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
         this.#running -= 1;
         this.lookAgain();
-        // No task but an update's own ends without a command.
-        upsertSearchAttributes([{ key: projectIdKey, value: this.#ledger.projectId }]);
+        this.#ports.onEnded();
       });
   }
 
   async #payments(due: readonly DuePayment[]): Promise<void> {
     const payments = due.flatMap(({ agentId, transactionId }) => this.#toExecute(agentId, transactionId));
     if (payments.length === 0) return;
-    const done = await executePayments({ payments }).catch((error: unknown) => {
+    const done = await this.#ports.activities.executePayments({ payments }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
       for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId);
       throw error;
@@ -118,7 +121,7 @@ export class LedgerSweeps {
       const result = done[place];
       // Somebody else has seen to it meanwhile, or it could not be done; if it was not, it comes again after the others.
       if (result === undefined || result.revision === 0) this.#putOff(agentId, request.transactionId);
-      if (result !== undefined) judge(this.#ledger, confirmationOf(agentId, result), Date.now());
+      if (result !== undefined) this.#ports.judge(confirmationOf(agentId, result));
     });
   }
 
@@ -128,7 +131,7 @@ export class LedgerSweeps {
     const isOverdue = overdue.confirmedRevision >= overdue.payment.revision;
     // Its approval's workflow was to expire it.
     if (isOverdue && overdue.payment.phase === "held")
-      judge(this.#ledger, { kind: "expire", agentId, transactionId }, Date.now());
+      this.#ports.judge({ kind: "expire", agentId, transactionId });
     const account = this.#ledger.accounts.get(agentId);
     const open = account?.open.get(transactionId);
     if (account === undefined || open === undefined) return [];
@@ -145,15 +148,15 @@ export class LedgerSweeps {
 
   #putOff(agentId: string, transactionId: string): void {
     const account = this.#ledger.accounts.get(agentId);
-    if (account !== undefined) putOff(account, transactionId, Date.now());
+    if (account !== undefined) putOff(account, transactionId, this.#ports.now());
   }
 
   async #records(due: readonly DueRecord[]): Promise<void> {
     const accounts = due.flatMap(({ agentId }) => this.#ledger.accounts.get(agentId) ?? []).map(summaryOf);
     if (accounts.length === 0) return;
-    await writeAccounts({ accounts });
+    await this.#ports.activities.writeAccounts({ accounts });
     const records = accounts.map(({ agentId, revision }) => ({ agentId, revision }));
-    judge(this.#ledger, { kind: "confirm_records", records }, Date.now());
+    this.#ports.judge({ kind: "confirm_records", records });
   }
 
   async #caps(due: readonly DueCap[]): Promise<void> {
@@ -162,9 +165,9 @@ export class LedgerSweeps {
       const level = teamId === null ? this.#ledger.project : levelOf(this.#ledger, teamId);
       return { teamId, cap: level.cap };
     });
-    await writeCaps({ projectId, caps });
+    await this.#ports.activities.writeCaps({ projectId, caps });
     const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));
-    judge(this.#ledger, { kind: "confirm_caps", caps: recorded }, Date.now());
+    this.#ports.judge({ kind: "confirm_caps", caps: recorded });
   }
 
   /** A changed policy is mirrored at once, and beside the payments: none of them waits for it. */
@@ -177,9 +180,9 @@ export class LedgerSweeps {
     });
     for (const { agentId } of due) this.#unmirrored.delete(agentId);
     try {
-      if (limits.length > 0) await mirrorLimits({ limits });
+      if (limits.length > 0) await this.#ports.activities.mirrorLimits({ limits });
       for (const { agentId, policyVersion } of limits)
-        judge(this.#ledger, { kind: "confirm_limits", agentId, policyVersion }, Date.now());
+        this.#ports.judge({ kind: "confirm_limits", agentId, policyVersion });
     } finally {
       for (const { agentId } of due) {
         const account = this.#ledger.accounts.get(agentId);

@@ -41,7 +41,9 @@ export function rememberClosed(
   memory.order.push([agentId, keyHash]);
   memory.count += 1;
   if (memory.order.length > 2 * max) memory.order = known(memory);
-  return memory.count > max ? forgetOldest(memory, max) : [];
+  const forgotten: (readonly [agentId: string, closedAs: number])[] = [];
+  while (memory.count > max && memory.order.length > 0) forgotten.push(...forgetOldest(memory, max));
+  return forgotten;
 }
 
 /** The order without the keys of agents whose account was dropped. */

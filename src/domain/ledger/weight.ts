@@ -36,9 +36,3 @@ function openBytes({ payment: { approval, denial, request } }: OpenPayment): num
 /** At the most: a UTF-16 unit takes up to three bytes of UTF-8; control characters six, as JSON escapes them, but those compress. */
 const textBytes = (text: string | null | undefined): number =>
   text === null || text === undefined ? NO_TEXT : text.length * 3;
-
-/** Above so much no account is opened. */
-export const OPENED_BELOW_BYTES = 1_048_576;
-
-/** Above so much no payment is accepted: what is on its way needs some room to come to its end. */
-export const PAID_BELOW_BYTES = 1_572_864;

@@ -22,6 +22,8 @@ const NOTEWORTHY = [
   "stale rules",
   "too many open of the agent",
   "too many open of the project",
+  "too heavy to pay",
+  "full",
   "approve",
   "deny",
   "cancel",
