@@ -61,7 +61,8 @@ export class MongoProjections implements Projections {
   }
 
   async #writeTransaction(profile: AgentProfile, payment: Payment): Promise<void> {
-    const isWritten = await this.#transactions.write(transactionDocument(profile, payment));
+    const record = { ...transactionDocument(profile, payment), recordedAt: new Date() };
+    const isWritten = await this.#transactions.write(record);
     if (isWritten) this.#onPaymentWritten(payment);
   }
 
