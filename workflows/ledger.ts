@@ -51,7 +51,7 @@ export const booksQuery = defineQuery<BooksPage, [BooksQueryInput]>(BOOKS_QUERY)
 /**
  * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together with the next
  * one: updates come before what came before them. A later replay keeps the two apart. So no task but an update's own ends without a
- * command: the first one has this marker, and a sweep that ended leaves one.
+ * command: the first one has this marker, and a sweep that ended and a timer that found nothing to do leave one.
  */
 const FIRST_TASK = "first-task";
 
@@ -123,16 +123,26 @@ class LedgerActor {
   /** Sweeps until this run should end. */
   async seeThrough(): Promise<void> {
     const sweeps = this.#sweeps;
-    const rollOver = () => this.#rollOverDue();
-    while (!rollOver()) {
-      const waitUntil = sweeps.nextAt;
-      const isSooner = () => rollOver() || sweeps.nextAt < waitUntil;
-      if (waitUntil === Infinity) await condition(isSooner);
-      else await condition(isSooner, Math.max(1, waitUntil - Date.now()));
+    while (!this.#rollOverDue()) {
+      const isTimeUp = await this.#somethingDue();
       // Whatever the order in which handlers and this function get their turns, the updates at hand are answered first.
       await condition(allHandlersFinished);
-      if (!rollOver()) sweeps.sweep(Date.now());
+      if (this.#rollOverDue()) return;
+      sweeps.sweep(Date.now());
+      if (isTimeUp) sweeps.leaveCommand();
     }
+  }
+
+  /** Waits until there is something to look after; whether a timer said so. */
+  async #somethingDue(): Promise<boolean> {
+    const sweeps = this.#sweeps;
+    const waitUntil = sweeps.nextAt;
+    const waitMs = waitUntil - Date.now();
+    if (waitMs <= 0) return false;
+    const isSooner = () => this.#rollOverDue() || sweeps.nextAt < waitUntil;
+    if (waitMs !== Infinity) return !(await condition(isSooner, waitMs));
+    await condition(isSooner);
+    return false;
   }
 
   #rollOverDue(): boolean {
