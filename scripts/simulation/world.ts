@@ -1,4 +1,4 @@
-import { Superseded } from "../../activities/effects.ts";
+import { LeaveTooLate, Superseded } from "../../activities/effects.ts";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
@@ -250,6 +250,7 @@ export class World {
       error instanceof Unavailable ||
       error instanceof LineBroken ||
       error instanceof Superseded ||
+      error instanceof LeaveTooLate ||
       error instanceof NoSuchActor ||
       error instanceof ActorUnavailable;
     if (!isExpected) this.observer.broke("a process", error);
