@@ -146,7 +146,10 @@ const shownOf = (ledger: Ledger): unknown => ({
   keys: ledger.keys.byAgent,
   openPayments: ledger.openPayments,
   accounts: Object.fromEntries(
-    [...ledger.accounts].map(([agentId, { leaveUntil: _leave, usage: _usage, ...account }]) => [agentId, account]),
+    [...ledger.accounts].map(([agentId, { leaveUntil: _leave, usage: _usage, ...account }]) => [
+      agentId,
+      account,
+    ]),
   ),
 });
 

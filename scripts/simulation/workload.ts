@@ -18,6 +18,8 @@ const AGENTS_AT_FIRST = 10;
 const REPEATS_MAX = 4;
 const KEYS_REMEMBERED = 200;
 
+const REVOKE: AgentCommand = { kind: "revoke_key" };
+
 /** A payment that a client has asked for, and may ask for again. */
 interface Order {
   readonly profile: AgentProfile;
@@ -157,7 +159,7 @@ export class Workload {
     const own = agents.get(agentId)?.state.access.activeKeyId ?? "akey_dead";
     const known = this.#keys.get(agentId) ?? own;
     if (own !== "akey_dead") this.#keys.set(agentId, own);
-    return random.chance(0.7) ? own : known;
+    return random.chance(0.95) ? own : known;
   }
 
   /** A client asks, and asks again under the same key while it has no answer; some give up. */
@@ -337,9 +339,16 @@ export class Workload {
   #pauseOrResume(): void {
     const { random } = this.#world;
     const profile = random.pick(this.#world.profiles);
-    const kind = random.chance(0.25) ? "pause" : "resume";
-    const requestId = this.#world.nextId("request");
-    void this.#world.request((process) => process.setStanding(profile, kind, requestId));
+    const set = (kind: "pause" | "resume"): void => {
+      const requestId = this.#world.nextId("request");
+      void this.#world.request((process) => process.setStanding(profile, kind, requestId));
+    };
+    if (random.chance(0.6)) return set("resume");
+    set("pause");
+    // The emergency stop: its key, too, or all of it.
+    if (random.chance(0.15))
+      void this.#world.request((process) => process.changeKey(profile.agentId, REVOKE));
+    if (random.chance(0.03)) void this.#world.request((process) => process.archive(profile));
   }
 
   /** Whether a payment waits for its agent to be resumed. */
@@ -363,13 +372,14 @@ export class Workload {
     const { agentId } = random.pick(profiles);
     const access = agents.get(agentId)?.state.access;
     if (access === undefined) return;
-    const command: AgentCommand = random.pick([
-      access.activeKeyId === null
-        ? { kind: "mint_key", keyId: this.#world.nextId("akey") }
-        : { kind: "revoke_key" },
-      { kind: "authenticate", keyId: this.#keyOf(agentId) },
-    ]);
-    void this.#world.request((process) => process.changeKey(agentId, command));
+    const put = (command: AgentCommand): void =>
+      void this.#world.request((process) => process.changeKey(agentId, command));
+    if (access.activeKeyId === null) return put({ kind: "mint_key", keyId: this.#world.nextId("akey") });
+    if (random.chance(0.6)) return put({ kind: "authenticate", keyId: this.#keyOf(agentId) });
+    put({ kind: "revoke_key" });
+    // Mostly to give it another one soon.
+    const mint = (): void => put({ kind: "mint_key", keyId: this.#world.nextId("akey") });
+    if (random.chance(0.8)) this.#world.timeline.after(random.between(1, 20 * SECOND), mint);
   }
 
   #rename(): void {

@@ -20,7 +20,7 @@ const PLACE = { organizationId: "org-1", projectId: "project-1" } as const;
 export const TEAMS = ["team-1", "team-2", "team-3"] as const;
 
 /** Low, so that worlds come to them. */
-const BOUNDS: LedgerBounds = { accounts: 24, openOfAgent: 10, openOfProject: 60, closedKeys: 60 };
+const BOUNDS: LedgerBounds = { accounts: 24, openOfAgent: 5, openOfProject: 30, closedKeys: 40 };
 
 /** An activity is tried so often before its actor gives it up for now; a workflow's own, for ever. */
 const ACTIVITY_ATTEMPTS = 4;
