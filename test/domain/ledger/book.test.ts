@@ -23,6 +23,7 @@ const NOTEWORTHY = [
   "too many open of the agent",
   "too many open of the project",
   "too heavy to pay",
+  "too heavy to resolve",
   "full",
   "approve",
   "deny",

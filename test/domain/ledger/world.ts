@@ -14,8 +14,9 @@ export const BOUNDS: LedgerBounds = {
   openOfAgent: 3,
   openOfProject: 7,
   closedKeys: 5,
-  openedBelowBytes: 4_500,
-  paidBelowBytes: 5_150,
+  openedBelowBytes: 4_300,
+  paidBelowBytes: 4_900,
+  resolvedBelowBytes: 5_200,
 };
 
 /** What a run drives: the domain, or a faulty one. */

@@ -269,6 +269,11 @@ const bounds: readonly LedgerMutant[] = [
     domain: () => unbounded({ paidBelowBytes: 1_000_000 }),
   },
   {
+    fault: "people resolve whatever the ledger weighs",
+    complaint: "a resolution without room for it",
+    domain: () => unbounded({ resolvedBelowBytes: 1_000_000 }),
+  },
+  {
     fault: "more payments of an agent are open than may be",
     complaint: "more payments of",
     domain: () => unbounded({ openOfAgent: 1_000 }),
@@ -309,7 +314,7 @@ const bounds: readonly LedgerMutant[] = [
       judging((ledger, command, now) => {
         const { droppedAccounts } = ledger;
         const reply = judge(ledger, command, now);
-        ledger.weightBytes += 180 * (ledger.droppedAccounts - droppedAccounts);
+        ledger.weightBytes += 110 * (ledger.droppedAccounts - droppedAccounts);
         return reply;
       }),
   },

@@ -17,7 +17,9 @@ import { APPROVAL_WINDOW_SECONDS, human, NOON, openPolicy, profile } from "./act
 type Of<K extends LedgerReply["kind"]> = Extract<LedgerReply, { kind: K }>;
 export type HeldKind = "approve" | "deny" | "cancel" | "expire";
 
-type WithoutAgent<C> = C extends { readonly agentId: string } ? Omit<C, "agentId"> : never;
+type WithoutAgent<C> = C extends { readonly agentId: string }
+  ? Omit<C, "agentId"> & { readonly requestId?: string }
+  : never;
 /** What is asked of one agent's account, without the agent. */
 export type Asked = WithoutAgent<AccountCommand>;
 
