@@ -9,6 +9,7 @@ import type { AgentMailboxes } from "../actors/mailbox.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { AuthService } from "../auth/service.ts";
 import type { ContainerBudgets } from "../budgets/container-budgets.ts";
+import type { Streams } from "../changes/streams.ts";
 import type { Collections } from "../collections.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Logos } from "../containers/logos.ts";
@@ -52,6 +53,7 @@ export interface HandlerDependencies {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paymentChanges: PaymentChanges;
+  readonly streams: Streams;
   /** Where people reach the service's pages. */
   readonly baseUrl: string;
   /** Where agents reach the MCP server, without `/mcp`. */

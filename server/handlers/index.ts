@@ -12,6 +12,7 @@ import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
+import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
 import { transactionHandlers } from "./transactions.ts";
 import { webhookHandlers } from "./webhooks.ts";
@@ -34,5 +35,6 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...approvalHandlers(dependencies),
   ...transactionHandlers(dependencies),
   ...sandboxHandlers(dependencies),
+  ...streamHandlers(dependencies),
   ...webhookHandlers(dependencies),
 });

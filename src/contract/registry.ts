@@ -11,6 +11,7 @@ import * as passkeys from "./operations/passkeys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as sessions from "./operations/sessions.ts";
+import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
@@ -38,6 +39,7 @@ export const operations = {
   ...payments,
   ...approvals,
   ...transactions,
+  ...stream,
   ...webhookOperations,
   ...sandbox,
 };

@@ -175,6 +175,9 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   failBilling: manage(null, admin),
   listCardLedger: manage(null, admin),
 
+  // For pages: a person's, never a key's.
+  streamChanges: manage(null),
+
   getTransaction: manage("agents:read"),
   listTransactions: manage("agents:read"),
   exportTransactions: manage("agents:read"),

@@ -40,6 +40,7 @@ const ROUTES = [
   "get /v1/transactions",
   "get /v1/transactions/:id",
   "get /v1/transactions/export",
+  "get /v1/stream",
   "post /v1/sandbox/agents/:id/fund",
   "post /v1/sandbox/treasury/deposit",
   "post /v1/sandbox/billing/payment-failed",
@@ -160,7 +161,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   413: ["PAYLOAD_TOO_LARGE"],
   415: ["UNSUPPORTED_MEDIA_TYPE"],
   422: ["IDEMPOTENCY_KEY_REUSED", "BUDGET_CHILDREN_INCOMPLETE", "BUDGET_CHILD_UNKNOWN"],
-  429: ["RATE_LIMITED", "DAILY_CREATE_LIMIT_REACHED"],
+  429: ["RATE_LIMITED", "DAILY_CREATE_LIMIT_REACHED", "TOO_MANY_STREAMS"],
   500: ["INTERNAL"],
   503: ["CREATE_RETRYABLE", "SERVICE_UNAVAILABLE"],
 };

@@ -40,6 +40,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
     "listTransactions",
     "exportTransactions",
     "getTransaction",
+    "streamChanges",
     "getApproval",
     "listPayments",
     "getPayment",
@@ -190,6 +191,7 @@ describe("an engine that is gone or hung", () => {
       redeliverWebhook: { token, id: endpointId, deliveryId },
       replayWebhook: { token, id: endpointId, body: { since: new Date().toISOString() } },
       getWebhookReplay: { token, id: endpointId },
+      streamChanges: { token },
     };
     return requests[id] ?? { token, id: agent.id };
   }
