@@ -6,21 +6,25 @@ import express from "express";
 import type { Line } from "../../server/changes/streams.ts";
 import { sendEvents } from "../../server/http/events.ts";
 import { ok } from "../../src/domain/result.ts";
-import { until } from "../support/world.ts";
+import { times, until } from "../support/world.ts";
 
 describe("a stream's line", () => {
   it("a reader who takes nothing is cut off, before what lies ready for it grows", async () => {
     const lines: Line[] = [];
     let isClosed = false;
     const app = express();
-    const open = (line: Line) => {
-      lines.push(line);
-      return ok(() => (isClosed = true));
+    const stream = {
+      open(line: Line) {
+        lines.push(line);
+        return ok(() => {
+          isClosed = true;
+        });
+      },
     };
     app.get("/", (_request, response) => {
       sendEvents(
         response,
-        { open },
+        stream,
         () => Promise.resolve(null),
         () => undefined,
       );
@@ -37,10 +41,8 @@ describe("a stream's line", () => {
     const piece = "x".repeat(64 * 1024);
     let sent = 0;
     await until("it is cut off", () => {
-      for (let index = 0; index < 32 && !isClosed; index += 1) {
-        line.send(piece);
-        sent += piece.length;
-      }
+      for (const _index of times(32, (index) => index)) line.send(piece);
+      sent += 32 * piece.length;
       return Promise.resolve(isClosed ? true : null);
     });
     // What the kernel takes, and half a megabyte of ours.
