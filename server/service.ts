@@ -200,6 +200,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
     logger.warn({ err }, "changes of payments can't be followed for now"),
   );
+  const seal = auditSeal(masterKey.deriveKey("audit-log"));
   const streams = new Streams({
     db,
     dataOf: eventDataOf(collections),
@@ -227,6 +228,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
     organizationKeys,
+    auditSeal: seal,
     hashApiKey: hash,
     clock,
     logger,
@@ -253,7 +255,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const outbox = new AuditOutbox({
     db,
     log: auditLog,
-    seal: auditSeal(masterKey.deriveKey("audit-log")),
+    seal,
     clock,
     onTrouble: (message, err) => logger.warn({ err }, message),
   });

@@ -4,6 +4,7 @@ import type { DeliveryWindows, Rails } from "../../activities/ports.ts";
 import type { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
 import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
+import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { AgentMailboxes } from "../actors/mailbox.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
@@ -48,6 +49,7 @@ export interface HandlerDependencies {
   readonly containerBudgets: ContainerBudgets;
   readonly logos: Logos;
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
+  readonly auditSeal: AuditSeal;
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly logger: Logger;

@@ -19,7 +19,12 @@ import * as webhooks from "./operations/webhooks.ts";
 import { session } from "./records.ts";
 import type { Operation } from "./types.ts";
 
-const { fitsScope: _fitsScope, SCOPE_IDS_ISSUE: _scopeIdsIssue, ...webhookOperations } = webhooks;
+const {
+  delivery: _delivery,
+  fitsScope: _fitsScope,
+  SCOPE_IDS_ISSUE: _scopeIdsIssue,
+  ...webhookOperations
+} = webhooks;
 const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...agentOperations } = agents;
 
 /** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
