@@ -116,7 +116,7 @@ function dayOf({ day }: CalendarDay, groups: readonly Group[]): Day {
   return {
     day,
     ...totalOf(groups),
-    groups: shown.map(({ _id: key, amountCents, count }) => ({ key, count, amountCents })),
+    groups: shown.map(({ _id: group, amountCents, count }) => ({ group, count, amountCents })),
     others: rest.length === 0 ? null : totalOf(rest),
   };
 }

@@ -41,6 +41,10 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
     "exportTransactions",
     "getTransaction",
     "streamChanges",
+    "summarizeTransactions",
+    "getTransactionStory",
+    "getAgentWallet",
+    "verifyAuditLog",
     "getApproval",
     "listPayments",
     "getPayment",
@@ -192,6 +196,8 @@ describe("an engine that is gone or hung", () => {
       replayWebhook: { token, id: endpointId, body: { since: new Date().toISOString() } },
       getWebhookReplay: { token, id: endpointId },
       streamChanges: { token },
+      getTransactionStory: { token, id: transactionId },
+      getApprovalContext: { token, id: approvalId },
     };
     return requests[id] ?? { token, id: agent.id };
   }

@@ -214,7 +214,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   nextBefore: note("Where to go on; null: there is no more.", "2026-02-28"),
   groupBy: note("What it is divided by."),
   tz: note("IANA time zone.", "Europe/Berlin"),
-  "groups.key": note("The status, the rail, or an id.", "approved"),
+  group: note("The status, the rail, or an id.", "approved"),
   "groups.count": note("How many payments.", 12),
   "days.count": note("How many payments.", 12),
   "others.count": note("How many payments.", 12),

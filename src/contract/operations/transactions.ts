@@ -121,8 +121,8 @@ export const summarizeTransactions = define({
           day: calendarDay,
           ...sum,
           groups: z
-            .array(z.strictObject({ key: z.string(), ...sum }))
-            .meta({ description: "The largest amount first; `key` is the status, the rail, or an id." }),
+            .array(z.strictObject({ group: z.string(), ...sum }))
+            .meta({ description: "The largest amount first; `group` is the status, the rail, or an id." }),
           others: z
             .strictObject(sum)
             .nullable()
