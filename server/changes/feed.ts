@@ -104,8 +104,10 @@ interface Read extends Document {
 class Signal {
   #give: (() => void) | null = null;
   readonly given = new Promise<void>((resolve) => (this.#give = resolve));
+  isGiven = false;
 
   give(): void {
+    this.isGiven = true;
     this.#give?.();
   }
 }
@@ -131,6 +133,8 @@ export class ChangeFeed {
   /** Up to where it was when the feed was opened. */
   #openedAt: Position = "";
   #caughtUp = new Signal();
+  /** From where MongoDB goes on behind what was told; null: nothing was. */
+  #token: unknown = null;
   #lastTime: Timestamp | null = null;
   #ofThatTime = 0;
   #isClosed = true;
@@ -178,7 +182,8 @@ export class ChangeFeed {
     if (!(operationTime instanceof Timestamp)) throw new Error("MongoDB does not say what time it is");
     if (this.#isClosed) return;
     const from = new Timestamp({ t: operationTime.t - lookBackSeconds, i: operationTime.i });
-    this.#caughtUp = new Signal();
+    if (this.#caughtUp.isGiven) this.#caughtUp = new Signal();
+    this.#token = null;
     this.#openedAt = endOf(operationTime);
     this.#position = endOf(from);
     this.#lastTime = null;
@@ -188,24 +193,26 @@ export class ChangeFeed {
 
   #follow(stream: ChangeStream<Document, Read>, lookBackSeconds: number): void {
     this.#stream = stream;
-    void this.#read(stream).catch(async (error: unknown) => {
+    void this.#read(stream).catch((error: unknown) => {
       // Closed by ourselves, since nobody needs it any more.
       if (this.#stream !== stream) return;
-      const token = stream.resumeToken;
-      await stream.close().catch(() => undefined);
-      if (lookBackSeconds === 0 || !isHistoryLost(error)) this.#onError(error);
-      await this.#reopen(isHistoryLost(error) ? null : token);
+      this.#stream = null;
+      const isLost = isHistoryLost(error);
+      // A young database has no history to look back on.
+      if (lookBackSeconds === 0 || !isLost) this.#onError(error);
+      stream.close().catch(() => undefined);
+      this.#opening ??= this.#reopen(isLost).finally(() => (this.#opening = null));
     });
   }
 
-  /** Where it was, while MongoDB knows that; else from now on. Until then nothing is told, and nobody is let in who is not already. */
-  async #reopen(token: unknown): Promise<void> {
+  /** Behind what was told, while MongoDB knows that; else from now on. Whoever wants to follow waits until it is so. */
+  async #reopen(isLost: boolean): Promise<void> {
     for (;;) {
       await sleep(REOPENED_AFTER_MS, undefined, { ref: false });
       if (this.#isClosed) return;
       try {
-        if (token === null || token === undefined) await this.#begin(0);
-        else this.#follow(this.#db.watch<Document, Read>(PIPELINE, { resumeAfter: token }), 0);
+        if (isLost || this.#token === null) await this.#begin(0);
+        else this.#follow(this.#db.watch<Document, Read>(PIPELINE, { resumeAfter: this.#token }), 0);
         return this.#listener.interrupted();
       } catch (error) {
         this.#onError(error);
@@ -217,6 +224,7 @@ export class ChangeFeed {
     for (;;) {
       const first = await stream.tryNext();
       if (first === null) {
+        this.#token = stream.resumeToken ?? null;
         this.#caughtUp.give();
         continue;
       }
@@ -228,6 +236,7 @@ export class ChangeFeed {
       }
       await this.#tell(read);
       if (this.#stream !== stream) throw new Error("it was closed");
+      this.#token = stream.resumeToken ?? null;
       await sleep(GATHERED_MS, undefined, { ref: false });
     }
   }

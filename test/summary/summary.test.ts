@@ -85,7 +85,8 @@ describe("sums of payments by day", () => {
   });
 
   it("reads keys of one index, as many as there are payments in its days, and no record", async () => {
-    await Promise.all(times(5, () => agents[0]?.pay()));
+    const payer = await world.agent();
+    await Promise.all(times(5, () => payer.pay()));
     const { organizationId } = world.organization;
     const plan = await world.service.db
       .collection("transactions")
