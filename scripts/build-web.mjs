@@ -57,7 +57,8 @@ export async function buildWeb() {
         reportCompressedSize: false,
         chunkSizeWarningLimit: 800,
         rolldownOptions: {
-          onLog: (level, log, handle) => log.code === "MODULE_LEVEL_DIRECTIVE" || handle(level, log),
+          onLog: (level, log, handle) =>
+            ["MODULE_LEVEL_DIRECTIVE", "PLUGIN_TIMINGS"].includes(log.code) || handle(level, log),
         },
       },
     });

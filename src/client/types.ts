@@ -27,7 +27,9 @@ type Schema<
  * What is sent: as a schema takes it, where it says so. Where it first looks at whatever comes, as it says that it is afterwards.
  */
 type Sent<I, O> = unknown extends I
-  ? O
+  ? unknown extends O
+    ? O
+    : Sent<O, O>
   : I extends readonly (infer In)[]
     ? O extends readonly (infer Out)[]
       ? readonly Sent<In, Out>[]

@@ -22,6 +22,8 @@ export interface ActionOptions {
   readonly stale?: readonly (readonly unknown[])[];
   /** Fields that show their own problems. */
   readonly fields?: readonly string[];
+  /** Besides being shown. */
+  readonly onRefused?: (refused: Refused) => void;
 }
 
 /**
@@ -30,7 +32,7 @@ export interface ActionOptions {
  */
 export function useAction<A extends readonly unknown[], T>(
   call: (...args: A) => Promise<Answer<T>>,
-  { fields = [], stale = [] }: ActionOptions = {},
+  { fields = [], onRefused, stale = [] }: ActionOptions = {},
 ): Action<A, T> {
   const stepUp = useStepUp();
   const client = useQueryClient();
@@ -50,6 +52,7 @@ export function useAction<A extends readonly unknown[], T>(
     }
     if (answer.refused.status === 401) signedOut(client);
     setRefused(answer.refused);
+    onRefused?.(answer.refused);
     return null;
   };
   const run = async (...args: A): Promise<T | null> => {

@@ -20,6 +20,13 @@ export const api: Client = createClient({
   patience: { triesMax: 3, pauseMsMax: 2_000 },
 });
 
+/** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits where it is told to. */
+export const patientApi: Client = createClient({
+  baseUrl: "",
+  credential: { type: "cookies", inTurn },
+  timeoutMs: 20_000,
+});
+
 /** The refusal in what a query has thrown; null: it threw something else. */
 export const refusedIn = (error: unknown): Refused | null =>
   error instanceof RefusedError ? error.refused : null;

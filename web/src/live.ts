@@ -61,14 +61,15 @@ class Live {
     if (this.#ended) return;
     clearTimeout(this.#timer);
     this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS_MAX);
-    this.#timer = setTimeout(() => {
-      void api.getMe().then((me) => {
-        if (this.#ended) return;
-        if (me.ok) this.#open();
-        else if (me.refused.status === 401) void this.#client.invalidateQueries({ queryKey: ME });
-        else this.#again(this.#pauseMs);
-      });
-    }, pauseMs);
+    this.#timer = setTimeout(() => void this.#renew(), pauseMs);
+  }
+
+  async #renew(): Promise<void> {
+    const me = await api.getMe();
+    if (this.#ended) return;
+    if (me.ok) this.#open();
+    else if (me.refused.status === 401) await this.#client.invalidateQueries({ queryKey: ME });
+    else this.#again(this.#pauseMs);
   }
 
   close(): void {

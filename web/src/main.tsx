@@ -1,7 +1,4 @@
-import "@mantine/core/styles/default-css-variables.css";
-import "@mantine/core/styles/baseline.css";
-import "@mantine/core/styles/global.css";
-import "./style/mantine.ts";
+import "./style/mantine.css";
 import "./style/app.css";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";

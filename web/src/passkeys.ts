@@ -30,8 +30,10 @@ function explained(error: unknown): PasskeyError {
 /** Throws `PasskeyError` where the browser makes none. */
 export async function createPasskey(options: Output<"passkeyOptions">): Promise<Registration> {
   try {
-    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(asTheyCome(options));
-    return jsonOf<Registration>(await navigator.credentials.create({ publicKey }));
+    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(
+      structuredClone(options) as PublicKeyCredentialCreationOptionsJSON,
+    );
+    return jsonOf(await navigator.credentials.create({ publicKey })) as Registration;
   } catch (error) {
     throw explained(error);
   }
@@ -40,19 +42,18 @@ export async function createPasskey(options: Output<"passkeyOptions">): Promise<
 /** Has one of the passkeys on this device sign. Throws `PasskeyError` where it does not. */
 export async function signByPasskey(options: Output<"stepUpOptions">): Promise<Authentication> {
   try {
-    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(asTheyCome(options));
-    return jsonOf<Authentication>(await navigator.credentials.get({ publicKey }));
+    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(
+      structuredClone(options) as PublicKeyCredentialRequestOptionsJSON,
+    );
+    return jsonOf(await navigator.credentials.get({ publicKey })) as Authentication;
   } catch (error) {
     throw explained(error);
   }
 }
 
 /** What the browser has made goes to the service as it is, which looks at all of it. */
-function jsonOf<T>(credential: Credential | null): T {
+function jsonOf(credential: Credential | null): unknown {
   if (!(credential instanceof PublicKeyCredential))
     throw new PasskeyError("The browser has made no passkey.");
-  return credential.toJSON() as T;
+  return credential.toJSON();
 }
-
-/** The same options in the browser's own types, which allow no undefined. */
-const asTheyCome = <T>(options: unknown): T => structuredClone(options) as T;

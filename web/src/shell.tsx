@@ -18,7 +18,7 @@ import { useLive } from "./live.ts";
 import { Enrol } from "./pages/enrol.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { Failed } from "./parts/problem.tsx";
-import { usePendingCount } from "./pending.ts";
+import { useNotifications, usePendingCount } from "./pending.ts";
 import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx";
 import { StepUpProvider } from "./step-up.tsx";
 
@@ -82,6 +82,7 @@ function Frame(): ReactElement {
   const isAdmin = useMay("admin");
   const pending = usePendingCount();
   useLive();
+  useNotifications();
   useEffect(() => menu.close(), [pathname]);
   useTitle(pathname, pending);
   const settings: Place = {

@@ -13,6 +13,44 @@ const indigo: MantineColorsTuple = [
   "#312e81",
 ];
 
+/** Tones of states, whose darkest is read on their lightest. */
+const yellow: MantineColorsTuple = [
+  "#fefce8",
+  "#fef3c7",
+  "#fde68a",
+  "#fcd34d",
+  "#fbbf24",
+  "#f59e0b",
+  "#d97706",
+  "#b45309",
+  "#92400e",
+  "#7c3a0a",
+];
+const teal: MantineColorsTuple = [
+  "#ecfdf8",
+  "#d1faed",
+  "#a7f3dc",
+  "#6ee7c7",
+  "#34d3ad",
+  "#12b894",
+  "#0a9679",
+  "#0b7863",
+  "#0d5f50",
+  "#0c4e43",
+];
+const red: MantineColorsTuple = [
+  "#fef2f2",
+  "#fee2e2",
+  "#fecaca",
+  "#fca5a5",
+  "#f98080",
+  "#ef4444",
+  "#dc2626",
+  "#c01d1d",
+  "#a31616",
+  "#861313",
+];
+
 /** Neutrals with a trace of blue, from the page's ground to its ink. */
 const dark: MantineColorsTuple = [
   "#e6e9ef",
@@ -45,7 +83,7 @@ const SANS = '"Inter Variable", system-ui, -apple-system, "Segoe UI", Roboto, "H
 export const theme = createTheme({
   primaryColor: "indigo",
   primaryShade: { light: 7, dark: 6 },
-  colors: { indigo, dark, gray },
+  colors: { indigo, dark, gray, red, teal, yellow },
   fontFamily: SANS,
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
   headings: {
@@ -62,12 +100,24 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     Modal: {
-      defaultProps: { centered: true, radius: "lg", overlayProps: { blur: 2, backgroundOpacity: 0.45 } },
+      defaultProps: {
+        styles: { title: { fontWeight: 650, fontSize: "1.1rem" } },
+        closeButtonProps: { "aria-label": "Close" },
+        centered: true,
+        radius: "lg",
+        overlayProps: { blur: 2, backgroundOpacity: 0.45 },
+      },
     },
-    Drawer: { defaultProps: { overlayProps: { blur: 2, backgroundOpacity: 0.35 } } },
+    Drawer: {
+      defaultProps: {
+        styles: { title: { fontWeight: 650, fontSize: "1.1rem" } },
+        closeButtonProps: { "aria-label": "Close" },
+        overlayProps: { blur: 2, backgroundOpacity: 0.35 },
+      },
+    },
     Paper: { defaultProps: { radius: "lg" } },
     Tooltip: { defaultProps: { withArrow: true } },
-    Badge: { defaultProps: { variant: "light", radius: "sm" } },
+    Badge: { defaultProps: { variant: "light", radius: "sm", tt: "none" } },
     Menu: { defaultProps: { shadow: "md", position: "bottom-end" } },
   },
 });

@@ -188,24 +188,32 @@ export function BudgetBar({
         <span>{label}</span>
         <span className="figure">{said}</span>
       </div>
-      <svg
-        className="bar-track"
-        role="img"
-        aria-label={`${label}: ${said}`}
-        viewBox="0 0 100 6"
-        preserveAspectRatio="none"
-        data-over={isOver}
-      >
-        <rect className="bar-spent" x="0" y="0" height="6" width={share(spentCents)} />
-        <rect className="bar-reserved" x={share(spentCents)} y="0" height="6" width={share(reservedCents)} />
-        <rect
-          className="bar-more"
-          x={share(spentCents + reservedCents)}
-          y="0"
-          height="6"
-          width={share(moreCents)}
-        />
-      </svg>
+      {limitCents === null ? null : (
+        <svg
+          className="bar-track"
+          role="img"
+          aria-label={`${label}: ${said}`}
+          viewBox="0 0 100 6"
+          preserveAspectRatio="none"
+          data-over={isOver}
+        >
+          <rect className="bar-spent" x="0" y="0" height="6" width={share(spentCents)} />
+          <rect
+            className="bar-reserved"
+            x={share(spentCents)}
+            y="0"
+            height="6"
+            width={share(reservedCents)}
+          />
+          <rect
+            className="bar-more"
+            x={share(spentCents + reservedCents)}
+            y="0"
+            height="6"
+            width={share(moreCents)}
+          />
+        </svg>
+      )}
     </div>
   );
 }
