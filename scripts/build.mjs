@@ -41,7 +41,8 @@ const SWAGGER_UI = join(ROOT, "node_modules", "swagger-ui-dist");
 const force = process.argv.includes("--force");
 const sources = stampOf([...SETTINGS, ...ROOMS.flatMap((room) => filesIn(join(ROOT, room), ".ts"))]);
 if (force || read(STAMP) !== sources) await build();
-await buildPages();
+// What the dashboard is built with is made by what is built before.
+if (!process.argv.includes("--without-web")) await buildPages();
 
 async function build() {
   const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");

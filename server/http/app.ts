@@ -17,7 +17,6 @@ import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
-import { pages } from "./pages.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
 import { noteOf, requestNotes } from "./request-note.ts";
 import { referencePage } from "./reference-page.ts";
@@ -55,7 +54,6 @@ export function createApp(dependencies: AppDependencies): Express {
     if (admitted.ok) response.type("json").send(document());
     else sendRefusal(response, admitted.refusal);
   });
-  app.use(pages(callers));
   app.use(dashboard(callers));
   app.use(referencePage());
   app.use(probes(dependencies));

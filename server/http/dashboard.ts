@@ -1,23 +1,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { gunzipSync } from "node:zlib";
-import {
-  type Request,
-  type RequestHandler,
-  type Response,
-  type Router,
-  Router as createRouter,
-} from "express";
+import { type RequestHandler, type Router, Router as createRouter } from "express";
 import { PAGES } from "../../src/client/pages.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import type { Callers } from "./callers.ts";
+import { CACHED, sendCompressed } from "./compressed.ts";
 import { sendRefusal } from "./errors.ts";
 
 /** What the build has made of web/ (scripts/build-web.mjs): one document, and files whose names have their digests. */
 const BUILT = join(PACKAGE_ROOT, "dist", "web");
-
-/** The bytes under a name are the same for ever. */
-const CACHED = "public, max-age=31536000, immutable";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".css": "text/css",
@@ -58,12 +49,4 @@ function serve(router: Router, file: string): void {
     if (isCompressed) sendCompressed(request, response, bytes());
     else response.send(bytes());
   });
-}
-
-/** Compressed to whoever takes that, which every browser does. */
-export function sendCompressed(request: Request, response: Response, compressed: Buffer): void {
-  response.setHeader("Vary", "Accept-Encoding");
-  const takesGzip = request.acceptsEncodings("gzip") === "gzip";
-  if (takesGzip) response.setHeader("Content-Encoding", "gzip");
-  response.send(takesGzip ? compressed : gunzipSync(compressed));
 }

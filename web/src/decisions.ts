@@ -20,9 +20,13 @@ export type Decided =
 
 /**
  * Puts a decision to the service, once. A refusal is final; whatever else is no answer to rely on, and then it is read what became of
- * it before anything is offered again.
+ * it before anything is offered again; `onLost` is told so.
  */
-export async function decide(id: string, decision: Decision): Promise<Decided> {
+export async function decide(
+  id: string,
+  decision: Decision,
+  onLost: () => void = () => undefined,
+): Promise<Decided> {
   const answer: Answer<{ readonly approval: Approval }> =
     decision.how === "approve"
       ? await api.approveApproval({ id })
@@ -33,7 +37,9 @@ export async function decide(id: string, decision: Decision): Promise<Decided> {
     const now = await api.getApproval({ id });
     return { state: "late", approval: now.ok ? now.value.approval : null };
   }
-  return isAmbiguous(refused) ? await look(id) : { state: "refused", refused };
+  if (!isAmbiguous(refused)) return { state: "refused", refused };
+  onLost();
+  return await look(id);
 }
 
 /** What became of a decision whose answer was lost. */

@@ -47,6 +47,11 @@ const approvals = createRoute({
   path: "/approvals",
   component: lazyRouteComponent(() => import("./pages/approvals.tsx"), "Approvals"),
 });
+const approval = createRoute({
+  getParentRoute: () => app,
+  path: "/approvals/$id",
+  component: lazyRouteComponent(() => import("./pages/approval.tsx"), "ApprovalPage"),
+});
 const transactions = createRoute({
   getParentRoute: () => app,
   path: "/transactions",
@@ -117,6 +122,7 @@ const tree = root.addChildren([
     agents,
     agent,
     approvals,
+    approval,
     transactions,
     projects,
     project,

@@ -18,6 +18,8 @@ export const meQuery = queryOptions({
   },
 });
 
+const LATER_TRIES_MAX = 5;
+
 /** What is asked for goes stale at once: whatever shows it again asks again, and shows what it had meanwhile. */
 export function newQueryClient(): QueryClient {
   const client: QueryClient = new QueryClient({
@@ -28,26 +30,44 @@ export function newQueryClient(): QueryClient {
       },
     }),
     defaultOptions: {
-      // The client tries again where that is right.
-      queries: { retry: false, staleTime: 2_000 },
+      queries: {
+        // The client tries again where that is right; who is told to wait for longer comes by itself when it is time.
+        retry: (count, error) => refusedIn(error)?.code === "RATE_LIMITED" && count < LATER_TRIES_MAX,
+        retryDelay: (_count, error) => 1_000 * (refusedIn(error)?.retryAfterSeconds ?? 1),
+        staleTime: 5_000,
+      },
     },
   });
   return client;
 }
 
+/** Why nobody is signed in any more, for who signs in next. */
+const NOTE = ["signed out"] as const;
+export const useSignedOutNote = (): string => useQueryClient().getQueryData<string>(NOTE) ?? "";
+
 /** Takes away what somebody saw who is not signed in any more. */
-export function signedOut(client: QueryClient): void {
+export function signedOut(client: QueryClient, note = "Your session has ended. Sign in again."): void {
   if (client.getQueryData(ME) === null) return;
+  client.setQueryData(NOTE, note);
   client.setQueryData(ME, null);
-  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] });
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] && queryKey[0] !== NOTE[0] });
 }
 
-/** After whatever signs somebody in. */
-export async function signedIn(client: QueryClient): Promise<void> {
-  await client.fetchQuery({ ...meQuery, staleTime: 0 });
+/** After whatever signs somebody in: who it is, as the answer says. Nothing more need be read for that. */
+export function signedIn(client: QueryClient, session: Output<"signIn">): void {
+  const { organization, secondFactorEnrolment, user } = session;
+  client.setQueryData(NOTE, "");
+  client.setQueryData(ME, { organization, secondFactorEnrolment, user, stepUpExpiresAt: null });
 }
 
-export const useSession = () => useQuery(meQuery);
+const LOOK_AGAIN_MS = 5_000;
+
+export const useSession = () =>
+  useQuery({
+    ...meQuery,
+    // Where the service can't be reached it may be in a moment.
+    refetchInterval: ({ state }) => (state.status === "error" ? LOOK_AGAIN_MS : false),
+  });
 
 const MeContext = createContext<Me | null>(null);
 export const MeProvider = MeContext.Provider;
@@ -69,6 +89,6 @@ export function useSignOut(): () => Promise<void> {
   const client = useQueryClient();
   return async () => {
     const answer = await api.signOut();
-    if (answer.ok || answer.refused.status === 401) signedOut(client);
+    if (answer.ok || answer.refused.status === 401) signedOut(client, "");
   };
 }

@@ -11,7 +11,7 @@ import { Icon } from "../icons.tsx";
 import { AgentMark, Usage } from "../parts/agent.tsx";
 import { Confirm, useOpened } from "../parts/confirm.tsx";
 import { Connect } from "../parts/connect.tsx";
-import { Card, Fact, Facts, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
+import { Card, Fact, Facts, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
 import { CopyIcon } from "../parts/secret.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
@@ -121,6 +121,17 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
   );
 }
 
+/** What its wallet holds, as the chain says now. */
+function Balance({ agentId }: { readonly agentId: string }): ReactElement {
+  const { data, isPending } = useQuery({
+    queryKey: ["agents", agentId, "wallet"],
+    queryFn: async ({ signal }) => valueOf(await api.getAgentWallet({ id: agentId }, { signal })).wallet,
+  });
+  if (isPending) return <span className="muted">…</span>;
+  const cents = data?.balanceCents ?? null;
+  return cents === null ? <span className="muted">The chain does not answer</span> : <Money cents={cents} />;
+}
+
 interface OverviewProps {
   readonly agent: Agent;
   readonly onArchive: () => void;
@@ -161,6 +172,11 @@ function Overview({ agent, onArchive }: OverviewProps): ReactElement {
                 </Group>
               )}
             </Fact>
+            {wallet === null ? null : (
+              <Fact label="Its balance">
+                <Balance agentId={agent.id} />
+              </Fact>
+            )}
             <Fact label="Tools">{agent.scopes === null ? "All" : agent.scopes.join(", ")}</Fact>
             <Fact label="Created">
               <When iso={agent.createdAt} />

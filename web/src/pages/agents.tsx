@@ -1,6 +1,7 @@
-import { Button, Group, SegmentedControl, Select, Text } from "@mantine/core";
+import { Button, Group, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { type ReactElement, useState } from "react";
 import { api } from "../api.ts";
 import { useNames, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
@@ -18,9 +19,23 @@ export function Agents(): ReactElement {
   const navigate = useNavigate({ from: "/agents" });
   const isAdmin = useMay("admin");
   const { create, state, teamId } = search;
+  const [name, setName] = useState("");
+  const [debounced] = useDebouncedValue(name, 250);
+  const typedName = debounced.trim();
   const filters = { ...(state === undefined ? {} : { state }), ...(teamId === undefined ? {} : { teamId }) };
-  const pages = usePages(["agents", "list", filters], (cursor, options) =>
-    api.listAgents({ query: { ...filters, ...cursor, limit: 50 } }, options),
+  const pages = usePages(["agents", "list", filters, typedName], (cursor, options) =>
+    api.listAgents(
+      {
+        query: {
+          ...filters,
+          ...(typedName === "" ? {} : { name: typedName }),
+          with: "lastPayment",
+          ...cursor,
+          limit: 50,
+        },
+      },
+      options,
+    ),
   );
   const agents = pages.data?.pages.flatMap((page) => page.agents) ?? [];
   const { data: teams = [] } = useTeams();
@@ -53,6 +68,12 @@ export function Agents(): ReactElement {
             })
           }
         />
+        <TextInput
+          aria-label="Search by name"
+          placeholder="Search by name"
+          value={name}
+          onChange={({ currentTarget }) => setName(currentTarget.value)}
+        />
         <Select
           aria-label="Team"
           placeholder="Every team"
@@ -75,7 +96,7 @@ export function Agents(): ReactElement {
         {pages.data !== undefined && agents.length === 0 ? (
           <Empty
             icon="agent"
-            title={state === undefined ? "No agents yet" : `No ${state} agents`}
+            title={Object.keys(filters).length === 0 && typedName === "" ? "No agents yet" : "No such agents"}
             action={newOne}
           >
             An agent gets a budget, limits, a wallet, and one key that it pays with. It can do nothing else.
@@ -99,7 +120,7 @@ function Table({ agents }: { readonly agents: readonly Agent[] }): ReactElement 
           <th>State</th>
           <th>Team</th>
           <th>Used of its budget</th>
-          <th>Key used</th>
+          <th>Last payment</th>
           <th className="right">Left</th>
         </tr>
       </thead>
@@ -131,7 +152,11 @@ function Table({ agents }: { readonly agents: readonly Agent[] }): ReactElement 
               <Usage agent={agent} />
             </td>
             <td className="away">
-              <When iso={agent.key?.lastUsedAt ?? null} />
+              {agent.lastPayment ? (
+                <When iso={agent.lastPayment.createdAt} />
+              ) : (
+                <span className="muted">None</span>
+              )}
             </td>
             <td className="right away">
               <Money cents={Math.max(0, agent.budgetCents - agent.spentCents - agent.reservedCents)} />

@@ -1,4 +1,5 @@
 import { Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { api } from "../api.ts";
 import { More, usePages } from "../parts/list.tsx";
@@ -49,9 +50,9 @@ function Row({ approval }: { readonly approval: Approval }): ReactElement {
   return (
     <tr>
       <td className="main">
-        <a href={`/approvals/${approval.id}`} className="row-link clamp">
+        <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link clamp">
           <Written text={approval.recipient} />
-        </a>
+        </Link>
         <Text size="xs" c="dimmed">
           <Written text={approval.agentName} />
         </Text>

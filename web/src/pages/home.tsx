@@ -8,6 +8,7 @@ import { money, number } from "../format.ts";
 import { Icon, type IconName } from "../icons.tsx";
 import { ButtonLink, TextLink } from "../parts/links.tsx";
 import { Card, Empty, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
+import { SpendChart } from "../parts/spend-chart.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { usePending } from "../pending.ts";
 import { useMay, useMe } from "../session.tsx";
@@ -39,6 +40,7 @@ export function Home(): ReactElement {
         budgetCents={sum(live.map(({ budgetCents }) => budgetCents))}
         usedCents={sum(live.map(({ reservedCents, spentCents }) => reservedCents + spentCents))}
       />
+      {isNew ? null : <SpendChart filters={{}} height={170} />}
       <div className="columns">
         <Recent />
         <Waits />
@@ -193,9 +195,9 @@ function Waits(): ReactElement {
             {approvals.slice(0, WAITING_SHOWN).map((each) => (
               <tr key={each.id}>
                 <td>
-                  <a href={`/approvals/${each.id}`} className="row-link">
+                  <Link to="/approvals/$id" params={{ id: each.id }} className="row-link">
                     <Written text={each.recipient} />
-                  </a>
+                  </Link>
                   <Text size="xs" c="dimmed">
                     <Written text={each.agentName} />
                   </Text>

@@ -39,7 +39,7 @@ export function AcceptInvite(): ReactElement {
     const answer = await api.acceptInvite({ body: { token, name, password } });
     if (answer.ok) {
       forgetToken();
-      await signedIn(client);
+      signedIn(client, answer.value);
       return setJoined(true);
     }
     setBusy(false);

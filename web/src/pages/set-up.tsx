@@ -81,7 +81,7 @@ function SetUpForm({ onDone }: { readonly onDone: () => void }): ReactElement {
     const answer = await api.setUp({ body: { ...fields, token: tokenOfTheLink() } });
     if (answer.ok) {
       forgetToken();
-      await signedIn(client);
+      signedIn(client, answer.value);
       return onDone();
     }
     setBusy(false);

@@ -7,7 +7,7 @@ import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hasPasskeys, PasskeyError, signByPasskey } from "../passkeys.ts";
-import { signedIn } from "../session.tsx";
+import { signedIn, useSignedOutNote } from "../session.tsx";
 
 const FIELDS = ["email", "password", "code"];
 
@@ -21,7 +21,8 @@ export function SignIn(): ReactElement {
   const [organizations, setOrganizations] = useState<Refused["organizations"]>([]);
   const [organizationId, setOrganizationId] = useState<string | null>(null);
   const [refused, setRefused] = useState<Refused | null>(null);
-  const [problem, setProblem] = useState("");
+  const note = useSignedOutNote();
+  const [problem, setProblem] = useState(note);
   const [busy, setBusy] = useState<"password" | "passkey" | null>(null);
   const codeField = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -58,7 +59,7 @@ export function SignIn(): ReactElement {
       ...(organizationId === null ? {} : { organizationId }),
     };
     const answer = await api.signIn({ body });
-    if (answer.ok) await signedIn(client);
+    if (answer.ok) signedIn(client, answer.value);
     else take(answer.refused);
     setBusy(null);
   };
@@ -69,7 +70,7 @@ export function SignIn(): ReactElement {
       const answer = options.ok
         ? await api.signInWithPasskey({ body: { response: await signByPasskey(options.value) } })
         : options;
-      if (answer.ok) await signedIn(client);
+      if (answer.ok) signedIn(client, answer.value);
       else if (answer.refused.code === "SECOND_FACTOR_INVALID")
         setProblem("This passkey signs nobody in here.");
       else take(answer.refused);
@@ -92,7 +93,7 @@ export function SignIn(): ReactElement {
     >
       <form id="sign-in" method="post" noValidate onSubmit={(event) => void submit(event)}>
         <Stack>
-          <Problem text={problem} />
+          <Problem id="problem" text={problem} />
           <TextInput
             id="email"
             name="email"

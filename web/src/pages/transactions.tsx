@@ -7,6 +7,7 @@ import { api } from "../api.ts";
 import { useProjects, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { Card, Page } from "../parts/parts.tsx";
+import { SpendChart } from "../parts/spend-chart.tsx";
 import { TransactionDrawer } from "../parts/transaction-drawer.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
 import { type Filters, filtersIn } from "../transaction-filters.ts";
@@ -42,6 +43,7 @@ export function Transactions(): ReactElement {
       }
     >
       <FilterBar filters={filters} set={set} />
+      <SpendChart filters={others} />
       <Card flush>
         <TransactionList filters={filters} />
       </Card>

@@ -1,10 +1,12 @@
 import { Badge, Button, Checkbox, Group, Text, Tooltip } from "@mantine/core";
+import { useInViewport } from "@mantine/hooks";
+import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { msUntil, useSeconds } from "../clock.ts";
 import { money, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { type Approval, flagOf, RAILS, shortFlagOf } from "../words.ts";
-import { ApprovalBars } from "./approval-bars.tsx";
+import { ApprovalBars, LastPayments } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
 
 interface CardProps {
@@ -22,11 +24,13 @@ const HOUR_MS = 3_600_000;
 export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   useSeconds();
+  const { inViewport, ref } = useInViewport();
   const leftMs = msUntil(approval.expiresAt);
   const isOver = leftMs <= 0;
   const amount = money(approval.amountCents, approval.currency);
   return (
     <article
+      ref={ref}
       className="card approval"
       data-approval={approval.id}
       tabIndex={-1}
@@ -66,9 +70,9 @@ export function ApprovalCard(props: CardProps): ReactElement {
           <Text size="sm" c="dimmed" className="inline break">
             <Icon name={approval.rail === "card" ? "card" : "wallet"} size={15} />
             <span>
-              <a href={`/agents/${approval.agentId}`} className="row-link">
+              <Link to="/agents/$id" params={{ id: approval.agentId }} className="row-link">
                 <Written text={approval.agentName} />
-              </a>{" "}
+              </Link>{" "}
               asks {RAILS[approval.rail]}, <When iso={approval.createdAt} />
             </span>
           </Text>
@@ -81,13 +85,14 @@ export function ApprovalCard(props: CardProps): ReactElement {
               </Tooltip>
             ))}
           </Group>
+          <LastPayments approval={approval} isSeen={inViewport} />
         </div>
-        <ApprovalBars approval={approval} />
+        <ApprovalBars approval={approval} isSeen={inViewport} />
       </div>
       <div className="approval-actions">
-        <a href={`/approvals/${approval.id}`} className="row-link muted">
+        <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link muted">
           Details
-        </a>
+        </Link>
         <Group gap="xs" className="approval-buttons">
           <Button
             variant="default"

@@ -3,14 +3,14 @@ import type { ReactElement } from "react";
 import { refusedIn, sentenceOf } from "../api.ts";
 import { Icon } from "../icons.tsx";
 
-/** What went wrong with something that a person has done; nothing where nothing has. */
-export function Problem({
-  text,
-  title,
-}: {
+interface ProblemProps {
   readonly text: string;
   readonly title?: string;
-}): ReactElement | null {
+  readonly id?: string;
+}
+
+/** What went wrong with something that a person has done; nothing where nothing has. */
+export function Problem({ id, text, title }: ProblemProps): ReactElement | null {
   if (text === "") return null;
   return (
     <Alert
@@ -20,6 +20,7 @@ export function Problem({
       icon={<Icon name="alert" />}
       className="problem"
       {...(title === undefined ? {} : { title })}
+      {...(id === undefined ? {} : { id, tabIndex: -1 })}
     >
       {text}
     </Alert>
@@ -44,7 +45,9 @@ export function Failed({
   return (
     <Alert role="alert" color="red" variant="light" icon={<Icon name="alert" />}>
       <Group justify="space-between">
-        <Text size="sm">{text}</Text>
+        <Text size="sm" id="trouble-text">
+          {text}
+        </Text>
         {retry === undefined ? null : (
           <Button size="compact-sm" variant="default" onClick={retry}>
             Try again

@@ -1,15 +1,16 @@
-import { Anchor, Button, Code, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { type ReactElement, useState } from "react";
 import { addressOfFile } from "../../../../src/client/client.ts";
-import type { Item } from "../../../../src/client/types.ts";
+import type { Item, Output } from "../../../../src/client/types.ts";
+import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
-import { onTheWall } from "../../format.ts";
+import { number, onTheWall } from "../../format.ts";
 import { Icon } from "../../icons.tsx";
 import { useOpened } from "../../parts/confirm.tsx";
 import { More, usePages } from "../../parts/list.tsx";
 import { Card, Empty, Fact, Facts, Waiting, When, Written } from "../../parts/parts.tsx";
-import { Failed } from "../../parts/problem.tsx";
+import { Failed, Problem } from "../../parts/problem.tsx";
 import { Block } from "../../parts/secret.tsx";
 
 type Entry = Item<"listAuditLog">;
@@ -177,20 +178,60 @@ function Detail({ entry, onClose }: { readonly entry: Entry; readonly onClose: (
   );
 }
 
-/** The service does not vouch for its own log: it is checked beside it, with what it can't have changed. */
-const Verification = ({ onClose }: { readonly onClose: () => void }): ReactElement => (
-  <Modal opened onClose={onClose} title="Verify the log" size="lg">
-    <Stack>
-      <Text size="sm">
-        Each entry holds the hash of the one before it, and anchors of the chain are kept outside of the
-        database. Whoever operates the service checks all of it, against a file that the service can’t have
-        changed since:
-      </Text>
-      <Block label="In a shell, beside the service" text="npm run --silent admin -- verify-audit-log" />
-      <Text size="sm" c="dimmed">
-        An export can be checked without the service: a line is an entry as its hash is made of it.{" "}
-        <Anchor href="/docs">The API reference</Anchor> says how, at <Code>/v1/audit-log/export</Code>.
-      </Text>
-    </Stack>
-  </Modal>
-);
+/** Walks the chain as far as it goes; what the service can't see by itself is checked beside it. */
+function Verification({ onClose }: { readonly onClose: () => void }): ReactElement {
+  const [done, setDone] = useState<Output<"verifyAuditLog"> | null>(null);
+  const walk = useAction((after: number) => api.verifyAuditLog({ query: { after } }));
+  const run = async (): Promise<void> => {
+    let after = 0;
+    for (;;) {
+      const found = await walk.run(after);
+      setDone(found);
+      if (found === null || found.broken !== null || found.verifiedTo >= found.lastSequence) return;
+      after = found.verifiedTo;
+    }
+  };
+  return (
+    <Modal opened onClose={onClose} title="Verify the log" size="lg">
+      <Stack>
+        <Text size="sm">
+          Each entry holds the hash of the one before it, and is sealed with the service’s own key.
+        </Text>
+        <Problem text={walk.problem} />
+        {done === null ? null : <Verdict found={done} />}
+        <Button className="start" loading={walk.isBusy} onClick={() => void run()}>
+          Verify all entries
+        </Button>
+        <Text size="sm" c="dimmed">
+          Whether its end was cut off, only anchors tell, which are kept outside of the database. Whoever
+          operates the service holds the log against them:
+        </Text>
+        <Block label="In a shell, beside the service" text="npm run --silent admin -- verify-audit-log" />
+      </Stack>
+    </Modal>
+  );
+}
+
+function Verdict({ found }: { readonly found: Output<"verifyAuditLog"> }): ReactElement {
+  const { broken, lastSequence, verifiedTo } = found;
+  if (broken !== null) {
+    return (
+      <Alert
+        role="alert"
+        color="red"
+        variant="light"
+        icon={<Icon name="alert" />}
+        title={`Broken at no. ${broken.sequence}`}
+      >
+        {broken.detail}
+      </Alert>
+    );
+  }
+  return (
+    <Alert role="status" color="teal" variant="light" icon={<Icon name="check" />}>
+      {verifiedTo >= lastSequence
+        ? `All ${number(lastSequence)} entries are as they were written.`
+        : `${number(verifiedTo)} of ${number(lastSequence)} entries so far…`}
+    </Alert>
+  );
+}

@@ -14,13 +14,6 @@ const STALE = [["organization"], ME];
 
 type Settings = Output<"getOrganization">["organization"];
 
-/** What a plan allows in a minute. */
-const PLANS: Readonly<Record<string, { readonly rest: number; readonly mcp: number }>> = {
-  free: { rest: 100, mcp: 60 },
-  pro: { rest: 1_000, mcp: 600 },
-  enterprise: { rest: 5_000, mcp: 3_000 },
-};
-
 /** The organization, its plan and what it asks of its people. */
 export function Organization(): ReactElement {
   const { data, error, isPending } = useQuery({
@@ -39,7 +32,7 @@ export function Organization(): ReactElement {
 }
 
 function About({ organization }: { readonly organization: Settings }): ReactElement {
-  const limits = PLANS[organization.plan];
+  const { limits } = organization;
   return (
     <Card title="Plan and limits">
       <Facts>
@@ -50,12 +43,10 @@ function About({ organization }: { readonly organization: Settings }): ReactElem
           <span className="mono">{organization.id}</span>
         </Fact>
         <Fact label="Plan">{titled(organization.plan)}</Fact>
-        {limits === undefined ? null : (
-          <Fact label="Requests in a minute">
-            {number(limits.rest)} over REST and {number(limits.mcp)} over MCP for each person and key
-            {organization.plan === "enterprise" ? ", or as agreed" : ""}
-          </Fact>
-        )}
+        <Fact label="Requests in a minute">
+          {number(limits.restPerMinute)} over REST for each person and key, {number(limits.mcpPerMinute)} over
+          MCP for each key
+        </Fact>
       </Facts>
     </Card>
   );
