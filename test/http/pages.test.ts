@@ -121,6 +121,19 @@ describe("pages", () => {
     }
   });
 
+  it("load at most 250 kB of compressed script before the dashboard shows", async () => {
+    const html = String((await send(baseUrl, "/")).body);
+    const scripts = [...html.matchAll(/ (?:src|href)="([^"]+\.js)"/g)].map(([, url]) => url ?? "");
+    expect(scripts).not.to.deep.equal([]);
+    const bytes = await Promise.all(
+      scripts.map(async (path) => {
+        const { headers } = await send(baseUrl, path, { headers: { "accept-encoding": "gzip" } });
+        return Number(headers.get("content-length"));
+      }),
+    );
+    expect(bytes.reduce((sum, each) => sum + each, 0)).to.be.within(50_000, 250_000);
+  });
+
   it("every answer carries the policy, may be kept by nobody, and over http asks for no https", async () => {
     for (const path of [
       ...PAGES,

@@ -34,7 +34,7 @@ export const refusedIn = (error: unknown): Refused | null =>
 const SAID: Partial<Record<Refused["code"], string>> = {
   NO_ANSWER: "The service can’t be reached at the moment. Check your connection, then try again.",
   UNREADABLE: "The service can’t be reached at the moment. Try again shortly.",
-  SERVICE_UNAVAILABLE: "The service is not available at the moment. Try again shortly.",
+  SERVICE_UNAVAILABLE: "The service can’t be reached at the moment. Try again shortly.",
   UNAUTHORIZED: "Your session has ended. Sign in again.",
   ROLE_REQUIRED: "Your role does not allow this. Ask an owner or admin.",
   SECOND_FACTOR_INVALID: "The code is wrong, or was used already: wait for the next one.",

@@ -8,13 +8,18 @@ export type Me = Output<"getMe">;
 
 export const ME = ["me"] as const;
 
+/** Why nobody is signed in any more, for who signs in next. */
+const NOTE = ["signed out"] as const;
+const ENDED = "Your session has ended. Sign in again.";
+
 /** Who is signed in; null: nobody. */
 export const meQuery = queryOptions({
   queryKey: ME,
-  queryFn: async ({ signal }): Promise<Me | null> => {
+  queryFn: async ({ client, signal }): Promise<Me | null> => {
     const answer = await api.getMe({}, { signal });
-    if (!answer.ok && answer.refused.status === 401) return null;
-    return valueOf(answer);
+    if (answer.ok || answer.refused.status !== 401) return valueOf(answer);
+    if (client.getQueryData(ME)) client.setQueryData(NOTE, ENDED);
+    return null;
   },
 });
 
@@ -41,12 +46,10 @@ export function newQueryClient(): QueryClient {
   return client;
 }
 
-/** Why nobody is signed in any more, for who signs in next. */
-const NOTE = ["signed out"] as const;
 export const useSignedOutNote = (): string => useQueryClient().getQueryData<string>(NOTE) ?? "";
 
 /** Takes away what somebody saw who is not signed in any more. */
-export function signedOut(client: QueryClient, note = "Your session has ended. Sign in again."): void {
+export function signedOut(client: QueryClient, note = ENDED): void {
   if (client.getQueryData(ME) === null) return;
   client.setQueryData(NOTE, note);
   client.setQueryData(ME, null);

@@ -24,18 +24,15 @@ import { StepUpProvider } from "./step-up.tsx";
 
 /** Whoever is signed in gets the pages, everybody else the sign-in in their place; the address stays. */
 export function Shell(): ReactElement {
-  const { data: me, error, isPending, refetch } = useSession();
-  if (isPending) {
+  const { data: me, error, refetch } = useSession();
+  if (me === undefined) {
     return (
       <main className="landed">
-        <Loader aria-label="Loading" />
-      </main>
-    );
-  }
-  if (error !== null) {
-    return (
-      <main className="landed">
-        <Failed error={error} retry={() => void refetch()} />
+        {error === null ? (
+          <Loader aria-label="Loading" />
+        ) : (
+          <Failed error={error} retry={() => void refetch()} />
+        )}
       </main>
     );
   }

@@ -25,12 +25,12 @@ import { PolicyEditor } from "./policy-editor.tsx";
 /** One agent: what it is, what it may spend, and what it has done. */
 export function AgentPage(): ReactElement {
   const { id } = useParams({ from: "/app/agents/$id" });
-  const { data, error, isPending, refetch } = useQuery({
+  const { data, error, refetch } = useQuery({
     queryKey: ["agents", id],
     queryFn: async ({ signal }) => valueOf(await api.getAgent({ id }, { signal })).agent,
   });
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} retry={() => void refetch()} />;
+  if (data === undefined)
+    return error === null ? <Waiting /> : <Failed error={error} retry={() => void refetch()} />;
   return <Known agent={data} />;
 }
 

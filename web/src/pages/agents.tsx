@@ -15,12 +15,11 @@ import { CreateAgent } from "./create-agent.tsx";
 
 /** All agents, with what they have used of their budgets. */
 export function Agents(): ReactElement {
-  const search = useSearch({ from: "/app/agents" });
+  const { create, state, teamId } = useSearch({ from: "/app/agents" });
   const navigate = useNavigate({ from: "/agents" });
   const isAdmin = useMay("admin");
-  const { create, state, teamId } = search;
-  const [name, setName] = useState("");
-  const [debounced] = useDebouncedValue(name, 250);
+  const [search, setSearch] = useState("");
+  const [debounced] = useDebouncedValue(search, 250);
   const typedName = debounced.trim();
   const filters = { ...(state === undefined ? {} : { state }), ...(teamId === undefined ? {} : { teamId }) };
   const pages = usePages(["agents", "list", filters, typedName], (cursor, options) =>
@@ -71,8 +70,8 @@ export function Agents(): ReactElement {
         <TextInput
           aria-label="Search by name"
           placeholder="Search by name"
-          value={name}
-          onChange={({ currentTarget }) => setName(currentTarget.value)}
+          value={search}
+          onChange={({ currentTarget }) => setSearch(currentTarget.value)}
         />
         <Select
           aria-label="Team"

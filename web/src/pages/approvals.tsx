@@ -70,7 +70,7 @@ type Asked = { readonly how: "deny" | "approve several"; readonly approvals: rea
 
 function Inbox(): ReactElement {
   const client = useQueryClient();
-  const { data, error, isPending, refetch } = usePending();
+  const { data, error, refetch } = usePending();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [deciding, setDeciding] = useState<ReadonlySet<string>>(new Set());
   const [said, setSaid] = useState<readonly string[]>([]);
@@ -98,8 +98,12 @@ function Inbox(): ReactElement {
     if (!next.delete(id)) next.add(id);
     setChosen(next);
   };
-  if (isPending) return <Waiting lines={3} height={150} />;
-  if (error !== null) return <Failed error={error} retry={() => void refetch()} />;
+  if (data === undefined)
+    return error === null ? (
+      <Waiting lines={3} height={150} />
+    ) : (
+      <Failed error={error} retry={() => void refetch()} />
+    );
   return (
     <Stack>
       <div aria-live="polite">

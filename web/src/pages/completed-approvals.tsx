@@ -12,8 +12,12 @@ export function CompletedApprovals(): ReactElement {
   const pages = usePages(["approvals", "completed"], (cursor, options) =>
     api.listCompletedApprovals({ query: { ...cursor, limit: 50 } }, options),
   );
-  if (pages.isPending) return <Waiting />;
-  if (pages.error !== null) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
+  if (pages.data === undefined)
+    return pages.error === null ? (
+      <Waiting />
+    ) : (
+      <Failed error={pages.error} retry={() => void pages.refetch()} />
+    );
   const approvals = pages.data.pages.flatMap((page) => page.approvals);
   return (
     <Card flush>

@@ -26,12 +26,11 @@ interface EditorProps {
 
 /** What an agent may spend, to read and to change. */
 export function PolicyEditor({ agentId, isReadOnly }: EditorProps): ReactElement {
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ["agents", agentId, "policy"],
     queryFn: async ({ signal }) => valueOf(await api.getAgentBudgetPolicy({ id: agentId }, { signal })),
   });
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
     <div className="columns">
       <Form agentId={agentId} current={data} isReadOnly={isReadOnly} />

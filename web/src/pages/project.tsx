@@ -24,12 +24,11 @@ type Asked = "edit" | "archive" | "team";
 /** One project: its budget with those of its teams, and its rules. */
 export function ProjectPage(): ReactElement {
   const { id } = useParams({ from: "/app/projects/$id" });
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ["projects", id],
     queryFn: async ({ signal }) => valueOf(await api.getProject({ id }, { signal })).project,
   });
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return <Known project={data} />;
 }
 
@@ -99,7 +98,7 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
   const names = useNames();
   const isAdmin = useMay("admin");
   const queryKey = ["budgets", "project", id];
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey,
     queryFn: async ({ signal }) => valueOf(await api.getProjectBudget({ id }, { signal })),
   });
@@ -114,8 +113,7 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
       cents: capCents,
     })),
   });
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
     <BudgetEditor
       about="Of the whole project, and of each of its teams."
@@ -143,7 +141,7 @@ function ProjectRules({ id }: { readonly id: string }): ReactElement {
   const client = useQueryClient();
   const isAdmin = useMay("admin");
   const queryKey = ["rules", "project", id];
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey,
     queryFn: async ({ signal }) => valueOf(await api.getProjectApprovalRules({ id }, { signal })),
   });
@@ -151,8 +149,7 @@ function ProjectRules({ id }: { readonly id: string }): ReactElement {
     (rules: SentRules, version: number) => api.setProjectApprovalRules({ id, body: { rules, version } }),
     { stale: [["rules"]] },
   );
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
     <RulesEditor
       what="this project"

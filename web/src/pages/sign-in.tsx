@@ -29,6 +29,9 @@ export function SignIn(): ReactElement {
     document.title = "Sign in · Agent Spending Control";
   }, []);
   useEffect(() => {
+    if (problem !== "") document.getElementById("problem")?.focus();
+  }, [problem]);
+  useEffect(() => {
     if (needsCode) codeField.current?.focus();
   }, [needsCode]);
 
@@ -129,6 +132,7 @@ export function SignIn(): ReactElement {
               value={code}
               onChange={({ currentTarget }) => setCode(currentTarget.value)}
               error={at("code")}
+              errorProps={{ id: "code-problem" }}
             />
           ) : null}
           {organizations.length > 0 ? (

@@ -24,12 +24,11 @@ type Asked = "edit" | "archive";
 /** One team: its budget with those of its agents, and its rules. */
 export function TeamPage(): ReactElement {
   const { id } = useParams({ from: "/app/teams/$id" });
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ["teams", id],
     queryFn: async ({ signal }) => valueOf(await api.getTeam({ id }, { signal })).team,
   });
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return <Known team={data} />;
 }
 
@@ -171,7 +170,7 @@ function TeamRules({ id }: { readonly id: string }): ReactElement {
   const client = useQueryClient();
   const isAdmin = useMay("admin");
   const queryKey = ["rules", "team", id];
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey,
     queryFn: async ({ signal }) => valueOf(await api.getTeamApprovalRules({ id }, { signal })),
   });
@@ -179,8 +178,7 @@ function TeamRules({ id }: { readonly id: string }): ReactElement {
     (rules: SentRules, version: number) => api.setTeamApprovalRules({ id, body: { rules, version } }),
     { stale: [["rules"]] },
   );
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
     <RulesEditor
       what="this team"

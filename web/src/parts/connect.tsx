@@ -16,13 +16,12 @@ interface ConnectProps {
 /** How an agent's MCP client is connected, for each of those that people use. */
 export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
   const [chosen, setChosen] = useState<string | null>(null);
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ["agents", agentId, "connect"],
     queryFn: async ({ signal }) => valueOf(await api.connectAgent({ id: agentId }, { signal })),
     staleTime: Infinity,
   });
-  if (isPending) return <Waiting lines={2} />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting lines={2} /> : <Failed error={error} />;
   const client = data.clients.find((each) => each.client === chosen) ?? data.clients[0];
   if (client === undefined) return <Code>{data.mcpUrl}</Code>;
   const text = apiKey === undefined ? client.text : client.text.replaceAll(data.keyPlaceholder, apiKey);

@@ -19,8 +19,12 @@ export function TransactionList({ filters, hidesAgent = false }: ListProps): Rea
   const pages = usePages(["transactions", "list", filters], (cursor, options) =>
     api.listTransactions({ query: { ...filters, ...cursor, limit: 50 } }, options),
   );
-  if (pages.isPending) return <Waiting lines={8} />;
-  if (pages.error !== null) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
+  if (pages.data === undefined)
+    return pages.error === null ? (
+      <Waiting lines={8} />
+    ) : (
+      <Failed error={pages.error} retry={() => void pages.refetch()} />
+    );
   const transactions = pages.data.pages.flatMap((page) => page.transactions);
   if (transactions.length === 0) {
     return (

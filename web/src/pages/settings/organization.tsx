@@ -16,12 +16,11 @@ type Settings = Output<"getOrganization">["organization"];
 
 /** The organization, its plan and what it asks of its people. */
 export function Organization(): ReactElement {
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ["organization"],
     queryFn: async ({ signal }) => valueOf(await api.getOrganization({}, { signal })).organization,
   });
-  if (isPending) return <Waiting lines={3} />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting lines={3} /> : <Failed error={error} />;
   return (
     <Stack>
       <About organization={data} />

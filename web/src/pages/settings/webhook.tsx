@@ -24,12 +24,11 @@ const STALE = [["webhooks"]];
 /** One endpoint: what it is sent, and how that went. */
 export function WebhookPage(): ReactElement {
   const { id } = useParams({ from: "/app/settings/webhooks/$id" });
-  const { data, error, isPending } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ["webhooks", id],
     queryFn: async ({ signal }) => valueOf(await api.getWebhook({ id }, { signal })).endpoint,
   });
-  if (isPending) return <Waiting />;
-  if (error !== null) return <Failed error={error} />;
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
     <Stack>
       <Endpoint endpoint={data} />
