@@ -6,20 +6,35 @@ export type TimeField = "createdAt" | "at";
 
 /**
  * The key of the index that holds the records which have some fields in common, newest first. A list names the same fields
- * in the same order (server/lists.ts), and is read through exactly this index.
+ * in the same order (server/lists.ts), and is read through exactly this index. `behind`: fields that it holds besides.
  */
 export const newestFirst = (
   fields: readonly string[],
   newestBy: TimeField = "createdAt",
+  behind: readonly string[] = [],
 ): Readonly<Record<string, 1 | -1>> => ({
   ...Object.fromEntries(fields.map((field) => [field, 1 as const])),
   [newestBy]: -1,
   _id: -1,
+  ...Object.fromEntries(behind.map((field) => [field, 1 as const])),
 });
 
 /** Where agents, payments and approvals lie, the widest first: each lies in one of the one before, for good. */
 const AGENTS_LIE_IN = ["organizationId", "projectId", "teamId"] as const;
 const PAYMENTS_LIE_IN = [...AGENTS_LIE_IN, "agentId"] as const;
+
+/** All that a summary of payments is made of, so that it reads keys and no record. */
+const SUMMARIZED = {
+  organizationId: 1,
+  createdAt: -1,
+  agentId: 1,
+  teamId: 1,
+  projectId: 1,
+  rail: 1,
+  status: 1,
+  amountCents: 1,
+} as const;
+export const SUMMARY_INDEX = "summary";
 
 /** Of transactions, from before there were those with the rail. */
 const SUPERSEDED = ["organizationId_1_createdAt_-1__id_-1", "agentId_1_createdAt_-1__id_-1"];
@@ -40,7 +55,12 @@ export async function ensureListIndexes(db: Db): Promise<void> {
   const ofAgents = AGENTS_LIE_IN.flatMap((place) => [[place], [place, "lifecycle"]]);
   const ofApprovals = PAYMENTS_LIE_IN.map((place) => [place, "state"]);
   const ofOrganizations = [COLLECTIONS.projects, COLLECTIONS.teams, COLLECTIONS.sandboxCardLedger];
+  const namesOfAgents: IndexDescription[] = AGENTS_LIE_IN.map((place) => ({
+    key: newestFirst([place], "createdAt", ["name"]),
+  }));
   await Promise.all([
+    db.collection(COLLECTIONS.agents).createIndexes(namesOfAgents),
+    db.collection(COLLECTIONS.transactions).createIndex(SUMMARIZED, { name: SUMMARY_INDEX }),
     create(COLLECTIONS.transactions, ofPayments),
     create(COLLECTIONS.approvals, ofApprovals),
     create(COLLECTIONS.agents, ofAgents),

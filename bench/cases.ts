@@ -18,6 +18,7 @@ export const SYSTEMS = [
   "told",
   "stuck",
   "waiting",
+  "streamed",
 ] as const;
 export type SystemName = (typeof SYSTEMS)[number];
 
@@ -39,6 +40,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   told: "payments told to an endpoint",
   stuck: "payments beside stuck deliveries",
   waiting: "payments beside calls that wait",
+  streamed: "payments beside open pages",
 };
 
 export const CASES = [
@@ -63,6 +65,8 @@ export const CASES = [
   "stuck-1",
   "stuck-16",
   "waiting-16",
+  "streamed-16",
+  "streamed-50",
 ] as const;
 export type CaseName = (typeof CASES)[number];
 
@@ -88,6 +92,7 @@ const TOLD: readonly SystemName[] = ["payments", "told"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
 
 const WAITING: readonly SystemName[] = ["payments", "waiting"];
+const STREAMED: readonly SystemName[] = ["payments", "streamed"];
 
 /** Agents (actors, documents) that a spread case goes round. */
 export const SPREAD_AGENTS = 50;
@@ -259,6 +264,22 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "beside 1,000 calls that wait, 16 connections",
     connections: 16,
     systems: WAITING,
+    agents: "spread",
+    lengths: 1,
+  },
+  "streamed-16": {
+    name: "streamed-16",
+    title: "beside 500 open pages, 16 connections",
+    connections: 16,
+    systems: STREAMED,
+    agents: "spread",
+    lengths: 1,
+  },
+  "streamed-50": {
+    name: "streamed-50",
+    title: "beside 500 open pages, 50 connections",
+    connections: 50,
+    systems: STREAMED,
     agents: "spread",
     lengths: 1,
   },

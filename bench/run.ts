@@ -18,6 +18,7 @@ import {
   startCappedPayments,
   startPayments,
   startPaymentsBesideStuck,
+  startPaymentsBesidePages,
   startPaymentsBesideWaiting,
   startToldPayments,
   startUnauditedPayments,
@@ -49,6 +50,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   told: startToldPayments,
   stuck: startPaymentsBesideStuck,
   waiting: startPaymentsBesideWaiting,
+  streamed: startPaymentsBesidePages,
 };
 
 /** What is to be undone at the end, the last first. */

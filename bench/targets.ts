@@ -197,6 +197,18 @@ const costOfWaiting = (results: Results): Target[] => [
   ),
 ];
 
+/** What open pages that follow what changes cost the payments beside them. */
+const costOfPages = (results: Results): Target[] =>
+  (["streamed-16", "streamed-50"] as const).map((name) =>
+    target(
+      `rate beside 500 open pages, ${name}, to without`,
+      results.ratio(name, perSecond, ["streamed", "payments"]),
+      ">=",
+      0.95,
+      "x",
+    ),
+  );
+
 /** Judges a run by the targets of the issues. */
 export function judge(series: readonly Series[]): Target[] {
   const results = new Results(series);
@@ -241,6 +253,7 @@ export function judge(series: readonly Series[]): Target[] {
     ...costOfAuditLog(results),
     ...costOfWebhooks(results),
     ...costOfWaiting(results),
+    ...costOfPages(results),
   ];
 }
 

@@ -1,5 +1,6 @@
 // Builds dist/ from the TypeScript sources: each file as JavaScript, the types of what the package gives out to others
-// (`exports` in package.json), the workflows as the one bundle that workers run, and what the API's page needs of Swagger UI.
+// (`exports` in package.json), the workflows as the one bundle that workers run, what the API's page needs of Swagger UI, and the
+// dashboard.
 // Does nothing, in some milliseconds, when dist/ is what the sources make; so whatever runs built code can call it first.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -29,12 +30,19 @@ const STAMP = join(DIST, ".stamp");
 const BUNDLE = join(DIST, "workflow-bundle.js");
 const BUNDLE_STAMP = join(DIST, ".workflow-bundle-stamp");
 
+/** What the dashboard is made of: its own sources, and of the service's the client and the types that it has. */
+const WEB_SOURCES = ["src/client", "src/contract", "src/domain", "web"];
+const WEB_SETTINGS = ["package-lock.json", "scripts/build-web.mjs", "tsconfig.json"];
+const WEB_STAMP = join(DIST, ".web-stamp");
+
 const REFERENCE = join(DIST, "reference");
 const SWAGGER_UI = join(ROOT, "node_modules", "swagger-ui-dist");
 
 const force = process.argv.includes("--force");
 const sources = stampOf([...SETTINGS, ...ROOMS.flatMap((room) => filesIn(join(ROOT, room), ".ts"))]);
 if (force || read(STAMP) !== sources) await build();
+// What the dashboard is built with is made by what is built before.
+if (!process.argv.includes("--without-web")) await buildPages();
 
 async function build() {
   const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
@@ -59,6 +67,25 @@ async function build() {
   copyReference();
   writeFileSync(STAMP, sources);
   process.stderr.write(`built in ${((performance.now() - began) / 1_000).toFixed(1)} s\n`);
+}
+
+/** The dashboard, where what it is made of has changed. */
+async function buildPages() {
+  const files = WEB_SOURCES.flatMap((folder) =>
+    filesIn(join(ROOT, folder), ".ts", ".tsx", ".css", ".html", ".json", ".svg"),
+  );
+  const stamp = stampOf([...WEB_SETTINGS, ...files]);
+  if (!force && read(WEB_STAMP) === stamp && existsSync(join(DIST, "web"))) return;
+  if (!existsSync(join(ROOT, "node_modules", "vite"))) return;
+  const began = performance.now();
+  rmSync(WEB_STAMP, { force: true });
+  const { buildWeb } = await import("./build-web.mjs");
+  if (!(await buildWeb())) {
+    process.stderr.write("The build of the dashboard failed: mend the errors above.\n");
+    process.exit(1);
+  }
+  writeFileSync(WEB_STAMP, stamp);
+  process.stderr.write(`dashboard built in ${((performance.now() - began) / 1_000).toFixed(1)} s\n`);
 }
 
 /** What was built of a source that is gone: a test that was moved would run twice. */

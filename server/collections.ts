@@ -12,6 +12,7 @@ import type {
   TransactionSnapshot,
 } from "../activities/documents.ts";
 import { COLLECTIONS } from "../activities/documents.ts";
+import type { ChainTransactionDocument } from "../activities/chain/outbox.ts";
 import type { CardLedgerDocument } from "../activities/rails/card-sandbox.ts";
 import { authCollections, type OrganizationDocument } from "./auth/documents.ts";
 import type { LogoDocument } from "./containers/logos.ts";
@@ -49,6 +50,7 @@ export interface Collections {
   readonly logos: Collection<LogoDocument>;
   readonly organizations: Collection<OrganizationDocument>;
   readonly cardLedger: Collection<CardLedgerDocument>;
+  readonly chainTransactions: Collection<ChainTransactionDocument>;
 }
 
 export const collectionsOf = (db: Db): Collections => ({
@@ -69,6 +71,7 @@ export const collectionsOf = (db: Db): Collections => ({
   logos: db.collection("logos"),
   organizations: authCollections(db).organizations,
   cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),
+  chainTransactions: db.collection(COLLECTIONS.chainTransactions),
 });
 
 /** Indexes of what only the server writes. Again is free. */

@@ -29,6 +29,8 @@ export interface Selection<T extends Listed> {
   readonly since?: Date | null;
   /** Only what was made before. */
   readonly until?: Date | null;
+  /** Fields that the index holds behind all others, so that `where` is judged by them without a record being read. */
+  readonly indexed?: readonly string[];
   /** What of the records is read; everything, where it does not say. */
   readonly projection?: Readonly<Record<string, 0 | 1>>;
 }
@@ -128,15 +130,20 @@ export async function* inBatches<T extends Listed>(
   }
 }
 
+/** The newest of a selection. */
+export const newest = <T extends Listed>(selection: Selection<T>, limit: number): Promise<T[]> =>
+  readNewest(selection, null, limit);
+
 async function readNewest<T extends Listed>(
   selection: Selection<T>,
   after: Position | null,
   limit: number,
 ): Promise<T[]> {
-  const { collection, having, newestBy = "createdAt", projection = {} } = selection;
+  const { collection, having, indexed = [], newestBy = "createdAt", projection = {} } = selection;
   if (having === null) return [];
+  const hint = newestFirst(Object.keys(having), newestBy, indexed);
   const found = await collection
-    .find(filterOf(selection, after), { projection, hint: newestFirst(Object.keys(having), newestBy) })
+    .find(filterOf(selection, after), { projection, hint })
     .sort({ [newestBy]: -1, _id: -1 })
     .limit(limit)
     // More than there can be: the first answer is the last one, and no cursor stays open.

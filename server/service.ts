@@ -20,6 +20,8 @@ import { ContainerBudgets } from "./budgets/container-budgets.ts";
 import { type Collections, collectionsOf, ensureServerIndexes } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
 import type { Connections } from "./connections.ts";
+import { eventDataOf } from "./changes/records.ts";
+import { Streams } from "./changes/streams.ts";
 import { Containers } from "./containers/containers.ts";
 import { Logos } from "./containers/logos.ts";
 import type { Core } from "./core.ts";
@@ -198,6 +200,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
     logger.warn({ err }, "changes of payments can't be followed for now"),
   );
+  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const streams = new Streams({
+    db,
+    dataOf: eventDataOf(collections),
+    onError: (err) => logger.warn({ err }, "changes can't be followed for now"),
+  });
   const handlers = createHandlers({
     ...core,
     actors,
@@ -219,10 +227,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
     organizationKeys,
+    auditSeal: seal,
     hashApiKey: hash,
     clock,
     logger,
     paymentChanges,
+    streams,
     baseUrl,
     mcpUrl,
     approvalWindowSeconds: options.approvalWindowSeconds,
@@ -244,7 +254,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const outbox = new AuditOutbox({
     db,
     log: auditLog,
-    seal: auditSeal(masterKey.deriveKey("audit-log")),
+    seal,
     clock,
     onTrouble: (message, err) => logger.warn({ err }, message),
   });
@@ -252,6 +262,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   await sweeping.begin();
   const audit = new AuditTrail({ log: auditLog, outbox, refusals, transaction, clock });
   metrics.waitingCalls(() => paymentChanges.waiting);
+  metrics.openStreams(() => streams.open);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
   const callers = new Callers([baseUrl, mcpUrl], options.allowedHosts);
@@ -282,9 +293,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     async drain() {
       draining = true;
       // Whoever waits for a decision is answered as it is now.
-      const streams = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
-      await Promise.all([paymentChanges.end(), http.drain()]);
-      clearTimeout(streams);
+      const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
+      await Promise.all([paymentChanges.end(), streams.end(), http.drain()]);
+      clearTimeout(ofProtocol);
       await currentProtocol.end();
       await refusals.end();
       await Promise.all([sweeping.end(), outbox.flush()]);

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { AuditDocument } from "../activities/audit/documents.ts";
 import type {
   AgentDocument,
   AgentKeyRecord,
@@ -191,4 +192,9 @@ export function organizationKeyView(key: OrganizationKeyDocument, createdToday: 
     rotatedAt: isoOrNull(key.rotatedAt),
     revokedAt: isoOrNull(key.revokedAt),
   };
+}
+
+/** All of it but where it lies: whoever has an entry can make its hash again. */
+export function auditEntryView({ _id, at, ...entry }: AuditDocument): z.input<typeof records.auditEntry> {
+  return { ...entry, at: at.toISOString() };
 }

@@ -28,12 +28,14 @@ export async function callTo(
   path: string,
   body: unknown,
   token: string | null,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   const response = await fetch(`http://127.0.0.1:${String(port)}${path}`, {
     method,
     headers: {
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      ...more,
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });

@@ -13,6 +13,7 @@ import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
 import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
 import { allDelivered, deliveredPayments, Receiver, strand } from "./receiver.ts";
 import { prepareWallets, spentOnChain } from "./wallets.ts";
+import { openPages } from "./pages.ts";
 import { startWaiting } from "./waiting.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -23,7 +24,7 @@ const SETTLE_POLL_MS = 500;
 
 /** What differs between the rails that agents pay on. */
 interface Paying {
-  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck" | "waiting";
+  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck" | "waiting" | "streamed";
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly keepsPaymentDecisions?: boolean;
@@ -46,8 +47,9 @@ interface Paying {
   readonly booked: (db: Db, site: Site) => Promise<Readonly<Record<string, number>>>;
   /** What its webhooks are sent to; none by default. */
   readonly hooks?: Hooks;
-  /** Whether calls wait for decisions beside it. */
-  readonly hasWaiting?: boolean;
+  /** What goes on beside it. */
+  readonly begin?: typeof startWaiting;
+  readonly settings?: NodeJS.ProcessEnv;
 }
 
 interface Hooks {
@@ -140,20 +142,24 @@ export async function startPaymentsBesideStuck(site: Site): Promise<System> {
 
 /** The same beside calls that wait for a person to decide on payments of an agent that nobody else pays with. */
 export const startPaymentsBesideWaiting = (site: Site): Promise<System> =>
-  startPaying(site, { ...BY_CARD, name: "waiting", hasWaiting: true });
+  startPaying(site, { ...BY_CARD, name: "waiting", begin: startWaiting });
+
+/** The same beside open pages that follow what changes. */
+export const startPaymentsBesidePages = (site: Site): Promise<System> =>
+  startPaying(site, {
+    ...BY_CARD,
+    name: "streamed",
+    begin: openPages,
+    settings: { TRUSTED_PROXIES: "loopback" },
+  });
 
 async function startPaying(site: Site, paying: Paying): Promise<System> {
-  const {
-    booked,
-    hasWaiting = false,
-    hooks,
-    keepsPaymentDecisions = true,
-    name,
-    order,
-    prepare,
-    used,
-  } = paying;
-  const env = { ...serviceEnvironment(site, `bench_${name}`), ...hooks?.receiver.settings };
+  const { booked, begin, hooks, keepsPaymentDecisions = true, name, order, prepare, used } = paying;
+  const env = {
+    ...serviceEnvironment(site, `bench_${name}`),
+    ...hooks?.receiver.settings,
+    ...paying.settings,
+  };
   const logFile = join(site.dataDir, "logs", `${name}.log`);
   const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
   const { profileDir, temporal } = site;
@@ -164,8 +170,8 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   await hooks?.open({ db, port, token, agents: all });
   const [teamId = ""] = place.teamIds;
-  const waiting = hasWaiting ? await startWaiting({ port, teamId, token }) : null;
-  const audited = waiting === null ? all : [...all, waiting.agent];
+  const beside = begin === undefined ? null : await begin({ port, teamId, token });
+  const audited = beside === null ? all : [...all, beside.agent];
   const histories = new Histories(temporal);
   const agentsOf = (agents: Case["agents"]) =>
     agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
@@ -190,19 +196,19 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     },
     course: (agents) => histories.courseOf(agentsOf(agents).map(({ id }) => agentWorkflowId(id))),
     async audit(answered) {
-      await waiting?.approveAll(await signIn(port, owner));
-      if (waiting !== null) await settle([waiting.agent], stateOf, false);
+      const wrong = (await beside?.finish(await signIn(port, owner))) ?? [];
+      if (beside !== null) await settle([beside.agent], stateOf, false);
       const states = await Promise.all(audited.map(stateOf));
-      const payments = answered + prepared + (waiting?.payments ?? 0);
+      const payments = answered + prepared + (beside?.payments ?? 0);
       const books = {
         ...(await booked(db, site)),
         ...(keepsPaymentDecisions ? await keptDecisions(db) : {}),
       };
       const found = await auditPayments(db, states, { answered: payments, booked: books });
-      if (used === undefined) return found;
+      if (used === undefined) return [...wrong, ...found];
       const spentCents = payments * ORDER.amountCents;
       // The session that the caps were set with may be over by now.
-      return [...found, ...(await used(spentCents, port, await signIn(port, owner), place))];
+      return [...wrong, ...found, ...(await used(spentCents, port, await signIn(port, owner), place))];
     },
     async stop() {
       await mongo.close();

@@ -27,16 +27,16 @@ interface Scene {
   readonly teamId: string;
 }
 
-/** Payments that wait for a person, and the calls that wait with them. */
-export interface Waiting {
+/** What goes on beside the payments of the bench: payments of an agent that wait for a person. */
+export interface Beside {
   readonly agent: PayingAgent;
   readonly payments: number;
-  /** Approves all of them, and is done when every call has been answered. */
-  approveAll(token: string): Promise<void>;
+  /** Ends it, with every payment approved; what was not as it should be. */
+  finish(token: string): Promise<readonly string[]>;
 }
 
 /** Has an agent's payments held, and calls wait for them, until they are approved. Done once all of them wait. */
-export async function startWaiting({ port, teamId, token }: Scene): Promise<Waiting> {
+export async function startWaiting({ port, teamId, token }: Scene): Promise<Beside> {
   const fields = { name: "Held", teamId, budgetCents: BUDGET_CENTS, autoApprovalThresholdCents: 0 };
   const { agent, apiKey } = created.parse(await postTo(port, "/v1/agents", fields, token));
   const held: z.output<typeof paid>[] = [];
@@ -54,11 +54,12 @@ export async function startWaiting({ port, teamId, token }: Scene): Promise<Wait
   return {
     agent: { id: agent.id, apiKey },
     payments: held.length,
-    async approveAll(own) {
+    async finish(own) {
       for (const { approval } of held) {
         await callTo(port, "POST", `/v1/approvals/${approval?.id ?? ""}/approve`, undefined, own);
       }
       await Promise.all(calls);
+      return [];
     },
   };
 }

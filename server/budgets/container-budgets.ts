@@ -78,6 +78,12 @@ export class ContainerBudgets {
     return { ...budgetOf(levelOf(caps, _id)), agents: agents.map((agent) => budgetIn(budgets, agent)) };
   }
 
+  /** What the caps of a project and of one of its teams are, and what was used under them. */
+  async levels(projectId: string, teamId: string): Promise<Record<"project" | "team", ContainerBudget>> {
+    const caps = await this.#caps.load(projectId);
+    return { project: budgetOf(caps.project), team: budgetOf(levelOf(caps, teamId)) };
+  }
+
   async replaceProject(
     project: ProjectDocument,
     { capCents, teams, version }: NewProjectBudget,

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Filter } from "mongodb";
+import type { z } from "zod";
 import type { AgentDocument } from "../../activities/documents.ts";
+import type { agent } from "../../src/contract/records.ts";
 import { patchPolicy } from "../../src/domain/agent/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
@@ -7,6 +10,7 @@ import type { AuditNotes } from "../audit/notes.ts";
 import { given, type Page } from "../lists.ts";
 import { narrowest } from "../narrowest.ts";
 import { newUuid } from "../ids.ts";
+import { type LastPayments, lastPaymentsIn } from "../last-payments.ts";
 import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
@@ -41,6 +45,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const current = agentsIn(collections);
   const following = agentsFollowing(collections, ledgers);
   const accountOf = accountsOf(dependencies);
+  const lastPayments = lastPaymentsIn(collections);
 
   async function budgetPolicy(agent: AgentDocument) {
     await caughtUp(ledgers.flush(agent, agent._id));
@@ -81,27 +86,31 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     },
 
     async listAgents({ query }, { principal, target: reach }) {
-      const { cursor, limit, state, ...places } = query;
+      const { cursor, limit, name, state, with: more, ...places } = query;
       const { organizationId } = principal;
       const { contained } = reach;
       const place = await narrowest(collections, organizationId, places, contained);
       const request = {
         collection: collections.agents,
         list: "agents",
-        asked: { organizationId, ...places, state, contained },
-        having: place && { ...place, ...given({ lifecycle: state }) },
+        asked: { organizationId, ...places, state, name, contained },
+        ...(name === undefined
+          ? { having: place && { ...place, ...given({ lifecycle: state }) } }
+          : { having: place, where: named(name, state), indexed: ["name"] }),
         limit,
         cursor,
       };
+      const shown = (found: Page<AgentDocument>) =>
+        agentsView(found, more === "lastPayment" ? lastPayments : null);
       const page = await lists.page(request);
       if (!page.ok) return page;
       const behind = page.value.items.filter((agent) => ledgers.isBehind(agent, agent._id));
       if (behind.length > 0) {
         await caughtUp(Promise.all(behind.map((agent) => ledgers.flush(agent, agent._id))));
         const refreshed = await lists.page(request);
-        if (refreshed.ok) return ok({ body: agentsView(refreshed.value) });
+        if (refreshed.ok) return ok({ body: await shown(refreshed.value) });
       }
-      return ok({ body: agentsView(page.value) });
+      return ok({ body: await shown(page.value) });
     },
 
     async getAgent(_input, { target }) {
@@ -171,7 +180,18 @@ const shownOf = ({ appearance, description, name }: AgentDocument) => ({
   appearance: appearance ?? null,
 });
 
-const agentsView = ({ items, nextCursor }: Page<AgentDocument>) => ({
-  agents: items.map(agentView),
-  nextCursor,
+/** A filter by which the index on names finds agents, whatever the case. */
+const named = (name: string, lifecycle: AgentDocument["lifecycle"] | undefined): Filter<AgentDocument> => ({
+  name: { $regex: name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), $options: "i" },
+  ...given({ lifecycle }),
 });
+
+async function agentsView(
+  { items, nextCursor }: Page<AgentDocument>,
+  lastPayments: LastPayments | null,
+): Promise<{ agents: z.input<typeof agent>[]; nextCursor: string | null }> {
+  if (lastPayments === null) return { agents: items.map(agentView), nextCursor };
+  const last = await Promise.all(items.map(({ _id }) => lastPayments(_id)));
+  const agents = items.map((item, index) => ({ ...agentView(item), lastPayment: last[index] ?? null }));
+  return { agents, nextCursor };
+}

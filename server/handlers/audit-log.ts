@@ -1,10 +1,9 @@
 import type { Collection, Filter } from "mongodb";
-import type { z } from "zod";
 import { type AuditDocument, chainStretch, headOf } from "../../activities/audit/documents.ts";
-import type { auditEntry } from "../../src/contract/records.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "../export-pieces.ts";
 import { given, type Having } from "../lists.ts";
+import { auditEntryView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -88,9 +87,4 @@ async function* wholeChain(
     // Also where nothing in it fits: what is read at a time is bounded, however seldom something does.
     yield entries;
   }
-}
-
-/** All of it but where it lies: whoever has an entry can make its hash again. */
-function auditEntryView({ _id, at, ...entry }: AuditDocument): z.input<typeof auditEntry> {
-  return { ...entry, at: at.toISOString() };
 }

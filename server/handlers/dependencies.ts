@@ -4,12 +4,14 @@ import type { DeliveryWindows, Rails } from "../../activities/ports.ts";
 import type { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
 import type { Wallets } from "../../activities/rails/wallet/index.ts";
 import type { AgentDocument } from "../../activities/documents.ts";
+import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { AgentActors } from "../actors/agent-actors.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { AuthService } from "../auth/service.ts";
 import type { ContainerBudgets } from "../budgets/container-budgets.ts";
+import type { Streams } from "../changes/streams.ts";
 import type { Collections } from "../collections.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Logos } from "../containers/logos.ts";
@@ -49,11 +51,13 @@ export interface HandlerDependencies {
   readonly containerBudgets: ContainerBudgets;
   readonly logos: Logos;
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
+  readonly auditSeal: AuditSeal;
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paymentChanges: PaymentChanges;
+  readonly streams: Streams;
   /** Where people reach the service's pages. */
   readonly baseUrl: string;
   /** Where agents reach the MCP server, without `/mcp`. */

@@ -1,6 +1,9 @@
 import { agentHandlers } from "./agents.ts";
 import { approvalRulesHandlers } from "./approval-rules.ts";
+import { agentWalletHandlers } from "./agent-wallet.ts";
+import { approvalContextHandlers } from "./approval-context.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { auditVerificationHandlers } from "./audit-verification.ts";
 import { auditLogHandlers } from "./audit-log.ts";
 import { authHandlers } from "./auth.ts";
 import { budgetHandlers } from "./budgets.ts";
@@ -12,7 +15,10 @@ import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
+import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
+import { transactionStoryHandlers } from "./transaction-story.ts";
+import { transactionSummaryHandlers } from "./transaction-summary.ts";
 import { transactionHandlers } from "./transactions.ts";
 import { webhookHandlers } from "./webhooks.ts";
 import type { Handlers } from "./types.ts";
@@ -22,6 +28,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...authHandlers(dependencies),
   ...passkeyHandlers(dependencies),
   ...auditLogHandlers(dependencies),
+  ...auditVerificationHandlers(dependencies),
   ...memberHandlers(dependencies),
   ...organizationHandlers(dependencies),
   ...organizationKeyHandlers(dependencies),
@@ -30,9 +37,14 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...budgetHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...agentHandlers(dependencies),
+  ...agentWalletHandlers(dependencies),
   ...paymentHandlers(dependencies),
   ...approvalHandlers(dependencies),
+  ...approvalContextHandlers(dependencies),
   ...transactionHandlers(dependencies),
+  ...transactionStoryHandlers(dependencies),
+  ...transactionSummaryHandlers(dependencies),
   ...sandboxHandlers(dependencies),
+  ...streamHandlers(dependencies),
   ...webhookHandlers(dependencies),
 });

@@ -2,6 +2,7 @@ import { withChecksum } from "../../src/domain/address.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { OrganizationDocument } from "../auth/documents.ts";
 import { organizationView } from "../auth/views.ts";
+import { limitsOf } from "../limits/plans.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -34,7 +35,12 @@ function reply(organization: OrganizationDocument | null) {
   return ok({ body: { organization: { ...organizationView(organization), ...settingsOf(organization) } } });
 }
 
-const settingsOf = ({ requireSecondFactor, walletOwner }: OrganizationDocument) => ({
-  walletOwner: walletOwner ?? null,
-  requireSecondFactor: requireSecondFactor === true,
-});
+function settingsOf(organization: OrganizationDocument) {
+  const { requireSecondFactor, walletOwner } = organization;
+  const { mcp, rest } = limitsOf(organization);
+  return {
+    walletOwner: walletOwner ?? null,
+    requireSecondFactor: requireSecondFactor === true,
+    limits: { restPerMinute: rest, mcpPerMinute: mcp },
+  };
+}

@@ -14,7 +14,7 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import type { ContextOf, Handlers } from "./types.ts";
 
 const DAY_MS = 86_400_000;
-const RANGE_DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
+export const RANGE_DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
 
 type ListQuery = InputOf<typeof operations.listTransactions>["query"];
 type Filters = Omit<ListQuery, "cursor" | "limit">;

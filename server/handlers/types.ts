@@ -3,6 +3,7 @@ import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from ".
 import type { Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import type { SessionPrincipal } from "../auth/principal.ts";
+import type { OpenableStream } from "../changes/streams.ts";
 import type { Deadline } from "../deadline.ts";
 import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
@@ -47,6 +48,8 @@ export interface Reply<O> {
   readonly session?: SessionTokensIssued;
   /** A file that is sent piece by piece, in the body's place. */
   readonly stream?: FileStream;
+  /** Events that go on, in the body's place. */
+  readonly events?: OpenableStream;
 }
 
 export interface FileStream {

@@ -15,8 +15,8 @@ import type { Logger } from "../logger.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
+import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
-import { pages } from "./pages.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
 import { noteOf, requestNotes } from "./request-note.ts";
 import { referencePage } from "./reference-page.ts";
@@ -30,7 +30,7 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly logger: Logger;
 }
 
-/** The service over HTTP: REST, MCP, the OpenAPI document and its page, health and metrics. */
+/** The service over HTTP: REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
   const { admission, baseUrl, callers, draining, logger, logos, metrics, trustedProxies } = dependencies;
   const app = express();
@@ -54,8 +54,7 @@ export function createApp(dependencies: AppDependencies): Express {
     if (admitted.ok) response.type("json").send(document());
     else sendRefusal(response, admitted.refusal);
   });
-  app.use(pages(callers));
-  app.get("/", (_request, response) => response.redirect("/docs"));
+  app.use(dashboard(callers));
   app.use(referencePage());
   app.use(probes(dependencies));
 

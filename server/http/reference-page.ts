@@ -1,23 +1,25 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
-import { type Request, type Response, type Router, Router as createRouter } from "express";
+import { type Router, Router as createRouter } from "express";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import { CACHED, sendCompressed } from "./compressed.ts";
 
 /** What the build has copied out of Swagger UI, compressed (scripts/build.mjs). */
 const LIBRARY = join(PACKAGE_ROOT, "dist", "reference");
 
-/** The bytes under a path are the same for ever: it has their digest. */
-const CACHED = "public, max-age=31536000, immutable";
+/** What the page has besides. */
+const OWN = [
+  ["reference.js", "text/javascript"],
+  ["reference.css", "text/css"],
+] as const;
+
 const DIGEST_CHARACTERS = 16;
 
 interface Asset {
   readonly path: string;
   readonly type: string;
   readonly compressed: Buffer;
-  /** Unpacked when somebody asks for it first, and once: it takes some 20 ms. */
-  readonly plain: () => Buffer;
 }
 
 /** `/docs`: the API's reference, everything in it from here. */
@@ -27,7 +29,14 @@ export function referencePage(): Router {
   const style = asset("swagger-ui.css", "text/css");
   const page = pageWith(script.path, style.path);
   for (const each of [script, style]) {
-    router.get(each.path, (request, response) => send(request, response, each));
+    router.get(each.path, (request, response) => {
+      response.type(each.type).setHeader("Cache-Control", CACHED);
+      sendCompressed(request, response, each.compressed);
+    });
+  }
+  for (const [name, type] of OWN) {
+    const text = readFileSync(join(PACKAGE_ROOT, "server", "http", "pages", name), "utf8");
+    router.get(`/assets/${name}`, (_request, response) => void response.type(type).send(text));
   }
   router.get("/docs", (_request, response) => void response.type("html").send(page));
   return router;
@@ -36,18 +45,7 @@ export function referencePage(): Router {
 function asset(name: string, type: string): Asset {
   const compressed = readFileSync(join(LIBRARY, `${name}.gz`));
   const digest = createHash("sha256").update(compressed).digest("hex").slice(0, DIGEST_CHARACTERS);
-  let unpacked: Buffer | null = null;
-  const plain = () => (unpacked ??= gunzipSync(compressed));
-  return { path: `/assets/${digest}/${name}`, type, compressed, plain };
-}
-
-/** Compressed to whoever takes that, which every browser does. */
-function send(request: Request, response: Response, { compressed, plain, type }: Asset): void {
-  response.type(type).setHeader("Cache-Control", CACHED);
-  response.setHeader("Vary", "Accept-Encoding");
-  const takesGzip = request.acceptsEncodings("gzip") === "gzip";
-  if (takesGzip) response.setHeader("Content-Encoding", "gzip");
-  response.send(takesGzip ? compressed : plain());
+  return { path: `/assets/${digest}/${name}`, type, compressed };
 }
 
 const pageWith = (script: string, style: string): string => `<!doctype html>

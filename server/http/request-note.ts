@@ -17,6 +17,8 @@ export interface RequestNote {
   readonly operations: OperationId[];
   /** The errors it was refused with, one for each refused call. */
   readonly refusals: ErrorCode[];
+  /** Says that it was answered, where its line stays open: it is logged and counted now. */
+  readonly answered: () => void;
 }
 
 const notes = new WeakMap<Response, RequestNote>();
@@ -35,16 +37,14 @@ export function noteOf(response: Response): RequestNote {
 export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
   return (request, response, next) => {
     const began = performance.now();
-    const note: RequestNote = { id: newUuid(), operations: [], refusals: [] };
-    notes.set(response, note);
-    response.setHeader(REQUEST_ID, note.id);
     const surface = surfaceOf(request.path);
     const level = PROBES.has(request.path) ? "debug" : "info";
-    response.once("close", () => {
+    let isTold = false;
+    const tell = (status: number | null): void => {
+      if (isTold) return;
+      isTold = true;
       const { id: requestId, operations, refusals } = note;
       const ms = performance.now() - began;
-      // Null: the line was cut before the answer was whole.
-      const status = response.writableFinished ? response.statusCode : null;
       metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 });
       logger[level](
         {
@@ -57,7 +57,13 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
         },
         "request",
       );
-    });
+    };
+    const answered = () => tell(response.statusCode);
+    const note: RequestNote = { id: newUuid(), operations: [], refusals: [], answered };
+    notes.set(response, note);
+    response.setHeader(REQUEST_ID, note.id);
+    // Null: the line was cut before the answer was whole.
+    response.once("close", () => tell(response.writableFinished ? response.statusCode : null));
     next();
   };
 }

@@ -5,12 +5,15 @@ import { routesOf } from "../../src/contract/routes.ts";
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import { Arrival } from "../deadline.ts";
 import { refusal } from "../../src/domain/errors.ts";
+import type { StreamEnd } from "../../src/contract/stream.ts";
+import type { Requester } from "../limits/limits.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Admission } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
+import { sendEvents } from "./events.ts";
 import { sendFile } from "./file.ts";
 import { Gate, type Place } from "./gate.ts";
 import { coerceQuery } from "./query.ts";
@@ -110,15 +113,42 @@ async function answerTo(
   const received = browsers.receive(id, request, value);
   const raw = {
     params: request.params,
-    query: coerceQuery(operation.query, request.query),
+    query: coerceQuery(operation.query, { ...request.query, ...resumedBehind(http, request) }),
     body: received.body,
   };
   const result = await pipeline.handle(call, raw);
   if (!result.ok) return sendRefusal(response, result.refusal);
-  const { stream } = result.value;
+  const { events, stream } = result.value;
   if (stream !== undefined) return sendFile(response, stream);
+  if (events !== undefined) {
+    const check = () => whyEnded({ admission, pipeline }, id, request, call.requester);
+    const full = sendEvents(response, events, check, note.answered);
+    return full === null ? undefined : sendRefusal(response, full);
+  }
   const status = result.value.status ?? http.successStatus;
   const answer = browsers.answer(id, response, received, result.value);
   if (status === 204) response.status(204).end();
   else response.status(status).json(answer);
 }
+
+/** Browsers say by a header what they have read of a stream; the query is for clients that can't. */
+function resumedBehind({ contentType }: HttpBinding, request: Request): { lastEventId?: string } {
+  const lastEventId = request.get("Last-Event-ID");
+  return contentType === "text/event-stream" && lastEventId !== undefined ? { lastEventId } : {};
+}
+
+/** Whether whoever opened a stream may still have it: null, also where that can't be known just now. */
+async function whyEnded(
+  { admission, pipeline }: Pick<RestDependencies, "admission" | "pipeline">,
+  id: OperationId,
+  request: Request,
+  requester: Requester,
+): Promise<StreamEnd | null> {
+  const still = await admission.still(request, "rest", requester);
+  if (!still.ok) return still.refusal.code === "SERVICE_UNAVAILABLE" ? null : "credential";
+  const { principal } = still.value;
+  if (pipeline.authorize(id, principal) !== null) return "credential";
+  return roleOf(principal) === roleOf(requester.principal) ? null : "role";
+}
+
+const roleOf = (principal: Requester["principal"]) => (principal?.type === "session" ? principal.role : null);

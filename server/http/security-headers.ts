@@ -9,6 +9,7 @@ const CONTENT_SECURITY_POLICY = {
   styleSrc: ["'self'"],
   connectSrc: ["'self'"],
   imgSrc: ["'self'", "data:"],
+  fontSrc: ["'self'"],
   formAction: ["'self'"],
   frameAncestors: ["'none'"],
   baseUri: ["'none'"],

@@ -123,6 +123,19 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
+  /** How many streams of changes are open. */
+  openStreams(count: () => number): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}open_streams`,
+      help: "Streams of changes that are open in this process",
+      registers: [],
+      collect() {
+        this.set(count());
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
   #counter<L extends string>(name: string, help: string, labelNames: L[]): Counter<L> {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }

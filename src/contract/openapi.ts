@@ -108,6 +108,7 @@ function describe(
     ...parametersOf(operation.params, "path", http),
     ...parametersOf(operation.query, "query", http),
     ...(answersSession(id) ? [COOKIE_PARAMETER] : []),
+    ...(http.contentType === "text/event-stream" ? [LAST_EVENT_PARAMETER] : []),
   ];
   return {
     operationId: id,
@@ -138,6 +139,14 @@ const COOKIE_PARAMETER = {
   schema: { type: "string", examples: [COOKIE_REQUEST_VALUE] },
   description:
     "`cookie`, from a page of the service: the tokens come in HttpOnly cookies instead of in the body. Anything else is not looked at.",
+};
+
+const LAST_EVENT_PARAMETER = {
+  name: "Last-Event-ID",
+  in: "header",
+  required: false,
+  schema: { type: "string", maxLength: 100 },
+  description: "The `id` of the last event that was read; browsers send it by themselves.",
 };
 
 const schemaOf = (schema: z.ZodType, owner: string): Schema =>
@@ -235,7 +244,9 @@ function errorResponses(): Readonly<Record<string, object>> {
 const successHeaders = (id: OperationId, { contentType }: HttpBinding): object =>
   headersWith(
     ...(answersSession(id) ? (["set-cookie"] as const) : []),
-    ...(contentType === undefined ? [] : (["content-disposition"] as const)),
+    ...(contentType === undefined || contentType === "text/event-stream"
+      ? []
+      : (["content-disposition"] as const)),
   );
 
 function securityOf(access: Access): OpenApiOperation["security"] {

@@ -27,6 +27,8 @@ export const RATE_CLASSES = {
   archive: SENSITIVE,
   webhookTest: [{ perMinute: 10, per: "credential" }],
   export: [{ perMinute: 10, per: "credential" }],
+  verify: SENSITIVE,
+  summary: [{ perMinute: 60, per: "credential" }],
 } as const satisfies Record<string, readonly RouteCap[]>;
 
 export type RateClass = keyof typeof RATE_CLASSES;

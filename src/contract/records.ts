@@ -63,6 +63,18 @@ export const keySummary = z.strictObject({
 
 export const wallet = z.strictObject({ address: z.string(), chainCaip2: z.string() });
 
+export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
+export const rail = z.enum(["card", "wallet"]);
+
+const lastPayment = z.strictObject({
+  transactionId: z.string(),
+  createdAt: timestamp,
+  amountCents: cents,
+  rail,
+  status: transactionStatus,
+  merchant: z.string(),
+});
+
 export const agent = z
   .strictObject({
     id: uuid,
@@ -84,6 +96,9 @@ export const agent = z
     createdAt: timestamp,
     updatedAt: timestamp,
     archivedAt: timestamp.nullable(),
+    lastPayment: lastPayment.nullable().optional().meta({
+      description: "Its newest payment, whatever became of it; null: none. Only in a list that asks for it.",
+    }),
   })
   .meta({ id: "Agent" });
 
@@ -110,9 +125,6 @@ export const denialCode = z.enum([
   "INSUFFICIENT_FUNDS",
   "RAIL_UNAVAILABLE",
 ]);
-
-export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
-export const rail = z.enum(["card", "wallet"]);
 
 export const transaction = z
   .strictObject({

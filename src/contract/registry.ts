@@ -11,6 +11,7 @@ import * as passkeys from "./operations/passkeys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as sessions from "./operations/sessions.ts";
+import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
 import * as transactions from "./operations/transactions.ts";
@@ -18,7 +19,12 @@ import * as webhooks from "./operations/webhooks.ts";
 import { session } from "./records.ts";
 import type { Operation } from "./types.ts";
 
-const { fitsScope: _fitsScope, SCOPE_IDS_ISSUE: _scopeIdsIssue, ...webhookOperations } = webhooks;
+const {
+  delivery: _delivery,
+  fitsScope: _fitsScope,
+  SCOPE_IDS_ISSUE: _scopeIdsIssue,
+  ...webhookOperations
+} = webhooks;
 const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...agentOperations } = agents;
 
 /** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
@@ -38,6 +44,7 @@ export const operations = {
   ...payments,
   ...approvals,
   ...transactions,
+  ...stream,
   ...webhookOperations,
   ...sandbox,
 };

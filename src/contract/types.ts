@@ -87,8 +87,8 @@ export interface HttpBinding {
   readonly path: `/v1/${string}`;
   /** Answered unless the handler says otherwise (a replay is 200). */
   readonly successStatus: 200 | 201 | 204;
-  /** Of a success that is sent as a file, piece by piece; by default JSON. */
-  readonly contentType?: "application/x-ndjson" | "text/csv";
+  /** Of a success that is sent as a file, piece by piece, or as events that go on; by default JSON. */
+  readonly contentType?: "application/x-ndjson" | "text/csv" | "text/event-stream";
 }
 
 export interface ToolBinding {
@@ -125,6 +125,7 @@ export interface Operation<
     | "Approvals"
     | "Audit log"
     | "Authentication"
+    | "Changes"
     | "Members"
     | "Organization"
     | "Organization keys"

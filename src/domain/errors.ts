@@ -125,6 +125,10 @@ export const ERRORS = {
     message: "Each live child is named once, and nothing else; `unknown` has what does not belong there.",
   },
   RATE_LIMITED: { status: 429, message: "Too many requests; retry after `retry_after_seconds`." },
+  TOO_MANY_STREAMS: {
+    status: 429,
+    message: "The session has as many open streams as it may; close one first.",
+  },
   DAILY_CREATE_LIMIT_REACHED: {
     status: 429,
     message: "The key's creates of this UTC day are used up; they start anew at midnight UTC.",

@@ -1,18 +1,7 @@
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { expect } from "chai";
-import { z } from "zod";
-import { rail } from "../../src/contract/records.ts";
-import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
-import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { sharedService } from "../support/service.ts";
 import { newWorld } from "../support/world.ts";
 import { send } from "../support/wire.ts";
-
-const words = z.object({
-  FLAGS: z.record(z.string(), z.string().min(1)),
-  RAILS: z.record(z.string(), z.string().min(1)),
-});
 
 describe("the page of a payment on hold, over HTTP", () => {
   let baseUrl: string;
@@ -53,7 +42,6 @@ describe("the page of a payment on hold, over HTTP", () => {
       expect(String(body), method).not.to.include("<");
     }
     for (const path of [
-      "/approvals",
       "/approvals/",
       "/approvals/any/",
       "/approvals/a/b",
@@ -62,13 +50,5 @@ describe("the page of a payment on hold, over HTTP", () => {
     ]) {
       expect((await send(baseUrl, path)).status, path).to.equal(404);
     }
-  });
-
-  it("has words for every reason why a payment is held, and for every rail", async () => {
-    const file = join(PACKAGE_ROOT, "server", "http", "pages", "approval-words.js");
-    const loaded: unknown = await import(pathToFileURL(file).href);
-    const { FLAGS, RAILS } = words.parse(loaded);
-    expect(Object.keys(FLAGS).toSorted()).to.deep.equal(["agent_threshold", ...RULE_TYPES].toSorted());
-    expect(Object.keys(RAILS).toSorted()).to.deep.equal(rail.options.toSorted());
   });
 });

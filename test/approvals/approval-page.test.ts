@@ -52,15 +52,16 @@ describe("the page of a payment on hold, in a browser", function () {
   it("shows all that there is to decide by, and approves once: the agent reads approved", async () => {
     const asked = { amountCents: 250, merchant: "Conference Inc", purpose: "A ticket" };
     const { page, transactionId } = await held(asked);
-    expect(await page.text("#amount")).to.equal("2.50 USD");
+    expect(await page.text("#amount")).to.equal("$2.50");
     const shown = await page.text("#payment");
     for (const text of ["Conference Inc (by card)", "Shopper", "A ticket", "may pay without asking"]) {
       expect(shown).to.include(text);
     }
-    expect(await page.text("#budget")).to.match(/97\.50 USD would be left of 100\.00 USD/);
+    await page.reads("#budget", "The agent’s budget$2.50 of $100.00");
+    for (const level of ["The team’s cap", "The project’s cap"]) await page.reads("#budget", level);
     expect(await page.text("#left")).to.match(/^23 h 5\d min left$/);
     expect(await page.text("#person")).to.include(world.organization.email);
-    expect(await page.text("#approve")).to.equal("Approve 2.50 USD");
+    expect(await page.text("#approve")).to.equal("Approve $2.50");
 
     await page.page.click("#approve");
     await page.reads("#outcome", "Approved and paid");
@@ -77,7 +78,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const send = () => page.page.click("#denial button[type=submit]");
     await send();
     await page.reads("#feedback-problem", "Say why");
-    await page.page.$eval("#feedback", (area) => Object.assign(area, { value: "x".repeat(1_001) }));
+    await page.page.locator("#feedback").fill("x".repeat(1_001));
     await send();
     await page.reads("#feedback-problem", "too long");
     expect(await page.text("#feedback-count")).to.equal("1,001 of 1,000 characters");

@@ -5,6 +5,7 @@ import { allImports, type Import, importsOf, sourceFiles } from "./imports.ts";
 /** What each room may import of ours, the longest matching room first. `types`: its types only. */
 const MAY_IMPORT: readonly { room: string; own: readonly string[]; types?: readonly string[] }[] = [
   { room: "contracts/", own: [] },
+  { room: "src/client/", own: ["src/client/"], types: ["src/contract/registry.ts", "src/domain/errors.ts"] },
   { room: "src/domain/", own: ["src/domain/"] },
   { room: "src/contract/", own: ["src/contract/", "src/domain/"] },
   { room: "src/messages/", own: ["src/messages/", "src/domain/"] },

@@ -94,6 +94,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   // Owners and admins: it tells what everybody did, and from where.
   listAuditLog: manage(null, admin),
   exportAuditLog: manage(null, admin),
+  verifyAuditLog: manage(null, admin),
 
   listMembers: manage(null),
   updateMember: {
@@ -160,6 +161,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   listAgents: manage("agents:read"),
   getAgent: manage("agents:read"),
   connectAgent: manage("agents:read"),
+  getAgentWallet: manage("agents:read"),
   getAgentBudgetPolicy: manage("agents:write"),
   updateAgentBudgetPolicy: manage("agents:write", adminSteppedUp),
   updateAgent: manage(null, admin),
@@ -175,10 +177,16 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   failBilling: manage(null, admin),
   listCardLedger: manage(null, admin),
 
+  // For pages: a person's, never a key's.
+  streamChanges: manage(null),
+
   getTransaction: manage("agents:read"),
+  getTransactionStory: manage("agents:read"),
   listTransactions: manage("agents:read"),
   exportTransactions: manage("agents:read"),
+  summarizeTransactions: manage("agents:read"),
   getApproval: manage("agents:read"),
+  getApprovalContext: manage("agents:read"),
   listPendingApprovals: manage("agents:read"),
   listCompletedApprovals: manage("agents:read"),
   approveApproval: manage(null),

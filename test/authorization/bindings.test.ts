@@ -50,6 +50,18 @@ interface Key {
 
 const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
 
+const OF_TRANSACTIONS: readonly OperationId[] = [
+  "listTransactions",
+  "exportTransactions",
+  "summarizeTransactions",
+];
+
+/** How all of a list is asked for, where that is no large page. */
+const PAGING: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  exportTransactions: {},
+  summarizeTransactions: { groupBy: "agent" },
+};
+
 describe("a key acts only inside its binding", () => {
   let world: World;
   let stranger: World;
@@ -109,6 +121,7 @@ describe("a key acts only inside its binding", () => {
   const cases: readonly Case[] = [
     agentCase("getAgent"),
     agentCase("connectAgent"),
+    agentCase("getAgentWallet"),
     agentCase("getAgentBudgetPolicy"),
     agentCase("updateAgentBudgetPolicy", { version: 999 }, [409, "VERSION_CONFLICT"]),
     agentCase("pauseAgent"),
@@ -122,7 +135,19 @@ describe("a key acts only inside its binding", () => {
       acts: "in a team",
     },
     {
+      id: "getTransactionStory",
+      request: ({ transactionId }) => ({ id: transactionId }),
+      success: [200, null],
+      acts: "in a team",
+    },
+    {
       id: "getApproval",
+      request: ({ approvalId }) => ({ id: approvalId }),
+      success: [200, null],
+      acts: "in a team",
+    },
+    {
+      id: "getApprovalContext",
       request: ({ approvalId }) => ({ id: approvalId }),
       success: [200, null],
       acts: "in a team",
@@ -281,7 +306,7 @@ describe("a key acts only inside its binding", () => {
 
   it("every list shows exactly what lies in the binding; a filter for the outside finds nothing", async () => {
     await payEverywhere();
-    expect(lists).to.have.lengthOf(7);
+    expect(lists).to.have.lengthOf(8);
     for (const id of lists) {
       const everything = await listed(id, world.token);
       expect(everything.length, id).to.be.greaterThan(2);
@@ -305,7 +330,7 @@ describe("a key acts only inside its binding", () => {
       const { projectId } = z.object({ projectId: z.string() }).parse(item);
       return key.covers({ projectId, teamId: idOf(item) });
     }
-    if (id !== "listTransactions" && id !== "exportTransactions") return key.covers(placed.parse(item));
+    if (!OF_TRANSACTIONS.includes(id)) return key.covers(placed.parse(item));
     const { agentId } = z.object({ agentId: z.string() }).parse(item);
     const place = placeOfAgent.get(agentId);
     return place !== undefined && key.covers(place);
@@ -317,9 +342,13 @@ describe("a key acts only inside its binding", () => {
   async function listed(id: OperationId, token: string, query: Readonly<Record<string, string>> = {}) {
     const agents = await world.api.ok("listAgents", 200, { token: world.token, query: { limit: "200" } });
     placeOfAgent = new Map(agents.agents.map((agent) => [agent.id, agent]));
-    const paging = id === "exportTransactions" ? {} : { limit: "200" };
+    const paging = PAGING[id] ?? { limit: "200" };
     const answer = await world.api.call(id, { token, query: { ...paging, ...query } });
     expect(answer.status, id).to.equal(200);
+    if (id === "summarizeTransactions") {
+      const { days } = operations[id].output.parse(answer.body);
+      return days.flatMap(({ groups }) => groups.map(({ group }) => ({ id: group, agentId: group })));
+    }
     if (id === "exportTransactions") return parse(z.string().parse(answer.body), { columns: true });
     const body = z.record(z.string(), z.unknown()).parse(answer.body);
     return z.array(z.unknown()).parse(Object.values(body).find((value) => Array.isArray(value)));

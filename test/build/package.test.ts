@@ -21,7 +21,7 @@ const manifest = z.object({
 
 /** What a program that runs from the package may need. */
 const ALLOWED =
-  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/reference\/[\w.-]+|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
+  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/reference\/[\w.-]+|dist\/web\/index\.html|dist\/web\/assets\/[\w-]+\.(js\.gz|css\.gz|svg\.gz|woff2)|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
 
 const pack = async (...options: readonly string[]) => {
   const args = ["pack", "--json", "--ignore-scripts", ...options];
@@ -40,7 +40,7 @@ describe("the package", () => {
       "dist/server/main.js",
       "dist/workflow-bundle.js",
       "temporal-dev.yaml",
-      "server/http/pages/enter.js",
+      "dist/web/index.html",
       "dist/reference/swagger-ui-bundle.js.gz",
       "dist/reference/LICENSE",
       "dist/src/engines/test-server-jars.json",

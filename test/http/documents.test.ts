@@ -11,11 +11,12 @@ const schemaHolder = z.strictObject({
   examples: z.record(z.string(), z.union([reference, z.strictObject({ value: z.unknown() })])),
 });
 const content = z.strictObject({ "application/json": schemaHolder });
-/** JSON, lines of it, or a table. */
+/** JSON, lines of it, a table, or events. */
 const answered = z.union([
   content,
   z.strictObject({ "application/x-ndjson": schemaHolder }),
   z.strictObject({ "text/csv": schemaHolder }),
+  z.strictObject({ "text/event-stream": schemaHolder }),
 ]);
 const headers = z.strictObject({
   "x-ratelimit-limit": reference,
@@ -189,7 +190,8 @@ describe("what the service says of itself", () => {
         const waits = ["429", "503"].includes(status) || answer.description.includes("SECOND_FACTOR_LOCKED");
         expect("retry-after" in answer.headers, where).to.equal(waits);
         expect("www-authenticate" in answer.headers, where).to.equal(status === "401");
-        const isFile = Object.keys(answer.content ?? {}).some((type) => type !== "application/json");
+        const notFiles = ["application/json", "text/event-stream"];
+        const isFile = Object.keys(answer.content ?? {}).some((type) => !notFiles.includes(type));
         expect("content-disposition" in answer.headers, where).to.equal(isFile);
       }
     }

@@ -40,6 +40,11 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
     "listTransactions",
     "exportTransactions",
     "getTransaction",
+    "streamChanges",
+    "summarizeTransactions",
+    "getTransactionStory",
+    "getAgentWallet",
+    "verifyAuditLog",
     "getApproval",
     "listPayments",
     "getPayment",
@@ -190,6 +195,9 @@ describe("an engine that is gone or hung", () => {
       redeliverWebhook: { token, id: endpointId, deliveryId },
       replayWebhook: { token, id: endpointId, body: { since: new Date().toISOString() } },
       getWebhookReplay: { token, id: endpointId },
+      streamChanges: { token },
+      getTransactionStory: { token, id: transactionId },
+      getApprovalContext: { token, id: approvalId },
     };
     return requests[id] ?? { token, id: agent.id };
   }

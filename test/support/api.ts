@@ -17,9 +17,20 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** JSON as what it says, a file as its text. */
+const EVENTS = "text/event-stream";
+
+/** All of it; of what has no end, what comes first. */
+async function textOf(response: Response): Promise<string> {
+  if (response.headers.get("content-type")?.startsWith(EVENTS) !== true) return response.text();
+  const reader = response.body?.getReader();
+  const first = await reader?.read();
+  await reader?.cancel();
+  return new TextDecoder().decode(first?.value);
+}
+
+/** JSON as what it says, a file or events as their text. */
 function parsedAs(contentType: string | null, text: string): unknown {
-  if (/^(application\/x-ndjson|text\/csv)\b/.test(contentType ?? "")) return text;
+  if (/^(application\/x-ndjson|text\/csv|text\/event-stream)\b/.test(contentType ?? "")) return text;
   return text === "" ? undefined : JSON.parse(text);
 }
 
@@ -91,7 +102,7 @@ export class Api {
       },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
-    const text = await response.text();
+    const text = await textOf(response);
     const parsed = parsedAs(response.headers.get("content-type"), text);
     noteSecretsChosen(body);
     noteSecretsGiven(parsed);

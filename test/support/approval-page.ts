@@ -76,10 +76,10 @@ export class ApprovalPage {
   }
 
   async signIn({ email, password }: Credentials): Promise<void> {
-    await this.page.waitForSelector("#sign-in:not([hidden])");
+    await this.page.waitForSelector("#sign-in");
     await this.fill("#email", email);
     await this.fill("#password", password);
-    await this.page.click("#sign-in button");
+    await this.page.click("#sign-in button[type=submit]");
   }
 
   /** Types into a field in place of what it holds. */
@@ -88,11 +88,14 @@ export class ApprovalPage {
     await this.page.type(selector, text);
   }
 
-  /** What is read there; nothing where it is hidden. */
-  text(selector: string): Promise<string> {
-    return this.page.$eval(selector, (element) =>
-      element.checkVisibility() ? (element.textContent ?? "").replaceAll(/\s+/g, " ").trim() : "",
+  /** What is read there; nothing where it is hidden, or not there. */
+  async text(selector: string): Promise<string> {
+    const texts = await this.page.$$eval(selector, (elements) =>
+      elements.map((element) =>
+        element.checkVisibility() ? (element.textContent ?? "").replaceAll(/\s+/g, " ").trim() : "",
+      ),
     );
+    return texts[0] ?? "";
   }
 
   /** Waits until this is read there. */
@@ -108,8 +111,11 @@ export class ApprovalPage {
     await this.page.waitForSelector(selector, { visible: true });
   }
 
-  isShown(selector: string): Promise<boolean> {
-    return this.page.$eval(selector, (element) => element.checkVisibility());
+  async isShown(selector: string): Promise<boolean> {
+    const shown = await this.page.$$eval(selector, (elements) =>
+      elements.map((element) => element.checkVisibility()),
+    );
+    return shown[0] ?? false;
   }
 
   /** The id, or else the kind, of the element that has the focus. */

@@ -57,7 +57,7 @@ async function isExecutable(path: string): Promise<boolean> {
 }
 
 /** Starts it without a window, on a profile of its own that goes with it. */
-const launchChromium = (executablePath: string): Promise<Browser> =>
+export const launchChromium = (executablePath: string): Promise<Browser> =>
   launch({
     executablePath,
     headless: true,

@@ -10,6 +10,8 @@ type Beginnings = readonly string[];
 const WITHOUT_ENGINES: Beginnings = [
   "actors/",
   "architecture/",
+  "client/retries",
+  "client/routes",
   "contract/",
   "domain/",
   "engines/",

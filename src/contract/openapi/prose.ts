@@ -47,6 +47,7 @@ export const TAGS: Readonly<Record<Operation["tag"], string>> = {
   Payments: "Spending, with an agent's key.",
   Approvals: "Payments that wait for a person's decision, and what was decided.",
   Transactions: "What was paid, refused, or is on its way, over all agents.",
+  Changes: "What changes, as it happens: for pages that show it.",
   Webhooks: "Signed events pushed to endpoints of the organization's own.",
   "Audit log": "Who did what, chained so that a change of it shows.",
   Sandbox: "Test money and the test card processor's books; only while the sandbox rails are on.",

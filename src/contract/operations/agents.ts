@@ -3,7 +3,17 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import { choices, color, description, icon, idempotencyKey, name, paging, uuid } from "../primitives.ts";
+import {
+  choices,
+  color,
+  description,
+  heldCents,
+  icon,
+  idempotencyKey,
+  name,
+  paging,
+  uuid,
+} from "../primitives.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool, switches } from "../tools.ts";
 
@@ -70,6 +80,11 @@ export const listAgents = define({
     projectId: uuid.optional(),
     teamId: uuid.optional(),
     state: z.enum(["active", "paused", "archived"]).optional(),
+    name: name.optional().meta({ description: "Only agents whose name has this in it, in whatever case." }),
+    with: z
+      .enum(["lastPayment"])
+      .optional()
+      .meta({ description: "`lastPayment`: with each agent's newest payment." }),
   }),
   output: listOf("agents", agent),
   errors: ["BAD_CURSOR"],
@@ -85,6 +100,22 @@ export const getAgent = define({
   tool: managementTool("get_agent", "Read an agent", { idName: "agentId" }),
   params,
   output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+export const getAgentWallet = define({
+  summary: "Read an agent's wallet",
+  description:
+    "Where the agent's wallet is, and what it holds, as the chain says now: `balanceCents` is null where the chain does not " +
+    "answer. `wallet` is null for an agent that has none.",
+  tag: "Agents",
+  access: manages("agents:read", "agent"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/agents/:id/wallet", successStatus: 200 },
+  params,
+  output: z.strictObject({
+    wallet: wallet.extend({ balanceCents: heldCents.nullable(), currency: z.literal("USD") }).nullable(),
+  }),
   errors: ["NOT_FOUND"],
 });
 

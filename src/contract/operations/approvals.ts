@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
-import { agentFilter, approvalId, ONE_AGENT, oneAgent, paging, text, uuid } from "../primitives.ts";
-import { approval, listOf } from "../records.ts";
+import { agentFilter, approvalId, cents, ONE_AGENT, oneAgent, paging, text, uuid } from "../primitives.ts";
+import { approval, listOf, transaction } from "../records.ts";
 
 const params = z.strictObject({ id: approvalId });
 const query = z
@@ -47,6 +47,44 @@ export const getApproval = define({
   http: { method: "get", path: "/v1/approvals/:id", successStatus: 200 },
   params,
   output: answer,
+  errors: ["NOT_FOUND"],
+});
+
+const level = z.strictObject({
+  limitCents: cents
+    .nullable()
+    .meta({ description: "The budget of an agent, the cap of a team or project; null: none." }),
+  spentCents: cents,
+  reservedCents: cents.meta({
+    description:
+      "What payments in flight and on hold have reserved; a pending payment's own amount is in it.",
+  }),
+  remainingCents: cents.nullable().meta({
+    description:
+      "What is left once this payment is approved, as its amount is reserved already; null: no limit.",
+  }),
+  remainingIfDeniedCents: cents.nullable().meta({
+    description:
+      "What is left if it is denied; null: no limit. The same as `remainingCents` once it is resolved.",
+  }),
+});
+
+export const getApprovalContext = define({
+  summary: "Read what an approval is decided on",
+  description:
+    "The money of the payment's agent, team and project as it is now, with what an approval would leave at each of them, and the " +
+    "agent's last 10 payments before this one, newest first.",
+  tag: "Approvals",
+  access: manages("agents:read", "approval"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/approvals/:id/context", successStatus: 200 },
+  params,
+  output: z.strictObject({
+    agent: level,
+    team: level,
+    project: level,
+    lastPayments: z.array(transaction).meta({ description: "Newest first, at most 10." }),
+  }),
   errors: ["NOT_FOUND"],
 });
 

@@ -49,3 +49,34 @@ export const exportAuditLog = define({
   output: z.string(),
   errors: [],
 });
+
+export const verifyAuditLog = define({
+  summary: "Verify the audit log",
+  description:
+    "Walks the organization's chain behind `after`, 5,000 entries at the most, and says whether each is as the service wrote it and follows " +
+    "the one before. Go on with `after` = `verifiedTo` until that is `lastSequence`. Nothing is written. Whether the end was cut off, " +
+    "only anchors tell: the command `verify-audit-log` holds the chain against those, too.",
+  tag: "Audit log",
+  access: person({ role: "admin" }),
+  rate: "verify",
+  http: { method: "get", path: "/v1/audit-log/verification", successStatus: 200 },
+  query: z.strictObject({
+    after: z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(0).meta({
+      description: "The last entry that was verified; 0: from the first.",
+    }),
+  }),
+  output: z.strictObject({
+    unbroken: z.boolean().meta({ description: "Whether nothing is wrong with what was looked at." }),
+    verifiedTo: z.int().meta({ description: "The last entry that is as it was written." }),
+    lastSequence: z.int().meta({ description: "The chain's last entry now." }),
+    broken: z
+      .strictObject({
+        sequence: z.int(),
+        problem: z.enum(["changed", "removed", "inserted", "moved", "rewritten", "cut_tail"]),
+        detail: z.string().meta({ description: "The same in words." }),
+      })
+      .nullable()
+      .meta({ description: "The first place at which it is broken; null: none." }),
+  }),
+  errors: [],
+});

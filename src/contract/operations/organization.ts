@@ -15,6 +15,14 @@ const settings = z.strictObject({
           "sandbox's chain: the demo owner, whose key everybody knows).",
       }),
     requireSecondFactor: z.boolean(),
+    limits: z
+      .strictObject({
+        restPerMinute: z
+          .int()
+          .meta({ description: "Requests over REST per minute, for each key or person." }),
+        mcpPerMinute: z.int().meta({ description: "Requests over MCP per minute, for each key." }),
+      })
+      .meta({ description: "What its plan allows; an enterprise plan may have limits of its own." }),
   }),
 });
 

@@ -1,10 +1,21 @@
 import { z } from "zod";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
-import { agentFilter, ONE_AGENT, oneAgent, paging, transactionId, uuid } from "../primitives.ts";
-import { listOf, rail, transaction, transactionStatus } from "../records.ts";
+import {
+  agentFilter,
+  cents,
+  ONE_AGENT,
+  oneAgent,
+  paging,
+  timestamp,
+  transactionId,
+  uuid,
+} from "../primitives.ts";
+import { EVENT_TYPES } from "../../domain/events.ts";
+import { approval, auditEntry, listOf, rail, transaction, transactionStatus } from "../records.ts";
 import { timezone } from "../timezone.ts";
 import { managementTool } from "../tools.ts";
+import { delivery } from "./webhooks.ts";
 
 /** What a list and an export can be narrowed by alike. */
 const filters = {
@@ -71,6 +82,61 @@ export const exportTransactions = define({
   errors: [],
 });
 
+const calendarDay = z.iso.date().meta({ description: "A day on the clocks of `tz`." });
+const sum = { count: z.int().min(0), amountCents: z.int().min(0) };
+
+export const summarizeTransactions = define({
+  summary: "Summarize transactions by day",
+  description:
+    "How many payments were made on each day, and what they come to, newest day first, by status, rail, agent, team or project; " +
+    "the list's filters hold. Exact, each day as it is when it is read. Days without payments are left out. An answer takes as many days as can be read in a " +
+    "second and a half, and at least one: go on with `before` = `nextBefore` until that is null. Of many agents or teams a day names the 50 that " +
+    "paid most, and `others` has the rest. One summary is made at a time in a server; who waits for too long is told to come again.",
+  tag: "Transactions",
+  access: manages("agents:read", "list"),
+  rate: "summary",
+  http: { method: "get", path: "/v1/transactions/summary", successStatus: 200 },
+  query: z
+    .strictObject({
+      ...filters,
+      status: transactionStatus.optional().meta({
+        description: "Only with this status now; `approved`: what was spent.",
+      }),
+      groupBy: z
+        .enum(["status", "rail", "agent", "team", "project"])
+        .default("status")
+        .meta({ description: "What each day is divided by." }),
+      tz: timezone.optional().meta({
+        description: "IANA time zone, like Europe/Berlin, whose days are meant; by default UTC.",
+      }),
+      before: calendarDay.optional().meta({
+        description: "Only days before this one: `nextBefore` of an earlier answer.",
+      }),
+    })
+    .refine(oneAgent, ONE_AGENT),
+  output: z.strictObject({
+    days: z
+      .array(
+        z.strictObject({
+          day: calendarDay,
+          ...sum,
+          groups: z
+            .array(z.strictObject({ group: z.string(), ...sum }))
+            .meta({ description: "The largest amount first; `group` is the status, the rail, or an id." }),
+          others: z
+            .strictObject(sum)
+            .nullable()
+            .meta({ description: "Those that are not named; null: none." }),
+        }),
+      )
+      .meta({ description: "Newest first." }),
+    nextBefore: calendarDay.nullable().meta({
+      description: "There may be more before this day; null: there is not.",
+    }),
+  }),
+  errors: [],
+});
+
 export const getTransaction = define({
   summary: "Read a transaction",
   description: "One transaction as it is now, whatever became of it.",
@@ -80,5 +146,63 @@ export const getTransaction = define({
   http: { method: "get", path: "/v1/transactions/:id", successStatus: 200 },
   params: z.strictObject({ id: transactionId }),
   output: z.strictObject({ transaction }),
+  errors: ["NOT_FOUND"],
+});
+
+const decision = z.strictObject({
+  outcome: z.enum(["approved", "held", "denied"]).meta({
+    description: "What the policies said when the payment was asked for.",
+  }),
+  policyVersion: z
+    .int()
+    .nullable()
+    .meta({ description: "Of the agent's budget policy that it was judged by; null: not kept." }),
+  flaggedByRuleTypes: z.array(z.string()),
+});
+
+const railStep = z.strictObject({
+  id: z.string(),
+  kind: z.enum(["captured", "reversed", "withheld", "signed", "refused"]).meta({
+    description: "By card: `captured` or `reversed`. On chain: `signed` and sent, or `refused` in its place.",
+  }),
+  createdAt: timestamp,
+  amountCents: cents.nullable(),
+  onChainTxHash: z.string().nullable(),
+  reason: z.string().nullable().meta({ description: "Why it was refused; null: it was not." }),
+});
+
+const event = z.strictObject({
+  id: z.string(),
+  type: z.enum(EVENT_TYPES),
+  createdAt: timestamp,
+});
+
+export const getTransactionStory = define({
+  summary: "Read a transaction's whole story",
+  description:
+    "The payment, how it was decided, by which version of the policy, its approval with who resolved it, what its rail did, and the " +
+    "events that it has made. For owners and admins also the webhook deliveries of these events and the payment's entries in the audit " +
+    "log, as only they may read those; for everybody else both are null. What is told of after an answer (decision, events) may follow the " +
+    "payment by a moment.",
+  tag: "Transactions",
+  access: manages("agents:read", "transaction"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/transactions/:id/story", successStatus: 200 },
+  params: z.strictObject({ id: transactionId }),
+  output: z.strictObject({
+    transaction,
+    approval: approval.nullable(),
+    decision: decision.nullable().meta({ description: "How it was decided; null: not told yet." }),
+    railSteps: z.array(railStep).meta({ description: "What its rail has on its books, oldest first." }),
+    events: z.array(event).meta({ description: "Oldest first." }),
+    webhookDeliveries: z
+      .array(z.strictObject({ endpointId: z.string(), eventId: z.string(), delivery }))
+      .nullable()
+      .meta({ description: "To the endpoints that are there now; null: the caller may not read them." }),
+    auditEntries: z
+      .array(auditEntry)
+      .nullable()
+      .meta({ description: "Oldest first; null: the caller may not read them." }),
+  }),
   errors: ["NOT_FOUND"],
 });

@@ -103,7 +103,7 @@ const attempt = z.strictObject({
   responseExcerpt: z.string().nullable().meta({ description: "How the receiver's answer begins." }),
 });
 
-const delivery = z
+export const delivery = z
   .strictObject({
     id: z.string(),
     eventType,

@@ -53,6 +53,8 @@ const AGENT_TOOLS = {
       projectId: "Only agents of this project.",
       teamId: "Only agents of this team.",
       state: "Only agents in this state; `archived` is for good.",
+      name: "Only agents whose name has this text in it, in whatever case.",
+      with: "`lastPayment`: each agent comes with its newest payment, whatever became of it.",
     },
     results: { ...agentResults("agents"), ...PAGED },
   },

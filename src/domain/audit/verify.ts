@@ -1,4 +1,4 @@
-import { type AuditSeal, hashedText, isSealed, NO_ENTRY } from "./entry.ts";
+import { type AuditHead, type AuditSeal, hashedText, isSealed, NO_ENTRY } from "./entry.ts";
 
 /** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
 export interface FoundEntry {
@@ -44,14 +44,17 @@ export class ChainVerifier {
   readonly #seal: AuditSeal;
   readonly #anchors: AnchoredHashes;
   #pending: FoundEntry | null = null;
-  #sequence = NO_ENTRY.sequence;
-  #hash = NO_ENTRY.hash;
+  #sequence: number;
+  #hash: string;
   #broken: ChainBreak | null = null;
   #anchorsMet = 0;
 
-  constructor(seal: AuditSeal, anchors: AnchoredHashes = new Map()) {
+  /** `behind`: the entry that the walk begins behind, which was verified before. */
+  constructor(seal: AuditSeal, anchors: AnchoredHashes = new Map(), behind: AuditHead = NO_ENTRY) {
     this.#seal = seal;
     this.#anchors = anchors;
+    this.#sequence = behind.sequence;
+    this.#hash = behind.hash;
   }
 
   /** Entries that are as they were written. */

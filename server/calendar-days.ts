@@ -1,0 +1,53 @@
+import { offsetOf } from "./zone-offset.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+/** A day on the clocks of a zone: from an instant on, up to another. */
+export interface CalendarDay {
+  /** Such as 2026-03-29. */
+  readonly day: string;
+  readonly from: Date;
+  readonly until: Date;
+}
+
+/** Days on the clocks of an IANA zone; they are 23 to 25 hours long where the clocks are changed. */
+export class CalendarDays {
+  readonly #offsetAt: (atMs: number) => number;
+
+  constructor(timezone = "UTC") {
+    this.#offsetAt = offsetOf(timezone);
+  }
+
+  /** The day in which an instant lies. */
+  of(at: Date): CalendarDay {
+    return this.named(
+      new Date(at.getTime() + this.#offsetAt(at.getTime()) * MINUTE_MS).toISOString().slice(0, 10),
+    );
+  }
+
+  named(day: string): CalendarDay {
+    const midnight = Date.parse(`${day}T00:00:00.000Z`);
+    return { day, from: this.#firstOf(midnight), until: this.#firstOf(midnight + DAY_MS) };
+  }
+
+  /** The day before one. */
+  before({ day }: CalendarDay): CalendarDay {
+    return this.named(new Date(Date.parse(`${day}T00:00:00.000Z`) - DAY_MS).toISOString().slice(0, 10));
+  }
+
+  /**
+   * When a day's midnight is on the clocks, which is named in UTC here. Where they leave it out, the moment at which they do; where
+   * they show it twice, the first time. No offset is further from UTC than a day.
+   */
+  #firstOf(midnightMs: number): Date {
+    const isReached = (atMs: number): boolean => atMs + this.#offsetAt(atMs) * MINUTE_MS >= midnightMs;
+    let [not, reached] = [midnightMs - DAY_MS, midnightMs + DAY_MS];
+    while (reached - not > MINUTE_MS) {
+      const middle = not + Math.floor((reached - not) / 2 / MINUTE_MS) * MINUTE_MS;
+      if (isReached(middle)) reached = middle;
+      else not = middle;
+    }
+    return new Date(reached);
+  }
+}

@@ -1,0 +1,30 @@
+import { NotInTime, within } from "../../activities/within.ts";
+import { ok } from "../../src/domain/result.ts";
+import { walletView } from "../views.ts";
+import { type HandlerDependencies, profileOf } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+/** A chain that has not answered by then is shown as one that doesn't. */
+const BALANCE_MS = 2_000;
+
+/** Agents' wallets, for people. */
+export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handlers, "getAgentWallet"> {
+  return {
+    async getAgentWallet(_input, { target }) {
+      const wallet = walletView(target);
+      if (wallet === null) return ok({ body: { wallet } });
+      const balance = await readable(within(BALANCE_MS, rails.wallet.balance(profileOf(target))));
+      const balanceCents = balance?.kind === "cents" ? balance.cents : null;
+      return ok({ body: { wallet: { ...wallet, balanceCents, currency: "USD" } } });
+    },
+  };
+}
+
+async function readable<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof NotInTime) return null;
+    throw error;
+  }
+}

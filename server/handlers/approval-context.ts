@@ -1,0 +1,65 @@
+import { rail as rails } from "../../src/contract/records.ts";
+import { ok } from "../../src/domain/result.ts";
+import type { Usage } from "../budgets/container-budgets.ts";
+import { newest } from "../lists.ts";
+import { SHOWN_OF_A_TRANSACTION } from "../../activities/documents.ts";
+import { transactionView } from "../views.ts";
+import { agentsIn } from "./agent-records.ts";
+import { caughtUp } from "./catch-up.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+const LAST_PAYMENTS = 10;
+
+/** What somebody who decides on an approval wants to know. */
+export function approvalContextHandlers({
+  collections,
+  containerBudgets,
+  ledgers,
+}: HandlerDependencies): Pick<Handlers, "getApprovalContext"> {
+  const current = agentsIn(collections);
+
+  return {
+    async getApprovalContext(
+      _input,
+      { target: { agentId, amountCents, createdAt, projectId, state, teamId } },
+    ) {
+      await caughtUp(ledgers.flush({ projectId }, agentId));
+      const [agent, { project, team }, lastPayments] = await Promise.all([
+        current(agentId),
+        containerBudgets.levels(projectId, teamId),
+        newest(
+          {
+            collection: collections.shownTransactions,
+            having: { agentId, rail: rails.options },
+            until: createdAt,
+            projection: SHOWN_OF_A_TRANSACTION,
+          },
+          LAST_PAYMENTS,
+        ),
+      ]);
+      const { policy, reservedCents, spentCents } = agent;
+      const remainingCents = Math.max(0, policy.budgetCents - spentCents - reservedCents);
+      const freedCents = state === "pending" ? amountCents : 0;
+      return ok({
+        body: {
+          agent: levelOf(policy.budgetCents, { spentCents, reservedCents, remainingCents }, freedCents),
+          team: levelOf(team.capCents, team.usage, freedCents),
+          project: levelOf(project.capCents, project.usage, freedCents),
+          lastPayments: lastPayments.map(transactionView),
+        },
+      });
+    },
+  };
+}
+
+/** `freedCents`: what a denial would give back. What is used beyond a limit that was lowered is not left by it. */
+function levelOf(
+  limitCents: number | null,
+  { remainingCents, reservedCents, spentCents }: Usage,
+  freedCents: number,
+) {
+  const remainingIfDeniedCents =
+    limitCents === null ? null : Math.max(0, limitCents - spentCents - reservedCents + freedCents);
+  return { limitCents, spentCents, reservedCents, remainingCents, remainingIfDeniedCents };
+}

@@ -1,0 +1,106 @@
+import { z } from "zod";
+import { type AuditDocument } from "../../activities/audit/documents.ts";
+import { EVENT_TYPES } from "../../src/domain/events.ts";
+import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
+import type { EventDocument, TransactionDocument } from "../../activities/documents.ts";
+import { ok } from "../../src/domain/result.ts";
+import type { ManagementPrincipal } from "../principals.ts";
+import { deliveryView } from "../webhooks/views.ts";
+import { auditEntryView, approvalView, transactionView } from "../views.ts";
+import { railStepsIn } from "../rail-steps.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+/** More than a payment ever has: its entries are its decisions, and what was refused about it. */
+const ENTRIES_MAX = 50;
+
+/** As the audit log keeps it (src/domain/audit/payment-decisions.ts). */
+const decided = z.object({
+  outcome: z.enum(["approved", "held", "denied"]),
+  policyVersion: z.int().nullable(),
+  flaggedByRuleTypes: z.array(z.string()),
+});
+
+const PAYMENT_EVENTS = EVENT_TYPES.filter((type) => /^(transaction|approval)\./.test(type));
+
+/** Everything that is known of one payment, put together from where each part is kept. */
+export function transactionStoryHandlers({
+  collections,
+  webhooks: {
+    collections: { deliveries, endpoints },
+  },
+}: HandlerDependencies): Pick<Handlers, "getTransactionStory"> {
+  const { approvals, auditLog, events } = collections;
+  const railStepsOf = railStepsIn(collections);
+
+  /** Events have ids that are made of the payment's. */
+  const eventsOf = ({ _id }: TransactionDocument): Promise<EventDocument[]> =>
+    events
+      .find({ _id: { $in: PAYMENT_EVENTS.map((type) => `evt_${_id}_${type}`) } })
+      .sort({ createdAt: 1, _id: 1 })
+      .toArray();
+
+  /** Deliveries have ids that are made of event and endpoint, so that no index is needed. */
+  async function deliveriesOf(organizationId: string, told: readonly EventDocument[]) {
+    const places = await endpoints.find({ organizationId }, { projection: { _id: 1 } }).toArray();
+    const named = new Map(
+      places.flatMap(({ _id: endpointId }) =>
+        told.map(({ _id: eventId, createdAt }) => [
+          deliveryId(eventId, endpointId, createdAt.getTime()),
+          { endpointId, eventId },
+        ]),
+      ),
+    );
+    const found = await deliveries.find({ _id: { $in: [...named.keys()] }, organizationId }).toArray();
+    return found.flatMap((delivery) => {
+      const place = named.get(delivery._id);
+      return place === undefined ? [] : [{ ...place, delivery: deliveryView(delivery) }];
+    });
+  }
+
+  const entriesOf = ({ _id, organizationId }: TransactionDocument): Promise<AuditDocument[]> =>
+    auditLog
+      .find({ organizationId, "resource.id": _id })
+      .sort({ at: 1, _id: 1 })
+      .limit(ENTRIES_MAX)
+      .toArray();
+
+  async function decisionOn({ _id, organizationId }: TransactionDocument) {
+    const entry = await auditLog.findOne({ organizationId, entryKey: `${_id}/decided` });
+    return decided.safeParse(entry?.decision).data ?? null;
+  }
+
+  return {
+    async getTransactionStory(_input, { principal, target }) {
+      const { approvalId, organizationId } = target;
+      const seesAll = isAdmin(principal);
+      const [approval, told, railSteps, decision, entries] = await Promise.all([
+        approvalId === null ? null : approvals.findOne({ _id: approvalId }),
+        eventsOf(target),
+        railStepsOf(target),
+        decisionOn(target),
+        seesAll ? entriesOf(target) : null,
+      ]);
+      const sent = seesAll ? await deliveriesOf(organizationId, told) : null;
+      return ok({
+        body: {
+          transaction: transactionView(target),
+          approval: approval && approvalView(approval),
+          decision,
+          railSteps,
+          events: told.map(({ _id, createdAt, type }) => ({
+            id: _id,
+            type,
+            createdAt: createdAt.toISOString(),
+          })),
+          webhookDeliveries: sent,
+          auditEntries: entries && entries.map(auditEntryView),
+        },
+      });
+    },
+  };
+}
+
+/** Who may read webhooks and the audit log. */
+const isAdmin = (principal: ManagementPrincipal): boolean =>
+  principal.type === "session" && principal.role !== "member";

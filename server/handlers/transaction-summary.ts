@@ -1,0 +1,127 @@
+import type { Document } from "mongodb";
+import type { z } from "zod";
+import { SUMMARY_INDEX } from "../../activities/newest-first.ts";
+import type { summarizeTransactions } from "../../src/contract/operations/transactions.ts";
+import { agentIn } from "../../src/contract/primitives.ts";
+import { ok } from "../../src/domain/result.ts";
+import { type CalendarDay, CalendarDays } from "../calendar-days.ts";
+import { given } from "../lists.ts";
+import { narrowest } from "../narrowest.ts";
+import { Turns } from "../turns.ts";
+import { RANGE_DAYS } from "./transactions.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+/** An answer takes further days for so long. */
+const WORK_MS = 1_500;
+/** Of one day MongoDB may read keys for so long. */
+const DAY_MS_MAX = 2_500;
+/** Whoever waits for others' summaries longer than that is told to come again. */
+const WAIT_MS = 1_000;
+/** Groups that a day names. */
+const NAMED_MAX = 50;
+
+type Answer = z.input<typeof summarizeTransactions.output>;
+type Day = Answer["days"][number];
+
+interface Sum {
+  readonly count: number;
+  readonly amountCents: number;
+}
+type Group = Sum & { readonly _id: string };
+
+const FIELD_OF = {
+  status: "status",
+  rail: "rail",
+  agent: "agentId",
+  team: "teamId",
+  project: "projectId",
+} as const;
+
+/** Sums of payments by day: read from one index that has all of them, a day at a time, and no record. */
+export function transactionSummaryHandlers({
+  clock,
+  collections,
+}: HandlerDependencies): Pick<Handlers, "summarizeTransactions"> {
+  const { transactions } = collections;
+  const turns = new Turns(WAIT_MS);
+
+  async function summed(match: Document, field: string): Promise<Group[]> {
+    return transactions
+      .aggregate<Group>(
+        [
+          { $match: match },
+          { $group: { _id: `$${field}`, count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } } },
+          { $sort: { amountCents: -1, count: -1, _id: 1 } },
+        ],
+        { hint: SUMMARY_INDEX, maxTimeMS: DAY_MS_MAX },
+      )
+      .toArray();
+  }
+
+  /** The newest day before an instant on which there is something that fits; null: none. */
+  async function dayBefore(match: Document, until: Date, since: Date | null, days: CalendarDays) {
+    const createdAt = { $lt: until, ...(since === null ? {} : { $gte: since }) };
+    const [last] = await transactions
+      .find({ ...match, createdAt }, { hint: SUMMARY_INDEX, projection: { _id: 0, createdAt: 1 } })
+      .sort({ createdAt: -1 })
+      .limit(1)
+      .maxTimeMS(DAY_MS_MAX)
+      .toArray();
+    return last === undefined ? null : days.of(last.createdAt);
+  }
+
+  return {
+    async summarizeTransactions({ query }, { principal: { organizationId }, target: { contained } }) {
+      const { before, groupBy, projectId, range = "30d", status, teamId, type, tz } = query;
+      const places = { projectId, teamId, agentId: agentIn(query) };
+      const place = await narrowest(collections, organizationId, places, contained);
+      if (place === null) return ok({ body: { days: [], nextBefore: null } });
+      const match = { organizationId, ...place, ...given({ status, rail: type }) };
+      const calendar = new CalendarDays(tz);
+      const now = clock();
+      // Whole days, the one at hand included.
+      const since =
+        range === "all"
+          ? null
+          : calendar.of(new Date(now.getTime() - (RANGE_DAYS[range] - 1) * 86_400_000)).from;
+      const body = await turns.take("summary", async (): Promise<Answer> => {
+        const stopAtMs = performance.now() + WORK_MS;
+        const days: Day[] = [];
+        let until = before === undefined ? calendar.of(now).until : calendar.named(before).from;
+        for (;;) {
+          const day = await dayBefore(match, until, since, calendar);
+          if (day === null) return { days, nextBefore: null };
+          if (days.length > 0 && performance.now() > stopAtMs) {
+            return { days, nextBefore: days.at(-1)?.day ?? null };
+          }
+          days.push(
+            dayOf(day, await summed({ ...match, createdAt: withinDay(day, since) }, FIELD_OF[groupBy])),
+          );
+          until = day.from;
+        }
+      });
+      return ok({ body });
+    },
+  };
+}
+
+const withinDay = ({ from, until }: CalendarDay, since: Date | null): Document => ({
+  $gte: since !== null && since > from ? since : from,
+  $lt: until,
+});
+
+function dayOf({ day }: CalendarDay, groups: readonly Group[]): Day {
+  const [shown, rest] = [groups.slice(0, NAMED_MAX), groups.slice(NAMED_MAX)];
+  return {
+    day,
+    ...totalOf(groups),
+    groups: shown.map(({ _id: group, amountCents, count }) => ({ group, count, amountCents })),
+    others: rest.length === 0 ? null : totalOf(rest),
+  };
+}
+
+const totalOf = (sums: readonly Sum[]): Sum => ({
+  count: sums.reduce((total, { count }) => total + count, 0),
+  amountCents: sums.reduce((total, { amountCents }) => total + amountCents, 0),
+});

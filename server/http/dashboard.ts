@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { type RequestHandler, type Router, Router as createRouter } from "express";
+import { PAGES } from "../../src/client/pages.ts";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import type { Callers } from "./callers.ts";
+import { CACHED, sendCompressed } from "./compressed.ts";
+import { sendRefusal } from "./errors.ts";
+
+/** What the build has made of web/ (scripts/build-web.mjs): one document, and files whose names have their digests. */
+const BUILT = join(PACKAGE_ROOT, "dist", "web");
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".css": "text/css",
+  ".js": "text/javascript",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+
+/**
+ * The dashboard: each of its pages is the one document, whose script shows what the address says and asks the API for all else. It is
+ * not shown under another service's name, which could read what it shows.
+ */
+export function dashboard(callers: Callers): Router {
+  const router = createRouter({ caseSensitive: true, strict: true });
+  const document = readFileSync(join(BUILT, "index.html"), "utf8");
+  const ours: RequestHandler = (request, response, next) => {
+    const stranger = callers.refusalOf(request);
+    if (stranger === null) next();
+    else sendRefusal(response, stranger);
+  };
+  for (const path of PAGES) {
+    router.get(path, ours, (_request, response) => void response.type("html").send(document));
+  }
+  for (const file of readdirSync(join(BUILT, "assets"))) serve(router, file);
+  return router;
+}
+
+/** Read when somebody asks for it first. */
+function serve(router: Router, file: string): void {
+  const isCompressed = file.endsWith(".gz");
+  const name = isCompressed ? file.slice(0, -".gz".length) : file;
+  const type = TYPES[extname(name)];
+  if (type === undefined) throw new Error(`the dashboard holds ${file}, which has no type`);
+  let read: Buffer | null = null;
+  const bytes = (): Buffer => (read ??= readFileSync(join(BUILT, "assets", file)));
+  router.get(`/assets/${name}`, (request, response) => {
+    response.type(type).setHeader("Cache-Control", CACHED);
+    if (isCompressed) sendCompressed(request, response, bytes());
+    else response.send(bytes());
+  });
+}

@@ -1,0 +1,52 @@
+import type { Response } from "express";
+import type { Refusal } from "../../src/domain/errors.ts";
+import type { Line, OpenableStream } from "../changes/streams.ts";
+
+/** What lies ready for a reader who does not take it: one who is further behind is cut off, and comes back. */
+const UNTAKEN_BYTES_MAX = 512 * 1024;
+
+/** Neither kept, nor held back, nor changed by what lies between; the connection ends with the stream. */
+const HEADERS = {
+  "Content-Type": "text/event-stream; charset=utf-8",
+  "Cache-Control": "no-store, no-transform",
+  "X-Accel-Buffering": "no",
+  Connection: "close",
+};
+
+/**
+ * Sends events until either side has enough; to HEAD the headers alone. A refusal where the stream may not be opened, and nothing was
+ * sent.
+ */
+export function sendEvents(
+  response: Response,
+  stream: OpenableStream,
+  check: Line["check"],
+  onBegun: () => void,
+): Refusal | null {
+  const begin = () => response.writeHead(200, HEADERS);
+  if (response.req.method === "HEAD") {
+    begin().end();
+    return null;
+  }
+  const waiting: (Buffer | string)[] = [];
+  const line: Line = {
+    check,
+    send(text) {
+      if (!response.headersSent) return void waiting.push(text);
+      if (response.writableEnded || response.destroyed) return;
+      response.write(text);
+      if (response.writableLength > UNTAKEN_BYTES_MAX) response.destroy();
+    },
+    end(text) {
+      if (response.headersSent && !response.writableEnded) response.end(text);
+    },
+  };
+  const opened = stream.open(line);
+  if (!opened.ok) return opened.refusal;
+  response.once("close", opened.value);
+  if (response.destroyed) opened.value();
+  begin().flushHeaders();
+  onBegun();
+  for (const text of waiting) line.send(text);
+  return null;
+}

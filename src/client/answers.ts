@@ -1,0 +1,84 @@
+import type { Answer, ClientRoute, Refused } from "./types.ts";
+
+/** What an error's body is read as: each part is looked at before it is taken. */
+const objectIn = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? { ...value } : {};
+const textIn = (value: unknown): string | null => (typeof value === "string" ? value : null);
+const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const textsIn = (value: unknown): readonly string[] =>
+  listIn(value).filter((each): each is string => typeof each === "string");
+
+const isCode = (value: unknown): value is Refused["code"] =>
+  typeof value === "string" && /^[A-Z][A-Z_]+$/.test(value);
+
+const NOTHING = { issues: [], retryAfterSeconds: null, organizations: [], missing: [], unknown: [] } as const;
+
+/** No answer came: a broken line, or its time was over. */
+export const noAnswer = (): Refused => ({
+  ...NOTHING,
+  code: "NO_ANSWER",
+  status: null,
+  message: "The service did not answer.",
+  requestId: null,
+});
+
+function secondsIn(body: unknown, headers: Headers): number | null {
+  const named = Number(body ?? headers.get("retry-after") ?? Number.NaN);
+  return Number.isFinite(named) ? named : null;
+}
+
+/** A refusal as a value, of whatever has answered. */
+export function refusedOf(status: number, headers: Headers, given: unknown): Refused {
+  const body = objectIn(given);
+  const { error } = body;
+  if (!isCode(error)) {
+    return {
+      ...NOTHING,
+      code: "UNREADABLE",
+      status,
+      message: "The answer is none of the service's own.",
+      retryAfterSeconds: secondsIn(undefined, headers),
+      requestId: headers.get("x-request-id"),
+    };
+  }
+  return {
+    code: error,
+    status,
+    message: textIn(body["message"]) ?? error,
+    issues: listIn(body["issues"]).map((issue) => {
+      const { message, path } = objectIn(issue);
+      return { path: textIn(path) ?? "", message: textIn(message) ?? "" };
+    }),
+    organizations: listIn(body["organizations"]).map((organization) => {
+      const { id, name } = objectIn(organization);
+      return { id: textIn(id) ?? "", name: textIn(name) ?? "" };
+    }),
+    missing: textsIn(body["missing"]),
+    unknown: textsIn(body["unknown"]),
+    retryAfterSeconds: secondsIn(body["retry_after_seconds"], headers),
+    requestId: textIn(body["requestId"]),
+  };
+}
+
+/** Reads what came. Of a success the service's contract says what it is; nothing here looks at it again. */
+export async function answerOf(route: ClientRoute, response: Response): Promise<Answer<unknown>> {
+  const { headers, ok, status } = response;
+  const date = Date.parse(headers.get("date") ?? "");
+  const now = Number.isNaN(date) ? null : date;
+  if (ok && route.file === true) return { ok: true, status, value: response, now };
+  const body = parsed(await response.text());
+  if (!ok) return { ok: false, refused: refusedOf(status, headers, body) };
+  if (body === UNREADABLE) return { ok: false, refused: refusedOf(status, headers, null) };
+  return { ok: true, status, value: body, now };
+}
+
+const UNREADABLE = Symbol("no JSON");
+
+function parsed(text: string): unknown {
+  if (text === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return UNREADABLE;
+  }
+}

@@ -1,0 +1,232 @@
+import { answerOf, noAnswer } from "./answers.ts";
+import { PATIENCE, type Patience, pause, pauseBefore } from "./retries.ts";
+import { ROUTES } from "./routes.ts";
+import type {
+  Answer,
+  CallOptions,
+  Calls,
+  ClientRoute,
+  FileId,
+  Input,
+  Item,
+  ListId,
+  Refused,
+} from "./types.ts";
+
+/** Who asks: a key or a token that is sent along, or a browser's session, which is in cookies that no script can read. */
+export type Credential =
+  | { readonly type: "none" }
+  | { readonly type: "bearer"; readonly token: string | (() => string) }
+  | {
+      readonly type: "cookies";
+      /**
+       * Runs what refreshes the session, one after another over all pages of the browser: a refresh token that comes twice ends the
+       * session.
+       */
+      readonly inTurn: <T>(run: () => Promise<T>) => Promise<T>;
+    };
+
+export interface ClientOptions {
+  /** Before `/v1`; empty on the service's own pages. */
+  readonly baseUrl: string;
+  readonly credential?: Credential;
+  /** Of one try, by default 60 s. */
+  readonly timeoutMs?: number;
+  readonly patience?: Patience;
+  readonly fetch?: typeof fetch;
+  /** A new idempotency key, for a create that is sent without one. */
+  readonly newKey?: () => string;
+}
+
+/** Every operation of the service, and its lists record by record. */
+export interface Client extends Calls {
+  /**
+   * The records of a list, page after page as they are asked for. Throws `RefusedError` where a page is refused.
+   */
+  each<Id extends ListId>(
+    id: Id,
+    input?: Input<Id>,
+    options?: CallOptions,
+  ): AsyncGenerator<Item<Id>, void, undefined>;
+}
+
+/** A refusal where only a throw can say it. */
+export class RefusedError extends Error {
+  override readonly name = "RefusedError";
+  readonly refused: Refused;
+
+  constructor(refused: Refused) {
+    super(refused.message);
+    this.refused = refused;
+  }
+}
+
+/** The value of a success; throws `RefusedError` for a refusal. */
+export function valueOf<T>(answer: Answer<T>): T {
+  if (answer.ok) return answer.value;
+  throw new RefusedError(answer.refused);
+}
+
+type Plain = string | number | boolean | null | undefined;
+
+/** What any call is given, whatever the operation. */
+interface AnyInput {
+  readonly query?: Readonly<Record<string, Plain>> | undefined;
+  readonly body?: unknown;
+  /** What goes into the path. */
+  readonly [id: string]: unknown;
+}
+
+/**
+ * A client of the service, derived from its contract. It sends again what may be sent again, and nothing else: reads, and creates by
+ * their idempotency key, which it makes where there is none.
+ */
+export function createClient(options: ClientOptions): Client {
+  const caller = new Caller(options);
+  const ids = Object.keys(ROUTES);
+  const calls = Object.fromEntries(
+    ids.map((id) => [
+      id,
+      (input: AnyInput = {}, given: CallOptions = {}) => caller.call(routeOf(id), input, given),
+    ]),
+  );
+  const each = (id: string, input: AnyInput = {}, given: CallOptions = {}) =>
+    records(caller, routeOf(id), input, given);
+  // The types follow from the very contract that the routes are held against.
+  return Object.assign(calls, { each }) as unknown as Client;
+}
+
+function routeOf(id: string): ClientRoute {
+  const routes: Readonly<Record<string, ClientRoute>> = ROUTES;
+  const route = routes[id];
+  if (route === undefined) throw new Error(`${id} is no operation`);
+  return route;
+}
+
+const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
+
+async function* records(
+  caller: Caller,
+  route: ClientRoute,
+  input: AnyInput,
+  options: CallOptions,
+): AsyncGenerator<unknown, void, undefined> {
+  let cursor: string | null = null;
+  do {
+    const query = { ...input.query, ...(cursor === null ? {} : { cursor }) };
+    const page: Readonly<Record<string, unknown>> = {
+      ...Object(valueOf(await caller.call(route, { ...input, query }, options))),
+    };
+    const found = page[route.list ?? ""];
+    if (isList(found)) yield* found;
+    const { nextCursor } = page;
+    cursor = typeof nextCursor === "string" ? nextCursor : null;
+  } while (cursor !== null);
+}
+
+class Caller {
+  readonly #options: ClientOptions;
+  readonly #credential: Credential;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#credential = options.credential ?? { type: "none" };
+  }
+
+  /** One call with as many tries as it may have. */
+  async call(route: ClientRoute, given: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
+    const input = this.#withKey(route, given);
+    for (let tries = 1; ; tries += 1) {
+      const answer = await this.#inSession(route, input, options);
+      if (answer.ok || options.signal?.aborted === true) return answer;
+      const pauseMs = pauseBefore(
+        route,
+        hasKey(input.body),
+        answer.refused,
+        tries,
+        this.#options.patience ?? PATIENCE,
+      );
+      if (pauseMs === null) return answer;
+      await pause(pauseMs, options.signal);
+    }
+  }
+
+  #withKey(route: ClientRoute, input: AnyInput): AnyInput {
+    if (route.replayable !== true || hasKey(input.body)) return input;
+    const idempotencyKey = (this.#options.newKey ?? (() => crypto.randomUUID()))();
+    return { ...input, body: { ...Object(input.body ?? {}), idempotencyKey } };
+  }
+
+  /** A 401 after that means that nobody is signed in, and that nothing was done. */
+  async #inSession(route: ClientRoute, input: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
+    const credential = this.#credential;
+    const send = (): Promise<Answer<unknown>> => this.#send(route, input, options);
+    const first = await send();
+    if (credential.type !== "cookies" || route.anonymous === true || !isSignedOut(first)) return first;
+    return credential.inTurn(async () => {
+      // Another page may have refreshed it meanwhile.
+      const second = await send();
+      if (!isSignedOut(second)) return second;
+      const refreshed = await this.#send(ROUTES.refreshSession, {}, options);
+      return refreshed.ok ? send() : refreshed;
+    });
+  }
+
+  async #send(
+    route: ClientRoute,
+    { body, ...input }: AnyInput,
+    options: CallOptions,
+  ): Promise<Answer<unknown>> {
+    const { baseUrl, fetch: send = fetch, timeoutMs = 60_000 } = this.#options;
+    const signal = signalOf(options, route.file === true ? null : (options.timeoutMs ?? timeoutMs));
+    try {
+      const response = await send(`${baseUrl}${addressOf(route, input)}`, {
+        method: route.method,
+        headers: this.#headers(body !== undefined),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(signal === null ? {} : { signal }),
+      });
+      return await answerOf(route, response);
+    } catch {
+      return { ok: false, refused: noAnswer() };
+    }
+  }
+
+  #headers(hasBody: boolean): Record<string, string> {
+    const credential = this.#credential;
+    const json = hasBody ? { "content-type": "application/json" } : {};
+    if (credential.type === "cookies") return { ...json, "svc-session": "cookie" };
+    if (credential.type === "none") return json;
+    const { token } = credential;
+    return { ...json, authorization: `Bearer ${typeof token === "string" ? token : token()}` };
+  }
+}
+
+/** A file takes as long as its reader does. */
+function signalOf({ signal }: CallOptions, timeoutMs: number | null): AbortSignal | null {
+  const within = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs);
+  if (signal === undefined || within === null) return signal ?? within;
+  return AbortSignal.any([within, signal]);
+}
+
+const isSignedOut = (answer: Answer<unknown>): boolean => !answer.ok && answer.refused.status === 401;
+
+const hasKey = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && "idempotencyKey" in body && body.idempotencyKey !== undefined;
+
+/** The path with its ids and the query. */
+export function addressOf(route: Pick<ClientRoute, "path">, { query, ...ids }: AnyInput): string {
+  const path = route.path.replaceAll(/:(\w+)/g, (_whole, name: string) =>
+    encodeURIComponent(String(ids[name])),
+  );
+  const search = new URLSearchParams(
+    Object.entries(query ?? {}).flatMap(([name, value]): [string, string][] =>
+      value === undefined || value === null ? [] : [[name, String(value)]],
+    ),
+  ).toString();
+  return search === "" ? path : `${path}?${search}`;
+}
+
+/** Where a file is, for a link. */
+export const addressOfFile = (id: FileId, query: Readonly<Record<string, Plain>>): string =>
+  addressOf(ROUTES[id], { query });

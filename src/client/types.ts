@@ -1,0 +1,118 @@
+import type { z } from "zod";
+import type { Operations } from "../contract/registry.ts";
+import type { ErrorCode, ValidationIssue } from "../domain/errors.ts";
+import type { ROUTES } from "./routes.ts";
+
+/** What a client knows of a route: see `RouteFacts` of the contract, which this is made of. */
+export interface ClientRoute {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly anonymous?: boolean;
+  readonly replayable?: boolean;
+  readonly list?: string;
+  readonly file?: boolean;
+}
+
+type Routes = typeof ROUTES;
+
+/** Every operation that has a route. */
+export type OperationId = keyof Routes & keyof Operations;
+
+type Schema<
+  Id extends OperationId,
+  Part extends "params" | "query" | "body" | "output",
+> = Operations[Id][Part] extends infer S extends z.ZodType ? S : never;
+
+/**
+ * What is sent: as a schema takes it, where it says so. Where it first looks at whatever comes, as it says that it is afterwards.
+ */
+type Sent<I, O> = unknown extends I
+  ? unknown extends O
+    ? O
+    : Sent<O, O>
+  : I extends readonly (infer In)[]
+    ? O extends readonly (infer Out)[]
+      ? readonly Sent<In, Out>[]
+      : I
+    : I extends object
+      ? { readonly [K in keyof I]: Sent<I[K], K extends keyof O ? O[K] : I[K]> }
+      : I;
+
+type SentTo<S extends z.ZodType> = Sent<z.input<S>, z.output<S>>;
+
+/** A part of a request may be left out where nothing in it is needed. */
+type PartOf<Name extends string, S extends z.ZodType> = string extends keyof SentTo<S>
+  ? unknown
+  : Partial<SentTo<S>> extends SentTo<S>
+    ? { readonly [K in Name]?: SentTo<S> }
+    : undefined extends SentTo<S>
+      ? { readonly [K in Name]?: SentTo<S> }
+      : { readonly [K in Name]: SentTo<S> };
+
+/** A schema of no fields takes none by a name, and says so of every name. */
+type Named<T> = string extends keyof T ? unknown : T;
+
+/** What a call takes: the ids of its path by their names, its query and its body. */
+export type Input<Id extends OperationId> = Named<SentTo<Schema<Id, "params">>> &
+  PartOf<"query", Schema<Id, "query">> &
+  PartOf<"body", Schema<Id, "body">>;
+
+/** What a success answers: the record as JSON has it, or the response itself, whose body is the file. */
+export type Output<Id extends OperationId> = Routes[Id] extends { readonly file: true }
+  ? Response
+  : z.output<Schema<Id, "output">>;
+
+/** The operations whose answers are files. */
+export type FileId = {
+  [Id in OperationId]: Routes[Id] extends { readonly file: true } ? Id : never;
+}[OperationId];
+
+/** The operations whose answers are pages of a list. */
+export type ListId = {
+  [Id in OperationId]: Routes[Id] extends { readonly list: string } ? Id : never;
+}[OperationId];
+
+/** One record of a list. */
+export type Item<Id extends ListId> =
+  Output<Id> extends infer Page
+    ? Routes[Id] extends { readonly list: infer Plural extends keyof Page & string }
+      ? Page[Plural] extends readonly (infer Record)[]
+        ? Record
+        : never
+      : never
+    : never;
+
+/**
+ * Why there is no success. `code` is the service's own; or `NO_ANSWER` where none came, and `UNREADABLE` where what came is none
+ * of the service's: then what was asked for may have been done all the same.
+ */
+export interface Refused {
+  readonly code: ErrorCode | "NO_ANSWER" | "UNREADABLE";
+  /** Null: no answer came. */
+  readonly status: number | null;
+  readonly message: string;
+  readonly issues: readonly ValidationIssue[];
+  readonly retryAfterSeconds: number | null;
+  readonly organizations: readonly { readonly id: string; readonly name: string }[];
+  readonly missing: readonly string[];
+  readonly unknown: readonly string[];
+  readonly requestId: string | null;
+}
+
+export type Answer<T> =
+  | { readonly ok: true; readonly status: number; readonly value: T; readonly now: number | null }
+  | { readonly ok: false; readonly refused: Refused };
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Of one try. */
+  readonly timeoutMs?: number;
+}
+
+type Call<Id extends OperationId> =
+  Partial<Input<Id>> extends Input<Id>
+    ? (input?: Input<Id>, options?: CallOptions) => Promise<Answer<Output<Id>>>
+    : (input: Input<Id>, options?: CallOptions) => Promise<Answer<Output<Id>>>;
+
+/** Every operation under its own name. */
+export type Calls = { readonly [Id in OperationId]: Call<Id> };

@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { agent, approval, transaction } from "./records.ts";
+
+/** What a stream of changes tells of, as whoever reads one needs it: names of events, and what their data are. */
+
+/** Kinds whose records are sent whole. */
+const RECORDS = { approvals: approval, transactions: transaction, agents: agent } as const;
+
+/** Kinds of which only the ids of what changed are sent. */
+const IDS = [
+  "projects",
+  "teams",
+  "members",
+  "invites",
+  "organization",
+  "organizationKeys",
+  "webhooks",
+] as const;
+
+export type RecordKind = keyof typeof RECORDS;
+export type IdKind = (typeof IDS)[number];
+export type ChangeKind = RecordKind | IdKind;
+
+/** What a stream may be asked for; an event that tells of changes is called by one of these. */
+export const CHANGE_KINDS = [
+  "approvals",
+  "transactions",
+  "agents",
+  ...IDS,
+] as const satisfies readonly ChangeKind[];
+
+/** Those of which only owners and admins are told, as only they may read them. */
+export const ADMINS_KINDS: ReadonlySet<ChangeKind> = new Set(["organizationKeys", "webhooks"]);
+
+/** Why a stream is ended by the service. */
+export const STREAM_ENDS = ["credential", "role", "restart"] as const;
+export type StreamEnd = (typeof STREAM_ENDS)[number];
+
+const more = z.boolean();
+
+/**
+ * The data of each event, by the event's name. `more`: more of the kind changed than is named here, so that its lists are to be read
+ * again.
+ */
+export const streamEvents = {
+  ready: z.strictObject({ resumed: z.boolean() }),
+  reset: z.strictObject({}),
+  heartbeat: z.strictObject({}),
+  end: z.strictObject({ reason: z.enum(STREAM_ENDS) }),
+  approvals: z.strictObject({ approvals: z.array(approval), more }),
+  transactions: z.strictObject({ transactions: z.array(transaction), more }),
+  agents: z.strictObject({ agents: z.array(agent), more }),
+  projects: z.strictObject({ ids: z.array(z.string()), more }),
+  teams: z.strictObject({ ids: z.array(z.string()), more }),
+  members: z.strictObject({ ids: z.array(z.string()), more }),
+  invites: z.strictObject({ ids: z.array(z.string()), more }),
+  organization: z.strictObject({ ids: z.array(z.string()), more }),
+  organizationKeys: z.strictObject({ ids: z.array(z.string()), more }),
+  webhooks: z.strictObject({ ids: z.array(z.string()), more }),
+} as const;
+
+export type StreamEventName = keyof typeof streamEvents;

@@ -1,0 +1,84 @@
+import { expect } from "chai";
+import { elevate, newWorld, organizationKey, times, type World } from "../support/world.ts";
+
+describe("what an approval is decided on", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+  });
+
+  const contextOf = (id: string, token = world.token) =>
+    world.api.ok("getApprovalContext", 200, { token, id });
+
+  it("says what approving leaves of the agent's, the team's and the project's money", async () => {
+    await elevate(world);
+    const { token } = world;
+    const { project } = await world.api.made("createProject", { token, body: { name: "P" } });
+    const { team } = await world.api.made("createTeam", {
+      token,
+      body: { name: "T", projectId: project.id },
+    });
+    const agent = await world.agent({
+      teamId: team.id,
+      budgetCents: 10_000,
+      autoApprovalThresholdCents: 500,
+    });
+    await world.api.ok("setProjectBudget", 200, {
+      token,
+      id: project.id,
+      body: { capCents: 5_000, teams: [{ teamId: team.id, capCents: null }], version: 1 },
+    });
+    await agent.pay({ amountCents: 400 });
+    const { approvalId } = await agent.hold({ amountCents: 1_000 });
+    const before = await contextOf(approvalId);
+    expect(before.agent).to.deep.equal({
+      limitCents: 10_000,
+      spentCents: 400,
+      reservedCents: 1_000,
+      remainingCents: 8_600,
+      remainingIfDeniedCents: 9_600,
+    });
+    expect(before.team).to.deep.equal({
+      limitCents: null,
+      spentCents: 400,
+      reservedCents: 1_000,
+      remainingCents: null,
+      remainingIfDeniedCents: null,
+    });
+    expect(before.project).to.deep.equal({
+      limitCents: 5_000,
+      spentCents: 400,
+      reservedCents: 1_000,
+      remainingCents: 3_600,
+      remainingIfDeniedCents: 4_600,
+    });
+    await world.api.ok("approveApproval", 200, { token, id: approvalId });
+    const { agent: after } = await contextOf(approvalId);
+    expect([after.remainingCents, after.remainingIfDeniedCents]).to.deep.equal([8_600, 8_600]);
+  });
+
+  it("shows the agent's last ten payments before it, the newest first, and nobody else's", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 1_000 });
+    const other = await world.agent();
+    await other.pay();
+    const paid: string[] = [];
+    for (const index of times(11, (each) => each)) {
+      paid.unshift((await agent.pay({ amountCents: 1 + index })).transaction.id);
+    }
+    const { approvalId } = await agent.hold({ amountCents: 2_000 });
+    await agent.pay();
+    const { lastPayments } = await contextOf(approvalId);
+    expect(lastPayments.map(({ id }) => id)).to.deep.equal(paid.slice(0, 10));
+  });
+
+  it("is read within the binding of a key, and not from another organization", async () => {
+    const { approvalId } = await (await world.agent({ autoApprovalThresholdCents: 0 })).hold();
+    const { token } = await organizationKey(world, { scopes: ["agents:read"] });
+    await contextOf(approvalId, token);
+    const stranger = await newWorld();
+    await stranger.api.refused("getApprovalContext", 404, "NOT_FOUND", {
+      token: stranger.token,
+      id: approvalId,
+    });
+  });
+});

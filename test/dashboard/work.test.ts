@@ -1,0 +1,208 @@
+import { expect } from "chai";
+import { generate } from "otplib";
+import type { Browser } from "puppeteer-core";
+import { chromiumOrPending } from "../support/chromium.ts";
+import { Dashboard } from "../support/dashboard.ts";
+import { pageOrigin } from "../support/passkeys.ts";
+import { sharedService } from "../support/service.ts";
+import { cardPayment, newWorld, until, type World } from "../support/world.ts";
+
+const STEP_SECONDS = 30;
+
+/** What people do in the dashboard, in real Chromium, on the real service: one after another, in one session. */
+describe("the dashboard at work, in a browser", function () {
+  let browser: Browser;
+  let world: World;
+  let page: Dashboard;
+  let secret: string;
+  let key: string;
+
+  const code = (stepsAgo = 0): Promise<string> =>
+    generate({ secret, epoch: Date.now() / 1_000 - stepsAgo * STEP_SECONDS });
+  const pay = (fields: object) =>
+    world.api.ok("createPayment", 201, { token: key, body: cardPayment({ ...fields }) });
+  const firstAgent = async () => {
+    const [agent] = (await world.api.ok("listAgents", 200, { token: world.token })).agents;
+    if (agent === undefined) throw new Error("There is an agent.");
+    return agent;
+  };
+
+  before(async function () {
+    browser = await chromiumOrPending(this);
+    world = await newWorld(sharedService());
+    page = await Dashboard.open(browser, pageOrigin(world));
+    await page.signIn(world.organization);
+    await page.sees("Create your first agent");
+    await page.go("/settings/security");
+    await page.press("Enrol");
+    await page.page.waitForSelector("#totp-secret");
+    secret = await page.page.$eval("#totp-secret", ({ textContent }) => textContent ?? "");
+    await page.code(await code(1));
+    await page.sees("In force");
+  });
+  after(async () => {
+    await page?.close();
+    await browser?.close();
+  });
+
+  it("an agent is created, its key shown once, in the configuration of its client", async () => {
+    await page.go("/agents");
+    await page.press("Create an agent");
+    await page.fill("Name", "Buyer");
+    await page.fill("Budget", "100");
+    await page.fill("Ask a person above", "5");
+    await page.press("Create");
+    const shown = await page.sees("Buyer is ready");
+    key = /sk_svc_live_\w+/.exec(shown)?.[0] ?? "";
+    await until("the configuration has the key, too", async () =>
+      (await page.text()).split(key).length > 2 ? true : null,
+    );
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.press("I have kept it");
+    await page.sees("The only thing that the agent holds");
+    expect(await page.page.content()).not.to.include(key);
+    expect((await pay({ amountCents: 100 })).transaction.status).to.equal("approved");
+  });
+
+  it("payments on hold are approved and denied from the inbox, and the agent is told why", async () => {
+    const merchant = `<img src=x onerror=alert(1)>\u202e${"W".repeat(150)}`;
+    const [first, second] = [
+      await pay({ amountCents: 600, merchant, purpose: `<script>alert(1)</script> ${"x".repeat(400)}` }),
+      await pay({ amountCents: 700, merchant: "Second Shop" }),
+    ];
+    await page.go("/approvals");
+    await page.press("Approve $6.00");
+    await page.seesNo("Approve $6.00");
+    expect(await page.page.$$("main img, main script")).to.deep.equal([]);
+    await page.press("Deny…");
+    await page.press("Too expensive: look for a cheaper offer.");
+    await page.press("Deny");
+    await page.sees("Nothing waits for you");
+    const of = async ({ transaction }: typeof first) =>
+      (await world.api.ok("getPayment", 200, { token: key, id: transaction.id })).transaction;
+    expect([(await of(first)).status, (await of(second)).denialCode]).to.deep.equal([
+      "approved",
+      "APPROVAL_DENIED",
+    ]);
+    await page.press("Decided", "tab");
+    expect(await page.sees("Too expensive")).to.include("Second Shop");
+  });
+
+  it("a policy is saved after a step-up; a change of somebody else's is shown as a choice", async () => {
+    const { id } = await firstAgent();
+    await page.go(`/agents/${id}`);
+    await page.press("Policy", "tab");
+    await page.fill("Largest payment", "50");
+    await page.press("Save");
+    await page.sees("Confirm that it’s you");
+    await page.code(await code());
+    await until("the limit is in force", async () => {
+      const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id });
+      return policy.perTransactionLimitCents === 5_000 ? true : null;
+    });
+    const { budgetCents, version } = await world.api.ok("getAgentBudgetPolicy", 200, {
+      token: world.token,
+      id,
+    });
+    // The other person's change comes by the team's budget, which asks for no factor.
+    const { organization, token } = world;
+    const budget = await world.api.ok("getTeamBudget", 200, { token, id: organization.teamId });
+    await page.fill("Spend in a day", "80");
+    await world.api.ok("setTeamBudget", 200, {
+      token,
+      id: organization.teamId,
+      body: {
+        capCents: null,
+        agents: [{ agentId: id, budgetCents: budgetCents + 100 }],
+        version: budget.version,
+      },
+    });
+    await page.press("Save");
+    const said = await page.sees("Somebody else has changed this policy");
+    expect(said).to.match(/Budget \$101\.00 as theirs.*Spend in a day No limit \$80\.00/);
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.press("Save mine over it");
+    await page.seesNo("Somebody else has changed this policy");
+    const after = await world.api.ok("getAgentBudgetPolicy", 200, { token, id });
+    expect(after).to.deep.include({ budgetCents: budgetCents + 100, dailySpendLimitCents: 8_000 });
+    expect(after.version).to.be.greaterThan(version);
+  });
+
+  it("the emergency stop pauses an agent and revokes its key with two clicks", async () => {
+    const { id } = await firstAgent();
+    await page.go(`/agents/${id}`);
+    await page.press("Emergency stop");
+    await page.press("Stop now");
+    await page.sees("This agent is paused");
+    await page.sees("Mint a key");
+    const { agent } = await world.api.ok("getAgent", 200, { token: world.token, id });
+    expect([agent.state, agent.key]).to.deep.equal(["paused", null]);
+  });
+
+  it("an organization key is minted with what it may do, shown once, and works", async () => {
+    await page.go("/settings/keys");
+    await page.press("Mint a key");
+    await page.fill("Name", "Backend");
+    await page.page.locator("::-p-aria([name='agents:read'][role='checkbox'])").click();
+    await page.press("Mint");
+    const shown = await page.sees("The new key");
+    const value = /svc_org_live_\w+/.exec(shown)?.[0] ?? "";
+    expect((await world.api.ok("listAgents", 200, { token: value })).agents).to.have.lengthOf(1);
+    await world.api.refused("createTeam", 403, "INSUFFICIENT_SCOPE", {
+      token: value,
+      body: { name: "x", idempotencyKey: "k" },
+    });
+    await page.press("I have kept it");
+    await page.sees("Backend");
+    expect(await page.page.content()).not.to.include(value);
+  });
+
+  it("a session that has ended elsewhere leads to the sign-in, and takes what was shown away", async () => {
+    await page.go("/transactions");
+    await page.sees("Second Shop");
+    await world.api.ok("endOtherSessions", 204, { token: world.token });
+    await page.page.evaluate("document.querySelector('a[href=\"/agents\"]').click()");
+    await page.sees("Decide what your agents may spend.");
+    expect(await page.page.content()).not.to.include("Second Shop");
+    await page.signIn(world.organization);
+    await page.fill("Code", await code(-1));
+    await page.press("Sign in");
+    await page.sees("Buyer");
+    expect(new URL(page.page.url()).pathname).to.equal("/agents");
+  });
+
+  it("no page keeps anybody out: axe-core finds nothing serious, and none is wider than a phone", async () => {
+    const { id } = await firstAgent();
+    const { organization } = world;
+    const paths = [
+      "/",
+      "/approvals",
+      "/agents",
+      `/agents/${id}`,
+      "/transactions",
+      "/projects",
+      `/projects/${organization.projectId}`,
+      `/teams/${organization.teamId}`,
+      "/settings/organization",
+      "/settings/keys",
+      "/settings/members",
+      "/settings/webhooks",
+      "/settings/security",
+      "/settings/audit",
+    ];
+    const wide: string[] = [];
+    for (const [index, path] of paths.entries()) {
+      const scheme = index % 2 === 0 ? "light" : "dark";
+      await page.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      await page.go(path);
+      await page.page.waitForSelector("main h1");
+      await page.page.waitForFunction("document.querySelector('.mantine-Skeleton-root') === null");
+      expect(await page.barriers(), `${path} ${scheme}`).to.deep.equal([]);
+      await page.page.setViewport({ width: 360, height: 740, isMobile: true, hasTouch: true });
+      const over = await page.page.$eval("html", ({ clientWidth, scrollWidth }) => scrollWidth - clientWidth);
+      if (over > 0) wide.push(`${path} by ${over}`);
+      await page.page.setViewport({ width: 1_280, height: 900 });
+    }
+    expect(wide).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,53 @@
+import { expect } from "chai";
+import { leavesEntry } from "../../server/audit/record.ts";
+import { kindsToldBy } from "../../server/changes/kinds.ts";
+import { operationList } from "../../src/contract/registry.ts";
+
+/** Writes of which no page hears by their entries: records of theirs are followed, or they are a person's own. */
+const NOT_TOLD: readonly string[] = [
+  // Agents and approvals: their records are followed.
+  "createAgent",
+  "updateAgent",
+  "updateAgentBudgetPolicy",
+  "pauseAgent",
+  "resumeAgent",
+  "mintAgentKey",
+  "revokeAgentKey",
+  "archiveAgent",
+  "approveApproval",
+  "denyApproval",
+  // Somebody's own account and sessions.
+  "signIn",
+  "signInWithPasskey",
+  "passkeySignInOptions",
+  "signOut",
+  "refreshSession",
+  "setUp",
+  "checkSetUp",
+  "enrollTotp",
+  "confirmTotp",
+  "changePassword",
+  "endSession",
+  "endOtherSessions",
+  "stepUp",
+  "stepUpOptions",
+  "passkeyOptions",
+  "enrollPasskey",
+  "updatePasskey",
+  "removePasskey",
+  // Deliveries are looked at when they are shown.
+  "testWebhook",
+  "redeliverWebhook",
+  // Test money.
+  "fundAgentInSandbox",
+  "depositToTreasury",
+  "failBilling",
+];
+
+describe("what streams tell of", () => {
+  it("each write is told of by its entry in the audit log, or is listed as one that need not be", () => {
+    const writes = operationList.map(([id]) => id).filter((id) => leavesEntry(id));
+    const silent = writes.filter((id) => kindsToldBy(id.replace(/ByTool$/, "")).length === 0);
+    expect(silent.toSorted()).to.deep.equal(NOT_TOLD.toSorted());
+  });
+});

@@ -1,0 +1,19 @@
+const STATES = ["active", "paused", "archived"] as const;
+
+/** What of the agents is shown; it stands in the address bar. */
+export interface AgentSearch {
+  readonly state?: (typeof STATES)[number];
+  readonly teamId?: string;
+  /** The form for a new one is open. */
+  readonly create?: true;
+}
+
+export function agentSearchIn(search: Readonly<Record<string, unknown>>): AgentSearch {
+  const state = STATES.find((each) => each === search["state"]);
+  const teamId = search["teamId"];
+  return {
+    ...(state === undefined ? {} : { state }),
+    ...(typeof teamId === "string" ? { teamId } : {}),
+    ...(search["create"] === true ? { create: true } : {}),
+  };
+}

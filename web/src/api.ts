@@ -1,0 +1,70 @@
+import { type Client, createClient, RefusedError } from "../../src/client/client.ts";
+import type { Refused } from "../../src/client/types.ts";
+
+/** Pages of one browser refresh their session in turn: a refresh token that comes twice ends it. */
+const SESSION_LOCK = "svc-session";
+
+/** Browsers have locks only over https and on the machine itself; elsewhere two pages may have to sign in anew. */
+const inTurn = async <T>(run: () => Promise<T>): Promise<T> => {
+  if (!("locks" in navigator)) return await run();
+  return await navigator.locks.request(SESSION_LOCK, () => run());
+};
+
+/** All that the pages ask of the service goes through here. The session is in cookies that no script can read. */
+export const api: Client = createClient({
+  baseUrl: "",
+  credential: { type: "cookies", inTurn },
+  // The service answers within some seconds, or says that it can't.
+  timeoutMs: 20_000,
+  // A person looks on: who is told to wait longer is told so on the page.
+  patience: { triesMax: 3, pauseMsMax: 2_000 },
+});
+
+/** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits where it is told to. */
+export const patientApi: Client = createClient({
+  baseUrl: "",
+  credential: { type: "cookies", inTurn },
+  timeoutMs: 20_000,
+});
+
+/** The refusal in what a query has thrown; null: it threw something else. */
+export const refusedIn = (error: unknown): Refused | null =>
+  error instanceof RefusedError ? error.refused : null;
+
+const SAID: Partial<Record<Refused["code"], string>> = {
+  NO_ANSWER: "The service can’t be reached at the moment. Check your connection, then try again.",
+  UNREADABLE: "The service can’t be reached at the moment. Try again shortly.",
+  SERVICE_UNAVAILABLE: "The service can’t be reached at the moment. Try again shortly.",
+  UNAUTHORIZED: "Your session has ended. Sign in again.",
+  ROLE_REQUIRED: "Your role does not allow this. Ask an owner or admin.",
+  SECOND_FACTOR_INVALID: "The code is wrong, or was used already: wait for the next one.",
+  PASSWORD_INVALID: "The current password is wrong.",
+  LAST_FACTOR: "It is your last second factor. Enrol another one first.",
+};
+
+/** A wait in words, to the minute once it is one. */
+export const waitOf = (seconds: number | null): string => {
+  const known = seconds ?? 60;
+  if (known < 60) return `${known} seconds`;
+  if (known < 120) return "a minute";
+  return `${Math.ceil(known / 60)} minutes`;
+};
+
+/** What a person is told of a refusal. What is said at a field is not said here again, but where no field is named. */
+export function sentenceOf(refused: Refused, fields: readonly string[] = []): string {
+  const elsewhere = refused.issues.filter(({ path }) => !fields.includes(path));
+  if (refused.issues.length > 0) {
+    return elsewhere
+      .map(({ message, path }) => sentence(path === "" ? message : `${path}: ${message}`))
+      .join(" ");
+  }
+  if (refused.code === "RATE_LIMITED")
+    return `Too many tries. Try again in ${waitOf(refused.retryAfterSeconds)}.`;
+  if (refused.code === "SECOND_FACTOR_LOCKED") {
+    return `Too many wrong codes. Try again in ${waitOf(refused.retryAfterSeconds)}.`;
+  }
+  return SAID[refused.code] ?? sentence(refused.message);
+}
+
+export const sentence = (text: string): string =>
+  text.charAt(0).toUpperCase() + text.slice(1).replace(/\.?$/, ".");

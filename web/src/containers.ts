@@ -1,0 +1,46 @@
+import { useQuery } from "@tanstack/react-query";
+import type { Item } from "../../src/client/types.ts";
+import { api } from "./api.ts";
+
+export type Project = Item<"listProjects">;
+export type Team = Item<"listTeams">;
+
+/** So many are shown to choose from; an organization with more finds them by their projects. */
+const SHOWN_MAX = 1_000;
+const PAGE = 200;
+
+async function upTo<T>(records: AsyncGenerator<T, void, undefined>): Promise<readonly T[]> {
+  const found: T[] = [];
+  for await (const record of records) {
+    found.push(record);
+    if (found.length === SHOWN_MAX) break;
+  }
+  return found;
+}
+
+export const useProjects = () =>
+  useQuery({
+    queryKey: ["projects", "all"],
+    queryFn: ({ signal }) => upTo(api.each("listProjects", { query: { limit: PAGE } }, { signal })),
+    staleTime: 30_000,
+  });
+
+export const useTeams = () =>
+  useQuery({
+    queryKey: ["teams", "all"],
+    queryFn: ({ signal }) => upTo(api.each("listTeams", { query: { limit: PAGE } }, { signal })),
+    staleTime: 30_000,
+  });
+
+/** Names of projects and teams by their ids; a text of no length while they are not known. */
+export function useNames(): {
+  readonly team: (id: string) => string;
+  readonly project: (id: string) => string;
+} {
+  const { data: teams = [] } = useTeams();
+  const { data: projects = [] } = useProjects();
+  return {
+    team: (id) => teams.find((each) => each.id === id)?.name ?? "",
+    project: (id) => projects.find((each) => each.id === id)?.name ?? "",
+  };
+}

@@ -1,0 +1,90 @@
+/** Amounts and times as the reader's own locale and zone have them. */
+
+const moneys = new Map<string, Intl.NumberFormat>();
+
+/** `$1,234.50`, in whatever way the reader writes it. */
+export function money(cents: number, currency = "USD"): string {
+  let format = moneys.get(currency);
+  if (format === undefined) {
+    format = new Intl.NumberFormat(undefined, { style: "currency", currency });
+    moneys.set(currency, format);
+  }
+  return format.format(cents / 100);
+}
+
+const SHORT = new Intl.NumberFormat(undefined, {
+  style: "currency",
+  currency: "USD",
+  notation: "compact",
+  maximumFractionDigits: 1,
+});
+
+/** `$1.2K`, for axes. */
+export const shortMoney = (cents: number): string => SHORT.format(cents / 100);
+
+const NUMBER = new Intl.NumberFormat();
+export const number = (value: number): string => NUMBER.format(value);
+
+const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0 });
+export const percent = (ratio: number): string => PERCENT.format(ratio);
+
+const DAY_AND_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+
+/** A time of the API's on the reader's own wall. */
+export const onTheWall = (iso: string): string => DAY_AND_TIME.format(new Date(iso));
+export const dayOf = (iso: string): string => DAY.format(new Date(iso));
+
+const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+const DAYS_MAX = 7;
+
+/** `3 minutes ago`; what is longer ago than a week by its date. */
+export function ago(iso: string, now = Date.now()): string {
+  const seconds = Math.round((Date.parse(iso) - now) / 1_000);
+  if (Math.abs(seconds) > DAYS_MAX * 86_400) return dayOf(iso);
+  for (const [unit, size] of UNITS) {
+    if (Math.abs(seconds) >= size) return AGO.format(Math.trunc(seconds / size), unit);
+  }
+  return AGO.format(0, "second");
+}
+
+/** What is left of a time, to the minute, and in its last hour to the second. */
+export function timeLeft(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1_000));
+  const minutes = Math.floor(seconds / 60);
+  if (minutes >= 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
+  return minutes > 0 ? `${minutes} min ${seconds % 60} s left` : `${seconds} s left`;
+}
+
+/**
+ * A text of somebody's as it is, but for marks that would turn the order of its letters around: those are named instead, so that a
+ * recipient reads as what it is.
+ */
+export const asWritten = (text: string): string =>
+  text.replaceAll(
+    /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`,
+  );
+
+/** What somebody types as an amount, in cents; null: it is none. */
+export function centsOf(typed: string | number): number | null {
+  const text = String(typed).trim().replaceAll(",", "");
+  if (!/^\d+(\.\d{0,2})?$/.test(text)) return null;
+  return Math.round(Number(text) * 100);
+}
+
+/** Cents as they stand in a field; empty for none. */
+export const typedOf = (cents: number | null): string =>
+  cents === null ? "" : (cents / 100).toFixed(cents % 100 === 0 ? 0 : 2);
+
+/** `Owner` of `owner`. */
+export const titled = (word: string): string =>
+  word.charAt(0).toUpperCase() + word.slice(1).replaceAll("_", " ");
+
+/** `0x1234…abcd`. */
+export const shortAddress = (address: string): string => `${address.slice(0, 8)}…${address.slice(-6)}`;

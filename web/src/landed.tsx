@@ -1,0 +1,11 @@
+import type { ReactElement } from "react";
+import { Failed } from "./parts/problem.tsx";
+
+/** In the place of a page that could not be shown, such as one whose script is gone with an update. */
+export function Landed({ error }: { readonly error: unknown }): ReactElement {
+  return (
+    <main className="landed">
+      <Failed error={error} retry={() => location.reload()} />
+    </main>
+  );
+}

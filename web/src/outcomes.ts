@@ -1,0 +1,66 @@
+import type { Decided } from "./decisions.ts";
+import { asWritten, onTheWall } from "./format.ts";
+import type { Approval, Transaction } from "./words.ts";
+
+/** What is said of an approval: a title, what there is to add, and the feedback if it was denied with one. */
+export interface Outcome {
+  readonly title: string;
+  readonly text?: string;
+  readonly feedback?: string | null;
+}
+
+/** What became of an approval that is resolved. `transaction` says why where the approval does not; null: it could not be read yet. */
+export function outcomeOf(approval: Approval, transaction: Transaction | null, myId: string): Outcome {
+  const { feedback, resolution, resolvedBy } = approval;
+  const by = resolvedBy ? ` by ${resolvedBy.userId === myId ? "you" : asWritten(resolvedBy.name)}` : "";
+  const at = onTheWall(approval.resolvedAt ?? approval.createdAt);
+  const reason = transaction?.denialReason ?? "";
+  switch (resolution) {
+    case "approved":
+      return transaction?.status === "reversed"
+        ? { title: "Paid, then reversed", text: `Approved${by}, ${at}. The money came back afterwards.` }
+        : { title: "Approved and paid", text: `Approved${by}, ${at}.` };
+    case "executing":
+      return {
+        title: "Approved, on its way",
+        text: `Approved${by}. The payment is not final yet; this page follows it.`,
+      };
+    case "failed":
+      return {
+        title: "Approved, but not paid",
+        text: `Approved${by}, ${at}, but the payment failed. ${reason}`.trim(),
+      };
+    case "denied":
+      return by === ""
+        ? { title: "Withdrawn", text: `${reason} Nothing was paid (${at}).`.trim() }
+        : {
+            title: "Denied",
+            text: `Denied${by}, ${at}. Nothing was paid. The agent reads:`,
+            feedback: feedback ?? null,
+          };
+    case "expired":
+    case undefined:
+      return { title: "Expired", text: `Nobody decided in time (${at}). Nothing was paid.` };
+  }
+}
+
+/** The same for who has just decided otherwise, or too late. */
+export function outcomeFor(
+  approval: Approval,
+  transaction: Transaction | null,
+  myId: string,
+  decided: Decided | null,
+): Outcome {
+  const outcome = outcomeOf(approval, transaction, myId);
+  const cameLate = decided?.state === "late" && approval.resolvedBy?.userId !== myId;
+  return cameLate
+    ? { ...outcome, text: `Your decision came too late. ${outcome.text ?? ""}`.trim() }
+    : outcome;
+}
+
+export const NO_SUCH = (organization: string): Outcome => ({
+  title: "There is no such payment here",
+  text:
+    `${asWritten(organization)} has no payment on hold under this address. Either the address is not complete, or the payment is ` +
+    "another organization’s: then sign out, and sign in with your account there.",
+});

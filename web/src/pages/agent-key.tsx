@@ -1,0 +1,88 @@
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { type ReactElement, useState } from "react";
+import { useAction } from "../action.ts";
+import { api } from "../api.ts";
+import { Icon } from "../icons.tsx";
+import { Confirm } from "../parts/confirm.tsx";
+import { Connect } from "../parts/connect.tsx";
+import { Card, Fact, Facts, State, When } from "../parts/parts.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { Secret } from "../parts/secret.tsx";
+import { useMay } from "../session.tsx";
+import type { Agent } from "../words.ts";
+
+/** An agent's one key: shown when it is minted, and never again. */
+export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
+  const { id, key } = agent;
+  const isAdmin = useMay("admin");
+  const stale = [["agents"]];
+  const [minted, setMinted] = useState<string | null>(null);
+  const [isRevoking, setRevoking] = useState(false);
+  const mint = useAction(() => api.mintAgentKey({ id }), { stale });
+  const revoke = useAction(() => api.revokeAgentKey({ id }), { stale });
+  const isActive = key?.status === "active";
+  return (
+    <Card title="API key" about="The only thing that the agent holds.">
+      <Stack>
+        {key === null ? (
+          <Text size="sm" c="dimmed">
+            {agent.state === "archived"
+              ? "Revoked when the agent was archived."
+              : "It has no key: it can’t pay."}
+          </Text>
+        ) : (
+          <Facts>
+            <Fact label="Key">
+              <Group gap="xs">
+                <span className="mono">…{key.last4}</span>
+                <State of={key.status} />
+              </Group>
+            </Fact>
+            <Fact label="Created">
+              <When iso={key.createdAt} />
+            </Fact>
+            <Fact label="Last used">
+              <When iso={key.lastUsedAt} />
+            </Fact>
+          </Facts>
+        )}
+        <Problem text={mint.problem} />
+        {agent.state === "archived" || !isAdmin ? null : (
+          <Group>
+            {isActive ? (
+              <Button variant="default" leftSection={<Icon name="close" />} onClick={() => setRevoking(true)}>
+                Revoke key
+              </Button>
+            ) : (
+              <Button
+                leftSection={<Icon name="key" />}
+                loading={mint.isBusy}
+                onClick={() => void mint.run().then((made) => setMinted(made?.apiKey ?? null))}
+              >
+                Mint a key
+              </Button>
+            )}
+          </Group>
+        )}
+      </Stack>
+      {isRevoking ? (
+        <Confirm
+          title="Revoke the key?"
+          action="Revoke"
+          isBusy={revoke.isBusy}
+          problem={revoke.problem}
+          onConfirm={() => void revoke.run().then((done) => done !== null && setRevoking(false))}
+          onClose={() => setRevoking(false)}
+        >
+          The agent’s next request is refused. It pays again once you have minted another key and given it to
+          it.
+        </Confirm>
+      ) : null}
+      {minted === null ? null : (
+        <Secret title="The new key" label="API key" value={minted} onClose={() => setMinted(null)}>
+          <Connect agentId={id} apiKey={minted} />
+        </Secret>
+      )}
+    </Card>
+  );
+}

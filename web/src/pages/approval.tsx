@@ -1,0 +1,290 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import { type ReactElement, useEffect, useRef, useState } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import { api, refusedIn, sentenceOf } from "../api.ts";
+import { msUntil, noteServiceTime, useSeconds } from "../clock.ts";
+import { decide, type Decided, type Decision } from "../decisions.ts";
+import { asWritten, money, onTheWall, timeLeft } from "../format.ts";
+import { Icon } from "../icons.tsx";
+import { NO_SUCH, type Outcome, outcomeFor } from "../outcomes.ts";
+import { ApprovalBars, LastPayments } from "../parts/approval-bars.tsx";
+import { Denial } from "../parts/denial.tsx";
+import { Card, Fact, Facts, Page, Waiting, Written } from "../parts/parts.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { signedOut, useMe, useSignOut } from "../session.tsx";
+import { type Approval, flagOf, RAILS } from "../words.ts";
+
+/** Anything else would be another path of the service's, or none. */
+const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
+
+const LOOK_MS = 5_000;
+/** Where something is about to come out. */
+const LOOK_SOON_MS = 1_500;
+
+/** One payment on hold: shows it, follows it, and puts a person's decision to the service, once. */
+export function ApprovalPage(): ReactElement {
+  const { id } = useParams({ from: "/app/approvals/$id" });
+  const { organization } = useMe();
+  const { approval, error, refetch } = useApproval(id);
+  const isMissing = !ID.test(id) || refusedIn(error)?.code === "NOT_FOUND";
+  return (
+    <Page title="Payment approval">
+      <div className="decision">
+        {isMissing ? (
+          <OutcomeNote outcome={NO_SUCH(organization.name)} />
+        ) : (
+          <>
+            <Trouble error={error} onAgain={() => void refetch()} />
+            {approval === undefined ? (
+              error === null ? (
+                <Waiting lines={3} height={90} />
+              ) : null
+            ) : (
+              <Known approval={approval} />
+            )}
+          </>
+        )}
+        <SignedInAs />
+      </div>
+    </Page>
+  );
+}
+
+/** Read again by the stream of changes, and without one by looking: more often where something is about to come out. */
+function useApproval(id: string) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["approvals", "one", id],
+    enabled: ID.test(id),
+    queryFn: async ({ signal }) => {
+      const answer = await api.getApproval({ id }, { signal });
+      if (answer.ok) noteServiceTime(answer.now);
+      return valueOf(answer).approval;
+    },
+    refetchInterval: ({ state }) => {
+      if (refusedIn(state.error)?.code === "NOT_FOUND") return false;
+      const approval = state.data;
+      if (approval === undefined || state.error !== null) return LOOK_MS;
+      if (approval.resolution === "executing") return LOOK_SOON_MS;
+      if (approval.resolution !== undefined) return false;
+      return msUntil(approval.expiresAt) <= 0 ? LOOK_SOON_MS : LOOK_MS;
+    },
+  });
+  return { approval: data, error, refetch };
+}
+
+function Trouble({
+  error,
+  onAgain,
+}: {
+  readonly error: unknown;
+  readonly onAgain: () => void;
+}): ReactElement | null {
+  const refused = refusedIn(error);
+  if (refused === null || refused.code === "NOT_FOUND" || refused.status === 401) return null;
+  return (
+    <Alert id="trouble" color="yellow" variant="light" icon={<Icon name="alert" />}>
+      <Group justify="space-between">
+        <Text size="sm" id="trouble-text" role="status">
+          {navigator.onLine ? sentenceOf(refused) : "There is no network at the moment."}
+        </Text>
+        <Button id="again" variant="default" onClick={onAgain}>
+          Try again
+        </Button>
+      </Group>
+    </Alert>
+  );
+}
+
+type Phase = "choosing" | "denying" | "sending";
+
+function Known({ approval }: { readonly approval: Approval }): ReactElement {
+  const client = useQueryClient();
+  const { user } = useMe();
+  useSeconds();
+  const [phase, setPhase] = useState<Phase>("choosing");
+  const [decided, setDecided] = useState<Decided | null>(null);
+  const [isLost, setLost] = useState(false);
+  const place = useRef<HTMLDivElement>(null);
+  const isOpen = approval.resolution === undefined;
+  const leftMs = msUntil(approval.expiresAt);
+  const transaction = useTransaction(approval);
+  const isPaused = useIsPaused(approval);
+  const mayDecide = isOpen && leftMs > 0 && phase !== "sending";
+  // Focus goes where something has happened.
+  useEffect(() => {
+    const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));
+    found.find((each) => each instanceof HTMLElement)?.focus();
+  }, [isOpen, phase === "sending"]);
+
+  const send = async (decision: Decision): Promise<void> => {
+    setPhase("sending");
+    setDecided(null);
+    setLost(false);
+    const ended = await decide(approval.id, decision, () => setLost(true));
+    if (ended.state === "refused" && ended.refused.status === 401) {
+      return signedOut(
+        client,
+        "Your session has ended, and nothing was decided. Sign in, then decide again.",
+      );
+    }
+    if ((ended.state === "done" || ended.state === "late") && ended.approval !== null) {
+      client.setQueryData(["approvals", "one", approval.id], ended.approval);
+    }
+    setDecided(ended);
+    setPhase("choosing");
+    for (const queryKey of [["approvals"], ["agents"], ["transactions"]])
+      void client.invalidateQueries({ queryKey });
+  };
+  const problem = problemOf(decided);
+  return (
+    <div ref={place} className="decision">
+      {problem === "" ? null : <Problem id="problem" text={problem} />}
+      {phase === "sending" ? (
+        <OutcomeNote
+          outcome={
+            isLost
+              ? { title: "Looking what became of your decision…", text: "The answer to it was lost." }
+              : { title: "Sending your decision…" }
+          }
+        />
+      ) : null}
+      {isOpen || phase === "sending" ? null : (
+        <OutcomeNote outcome={outcomeFor(approval, transaction, user.id, decided)} />
+      )}
+      {isOpen && leftMs <= 0 && phase !== "sending" ? (
+        <OutcomeNote outcome={{ title: "The time to decide is over" }} />
+      ) : null}
+      <Payment approval={approval} left={isOpen ? timeLeft(leftMs) : ""} />
+      {mayDecide && isPaused ? (
+        <Alert id="warning" color="yellow" variant="light" icon={<Icon name="pause" />}>
+          The agent is paused: resume it first. What is approved while it is paused fails.
+        </Alert>
+      ) : null}
+      {mayDecide && phase === "choosing" ? (
+        <div id="choice" className="choice">
+          <Button id="approve" size="lg" onClick={() => void send({ how: "approve" })}>
+            Approve {money(approval.amountCents, approval.currency)}
+          </Button>
+          <Button id="deny" size="lg" variant="default" onClick={() => setPhase("denying")}>
+            Deny…
+          </Button>
+        </div>
+      ) : null}
+      {mayDecide && phase === "denying" ? (
+        <Denial
+          onDeny={(feedback) => void send({ how: "deny", feedback })}
+          onBack={() => setPhase("choosing")}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+function problemOf(decided: Decided | null): string {
+  if (decided?.state === "not arrived")
+    return "Your decision has not arrived: the payment still waits. Decide again.";
+  return decided?.state === "refused" ? sentenceOf(decided.refused) : "";
+}
+
+/** The payment itself, once it is decided. */
+function useTransaction({ resolution, transactionId }: Approval) {
+  const { data } = useQuery({
+    queryKey: ["transactions", "one", transactionId, resolution],
+    queryFn: async ({ signal }) =>
+      valueOf(await api.getTransaction({ id: transactionId }, { signal })).transaction,
+    enabled: resolution !== undefined,
+    refetchInterval: ({ state }) => (state.data === undefined ? LOOK_SOON_MS : false),
+  });
+  return data ?? null;
+}
+
+function useIsPaused({ agentId, resolution }: Approval): boolean {
+  const { data } = useQuery({
+    queryKey: ["agents", agentId],
+    queryFn: async ({ signal }) => valueOf(await api.getAgent({ id: agentId }, { signal })).agent,
+    enabled: resolution === undefined,
+  });
+  return data?.state === "paused";
+}
+
+function OutcomeNote({ outcome }: { readonly outcome: Outcome }): ReactElement {
+  return (
+    <section id="outcome" role="status" tabIndex={-1} className="card outcome">
+      <p id="outcome-title">{outcome.title}</p>
+      {outcome.text === undefined ? null : <p id="outcome-text">{outcome.text}</p>}
+      {outcome.feedback ? <blockquote id="outcome-feedback">{asWritten(outcome.feedback)}</blockquote> : null}
+    </section>
+  );
+}
+
+function Payment({ approval, left }: { readonly approval: Approval; readonly left: string }): ReactElement {
+  return (
+    <section id="payment" aria-label="The payment" tabIndex={-1}>
+      <Card>
+        <Stack>
+          <p id="amount" className="amount figure">
+            {money(approval.amountCents, approval.currency)}
+          </p>
+          <Facts>
+            <Fact label="To">
+              <strong id="recipient">
+                <Written text={approval.recipient} />
+              </strong>{" "}
+              ({RAILS[approval.rail]})
+            </Fact>
+            <Fact label="Asked by">
+              <Written text={approval.agentName} />
+            </Fact>
+            <Fact label="Purpose, in the agent’s words">
+              <span id="purpose">
+                <Written text={approval.purpose} />
+              </span>
+            </Fact>
+            <Fact label="Why it waits for a person">
+              <ul className="flags">
+                {approval.flaggedByRuleTypes.map((type) => (
+                  <li key={type}>{flagOf(type)}</li>
+                ))}
+              </ul>
+            </Fact>
+            <Fact label="Asked at">
+              <time dateTime={approval.createdAt}>{onTheWall(approval.createdAt)}</time>
+            </Fact>
+            <Fact label="Decide until">
+              <time dateTime={approval.expiresAt}>{onTheWall(approval.expiresAt)}</time>{" "}
+              <strong id="left" role="timer">
+                {left}
+              </strong>
+            </Fact>
+          </Facts>
+          <div id="budget">
+            <ApprovalBars approval={approval} />
+          </div>
+          <LastPayments approval={approval} shown={10} />
+        </Stack>
+      </Card>
+    </section>
+  );
+}
+
+/** Links lead here from mails and chats: whoever follows one sees as whom, and can change that. */
+function SignedInAs(): ReactElement {
+  const { organization, user } = useMe();
+  const signOut = useSignOut();
+  return (
+    <footer className="signed-in">
+      <Text size="sm" c="dimmed" className="break">
+        Signed in as{" "}
+        <span id="person">
+          <Written text={user.name} /> ({user.email})
+        </span>{" "}
+        of <Written text={organization.name} />.
+      </Text>
+      <Button id="sign-out" variant="subtle" onClick={() => void signOut()}>
+        Sign out
+      </Button>
+    </footer>
+  );
+}

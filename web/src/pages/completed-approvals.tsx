@@ -1,0 +1,85 @@
+import { Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { api } from "../api.ts";
+import { More, usePages } from "../parts/list.tsx";
+import { Card, Empty, Money, State, Waiting, When, Written } from "../parts/parts.tsx";
+import { Failed } from "../parts/problem.tsx";
+import type { Approval } from "../words.ts";
+
+/** What was decided, by whom, and what came of it. */
+export function CompletedApprovals(): ReactElement {
+  const pages = usePages(["approvals", "completed"], (cursor, options) =>
+    api.listCompletedApprovals({ query: { ...cursor, limit: 50 } }, options),
+  );
+  if (pages.data === undefined)
+    return pages.error === null ? (
+      <Waiting />
+    ) : (
+      <Failed error={pages.error} retry={() => void pages.refetch()} />
+    );
+  const approvals = pages.data.pages.flatMap((page) => page.approvals);
+  return (
+    <Card flush>
+      {approvals.length === 0 ? (
+        <Empty icon="inbox" title="Nothing was decided yet">
+          Each decision is kept here, with who took it and what the agent was told.
+        </Empty>
+      ) : (
+        <table className="rows stacked">
+          <thead>
+            <tr>
+              <th>To</th>
+              <th>Resolution</th>
+              <th>By</th>
+              <th>What the agent was told</th>
+              <th>When</th>
+              <th className="right">Amount</th>
+            </tr>
+          </thead>
+          <tbody>
+            {approvals.map((approval) => (
+              <Row key={approval.id} approval={approval} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      <More {...pages} />
+    </Card>
+  );
+}
+
+function Row({ approval }: { readonly approval: Approval }): ReactElement {
+  const { feedback, resolvedBy } = approval;
+  return (
+    <tr>
+      <td className="main">
+        <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link clamp">
+          <Written text={approval.recipient} />
+        </Link>
+        <Text size="xs" c="dimmed">
+          <Written text={approval.agentName} />
+        </Text>
+      </td>
+      <td>
+        <State of={approval.resolution ?? "pending"} />
+      </td>
+      <td className="away">
+        {resolvedBy === null || resolvedBy === undefined ? (
+          <span className="muted">Nobody</span>
+        ) : (
+          <Written text={resolvedBy.name} />
+        )}
+      </td>
+      <td className="wide purpose">
+        <span className="clamp">{feedback ? <Written text={feedback} /> : null}</span>
+      </td>
+      <td>
+        <When iso={approval.resolvedAt ?? approval.createdAt} />
+      </td>
+      <td className="right">
+        <Money cents={approval.amountCents} currency={approval.currency} />
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,205 @@
+import {
+  Alert,
+  Button,
+  Collapse,
+  Drawer,
+  Group,
+  MultiSelect,
+  Select,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useNavigate } from "@tanstack/react-router";
+import { type ReactElement, type SyntheticEvent, useRef, useState } from "react";
+import type { Output } from "../../../src/client/types.ts";
+import { useAction } from "../action.ts";
+import { api } from "../api.ts";
+import { useProjects, useTeams } from "../containers.ts";
+import { Icon } from "../icons.tsx";
+import { Connect } from "../parts/connect.tsx";
+import { PolicyFields } from "../parts/policy-fields.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { Secret } from "../parts/secret.tsx";
+import { EMPTY_POLICY, type PolicyField, readPolicy } from "../policy.ts";
+
+/** The tools that an agent's key may be scoped to, and what each is for. */
+const TOOLS = [
+  { value: "get_budget", label: "Read its budget" },
+  { value: "check_payment", label: "Try a payment without making it" },
+  { value: "create_card_payment", label: "Pay by card" },
+  { value: "create_wallet_payment", label: "Pay from its wallet" },
+  { value: "get_payment", label: "Read a payment" },
+  { value: "list_payments", label: "List its payments" },
+  { value: "cancel_payment", label: "Cancel what is on hold" },
+  { value: "get_denial_feedback", label: "Read why it was denied" },
+  { value: "get_wallet", label: "Read its wallet" },
+] as const;
+
+type Created = Output<"createAgent">;
+type Tool = (typeof TOOLS)[number]["value"];
+const isTool = (value: string): value is Tool => TOOLS.some((tool) => tool.value === value);
+
+const FIELDS = ["name", "teamId", "description", "budgetCents"];
+
+/** The form for a new agent, and then its key, this once. */
+export function CreateAgent({ onClose }: { readonly onClose: () => void }): ReactElement {
+  const navigate = useNavigate();
+  const [created, setCreated] = useState<Created | null>(null);
+  if (created !== null)
+    return (
+      <Made
+        created={created}
+        onClose={() => void navigate({ to: "/agents/$id", params: { id: created.agent.id } })}
+      />
+    );
+  return (
+    <Drawer opened onClose={onClose} position="right" size="lg" title="New agent">
+      <AgentForm onCreated={setCreated} onCancel={onClose} />
+    </Drawer>
+  );
+}
+
+function Made({
+  created,
+  onClose,
+}: {
+  readonly created: Created;
+  readonly onClose: () => void;
+}): ReactElement {
+  const { agent, apiKey } = created;
+  if (apiKey === null) {
+    // The answer to the first try was lost, and a person is given a key once.
+    return (
+      <Drawer opened onClose={onClose} position="right" size="lg" title={`${agent.name} was created`}>
+        <Stack>
+          <Alert color="yellow" icon={<Icon name="key" />}>
+            The line broke while its key was on the way, and a key is shown once. Revoke it on the agent’s
+            page, and mint another one.
+          </Alert>
+          <Button onClick={onClose}>To the agent</Button>
+        </Stack>
+      </Drawer>
+    );
+  }
+  return (
+    <Secret title={`${agent.name} is ready`} label="API key" value={apiKey} onClose={onClose}>
+      <Text size="sm" fw={550}>
+        Connect its MCP client
+      </Text>
+      <Connect agentId={agent.id} apiKey={apiKey} />
+    </Secret>
+  );
+}
+
+interface FormProps {
+  readonly onCreated: (created: Created) => void;
+  readonly onCancel: () => void;
+}
+
+function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
+  const { data: teams = [] } = useTeams();
+  const { data: projects = [] } = useProjects();
+  const [name, setName] = useState("");
+  const [description, setDescription] = useState("");
+  const [chosenTeam, setTeam] = useState<string | null>(null);
+  const [policy, setPolicy] = useState(EMPTY_POLICY);
+  const [tools, setTools] = useState<readonly Tool[]>([]);
+  const [wrong, setWrong] = useState<Partial<Record<PolicyField | "name" | "teamId", string>>>({});
+  const [isMore, more] = useDisclosure(false);
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  const first = useRef<HTMLInputElement>(null);
+
+  const live = teams.filter(({ archivedAt }) => archivedAt === null);
+  const teamId = chosenTeam ?? (live.length === 1 ? (live[0]?.id ?? null) : null);
+  const groups = projects.map((project) => ({
+    group: project.name,
+    items: live
+      .filter((team) => team.projectId === project.id)
+      .map((team) => ({ value: team.id, label: team.name })),
+  }));
+  const create = useAction(api.createAgent, { stale: [["agents"], ["budgets"]], fields: FIELDS });
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    const read = readPolicy(policy);
+    const missing = {
+      ...(name.trim() === "" ? { name: "Every agent has a name." } : {}),
+      ...(teamId === null ? { teamId: "Choose the team whose budget it draws from." } : {}),
+    };
+    setWrong({ ...(read.ok ? {} : read.wrong), ...missing });
+    if (!read.ok || teamId === null || name.trim() === "") return;
+    const body = {
+      name,
+      teamId,
+      ...read.values,
+      ...(description.trim() === "" ? {} : { description }),
+      ...(tools.length === 0 ? {} : { scopes: tools }),
+      idempotencyKey,
+    };
+    const made = await create.run({ body });
+    if (made !== null) onCreated(made);
+  };
+  return (
+    <form onSubmit={(event) => void submit(event)} noValidate>
+      <Stack>
+        <Problem text={create.problem} />
+        <TextInput
+          ref={first}
+          label="Name"
+          placeholder="Research assistant"
+          data-autofocus
+          value={name}
+          onChange={({ currentTarget }) => setName(currentTarget.value)}
+          error={wrong.name ?? create.at("name")}
+        />
+        <Select
+          label="Team"
+          searchable
+          data={groups}
+          value={teamId}
+          onChange={setTeam}
+          error={wrong.teamId ?? create.at("teamId")}
+        />
+        <Textarea
+          label="Description"
+          placeholder="What it is for"
+          autosize={false}
+          rows={2}
+          value={description}
+          onChange={({ currentTarget }) => setDescription(currentTarget.value)}
+          error={create.at("description")}
+        />
+        <PolicyFields value={policy} onChange={setPolicy} wrong={wrong} />
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          onClick={more.toggle}
+          aria-expanded={isMore}
+          leftSection={<Icon name={isMore ? "down" : "right"} size={15} />}
+          className="start"
+        >
+          What its key may do
+        </Button>
+        <Collapse expanded={isMore}>
+          <MultiSelect
+            label="Tools"
+            description="None chosen: all of them."
+            data={TOOLS}
+            value={[...tools]}
+            onChange={(values) => setTools(values.filter(isTool))}
+          />
+        </Collapse>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isBusy}>
+            Create
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,59 @@
+import { Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { useAction } from "../action.ts";
+import { api } from "../api.ts";
+import { Problem } from "../parts/problem.tsx";
+import type { Agent } from "../words.ts";
+
+export function EditAgent({
+  agent,
+  onClose,
+}: {
+  readonly agent: Agent;
+  readonly onClose: () => void;
+}): ReactElement {
+  const [name, setName] = useState(agent.name);
+  const [description, setDescription] = useState(agent.description ?? "");
+  const change = useAction(
+    () =>
+      api.updateAgent({
+        id: agent.id,
+        body: { name, description: description.trim() === "" ? null : description },
+      }),
+    { stale: [["agents"]], fields: ["name", "description"] },
+  );
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    if ((await change.run()) !== null) onClose();
+  };
+  return (
+    <Modal opened onClose={onClose} title="Edit the agent">
+      <form onSubmit={(event) => void submit(event)} noValidate>
+        <Stack>
+          <Problem text={change.problem} />
+          <TextInput
+            label="Name"
+            value={name}
+            onChange={({ currentTarget }) => setName(currentTarget.value)}
+            error={change.at("name")}
+          />
+          <Textarea
+            label="Description"
+            rows={3}
+            value={description}
+            onChange={({ currentTarget }) => setDescription(currentTarget.value)}
+            error={change.at("description")}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={change.isBusy}>
+              Save
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,95 @@
+import { Alert, Button, PasswordInput, Stack, TextInput } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { type ReactElement, type SyntheticEvent, useEffect, useState } from "react";
+import type { Refused } from "../../../src/client/types.ts";
+import { api, sentence, sentenceOf } from "../api.ts";
+import { Entrance } from "../entrance.tsx";
+import { Icon } from "../icons.tsx";
+import { forgetToken, tokenOfTheLink } from "../link-token.ts";
+import { Problem } from "../parts/problem.tsx";
+import { signedIn } from "../session.tsx";
+import { FirstFactor } from "./set-up.tsx";
+
+const FIELDS = ["name", "password"];
+const NOT_GOOD = "This link is not complete or not valid any more: it was used or withdrawn, or is too old.";
+
+/** Joining an organization by the link of an invite. */
+export function AcceptInvite(): ReactElement {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const [refused, setRefused] = useState<Refused | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [hasJoined, setJoined] = useState(false);
+  const [token] = useState(tokenOfTheLink);
+  useEffect(() => {
+    document.title = "Join · Agent Spending Control";
+  }, []);
+
+  const at = (path: string): string | undefined => {
+    const found = refused?.issues.find((issue) => issue.path === path);
+    return found === undefined ? undefined : sentence(found.message);
+  };
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setRefused(null);
+    const answer = await api.acceptInvite({ body: { token, name, password } });
+    if (answer.ok) {
+      forgetToken();
+      signedIn(client, answer.value);
+      return setJoined(true);
+    }
+    setBusy(false);
+    setRefused(answer.refused);
+  };
+
+  if (hasJoined) return <FirstFactor onDone={() => void navigate({ to: "/" })} />;
+  if (token === "") {
+    return (
+      <Entrance title="Join">
+        <Alert id="problem" role="alert" color="yellow" variant="light" icon={<Icon name="info" />}>
+          {NOT_GOOD}
+        </Alert>
+      </Entrance>
+    );
+  }
+  const problem =
+    refused === null ? "" : refused.code === "NOT_FOUND" ? NOT_GOOD : sentenceOf(refused, FIELDS);
+  return (
+    <Entrance
+      title="Join"
+      about="You were invited to an organization. Choose the name that others see, and a password."
+    >
+      <form method="post" noValidate onSubmit={(event) => void submit(event)}>
+        <Stack>
+          <Problem text={problem} />
+          <TextInput
+            id="name"
+            name="name"
+            label="Your name"
+            autoComplete="name"
+            value={name}
+            onChange={({ currentTarget }) => setName(currentTarget.value)}
+            error={at("name")}
+          />
+          <PasswordInput
+            id="password"
+            name="password"
+            label="Password"
+            description="At least 12 characters and hard to guess: a few unrelated words make a good one."
+            autoComplete="new-password"
+            value={password}
+            onChange={({ currentTarget }) => setPassword(currentTarget.value)}
+            error={at("password")}
+          />
+          <Button type="submit" size="md" loading={busy}>
+            Join
+          </Button>
+        </Stack>
+      </form>
+    </Entrance>
+  );
+}

@@ -1,0 +1,235 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import { useAction } from "../action.ts";
+import { api } from "../api.ts";
+import { money, number } from "../format.ts";
+import { Icon } from "../icons.tsx";
+import { BudgetBar, Card, Fact, Facts, Waiting } from "../parts/parts.tsx";
+import { PolicyFields } from "../parts/policy-fields.tsx";
+import { Failed, Problem } from "../parts/problem.tsx";
+import {
+  changesOf,
+  POLICY_FIELDS,
+  type PolicyField,
+  type PolicyValues,
+  readPolicy,
+  typedPolicy,
+} from "../policy.ts";
+import type { Policy } from "../words.ts";
+
+interface EditorProps {
+  readonly agentId: string;
+  readonly isReadOnly: boolean;
+}
+
+/** What an agent may spend, to read and to change. */
+export function PolicyEditor({ agentId, isReadOnly }: EditorProps): ReactElement {
+  const { data, error } = useQuery({
+    queryKey: ["agents", agentId, "policy"],
+    queryFn: async ({ signal }) => valueOf(await api.getAgentBudgetPolicy({ id: agentId }, { signal })),
+  });
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
+  return (
+    <div className="columns">
+      <Form agentId={agentId} current={data} isReadOnly={isReadOnly} />
+      <Now policy={data} />
+    </div>
+  );
+}
+
+function Now({ policy }: { readonly policy: Policy }): ReactElement {
+  const { usage } = policy;
+  return (
+    <Card title="Used so far">
+      <Stack>
+        <BudgetBar
+          label="Budget"
+          limitCents={policy.budgetCents}
+          spentCents={usage.spentCents}
+          reservedCents={usage.reservedCents}
+        />
+        {policy.dailySpendLimitCents === null ? null : (
+          <BudgetBar
+            label="Today"
+            limitCents={policy.dailySpendLimitCents}
+            spentCents={usage.todayCents}
+            reservedCents={0}
+          />
+        )}
+        <Facts>
+          <Fact label="Left">{money(usage.remainingCents)}</Fact>
+          <Fact label="Payments in the last hour">{number(usage.lastHourCount)}</Fact>
+          <Fact label="Payments today">{number(usage.todayCount)}</Fact>
+        </Facts>
+      </Stack>
+    </Card>
+  );
+}
+
+interface FormProps extends EditorProps {
+  readonly current: Policy;
+}
+
+/** Edits begin at the version that was read then; what others save meanwhile does not get lost under it. */
+function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
+  const client = useQueryClient();
+  const [base, setBase] = useState(current);
+  const [typed, setTyped] = useState(() => typedPolicy(current));
+  const [wrong, setWrong] = useState<Partial<Record<PolicyField, string>>>({});
+  const [theirs, setTheirs] = useState<Policy | null>(null);
+  const lookWhoElse = async (): Promise<void> => {
+    const now = await api.getAgentBudgetPolicy({ id: agentId });
+    if (now.ok) setTheirs(now.value);
+  };
+  const save = useAction(
+    (changes: Partial<PolicyValues>, version: number) =>
+      api.updateAgentBudgetPolicy({ id: agentId, body: { ...changes, version } }),
+    {
+      stale: [["agents"], ["budgets"]],
+      fields: POLICY_FIELDS.map(({ name }) => name),
+      onRefused: ({ code }) => code === "VERSION_CONFLICT" && void lookWhoElse(),
+    },
+  );
+  const read = readPolicy(typed);
+  const changes = read.ok ? changesOf(base, read.values) : {};
+  const isChanged = !read.ok || Object.keys(changes).length > 0;
+  // What nobody is editing shows what is in force now.
+  if (!isChanged && theirs === null && base.version < current.version) {
+    setBase(current);
+    setTyped(typedPolicy(current));
+  }
+  const begin = (policy: Policy): void => {
+    setBase(policy);
+    setTyped(typedPolicy(policy));
+    setTheirs(null);
+    setWrong({});
+    save.clear();
+  };
+  const send = async (version: number): Promise<void> => {
+    if (!read.ok) return setWrong(read.wrong);
+    setWrong({});
+    const saved = await save.run(changes, version);
+    if (saved !== null) begin(saved);
+  };
+  const isConflict = save.refused?.code === "VERSION_CONFLICT";
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    void send(base.version);
+  };
+  return (
+    <Card title="Policy" about="Checked on every payment, in the order in which it stands here.">
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          {theirs === null ? <Problem text={isConflict ? "" : save.problem} /> : null}
+          {theirs === null ? null : (
+            <Conflict
+              base={base}
+              theirs={theirs}
+              mine={read.ok ? read.values : base}
+              isBusy={save.isBusy}
+              onTheirs={() => {
+                begin(theirs);
+                void client.invalidateQueries({ queryKey: ["agents"] });
+              }}
+              onMine={() => {
+                const { version } = theirs;
+                setTheirs(null);
+                void send(version);
+              }}
+            />
+          )}
+          <PolicyFields
+            value={typed}
+            onChange={setTyped}
+            wrong={{ ...fieldProblems(save.at), ...wrong }}
+            disabled={isReadOnly}
+          />
+          {isReadOnly ? (
+            <Text size="sm" c="dimmed">
+              Owners and admins change it.
+            </Text>
+          ) : (
+            <Group justify="flex-end">
+              <Button variant="default" disabled={!isChanged || save.isBusy} onClick={() => begin(current)}>
+                Undo
+              </Button>
+              <Button type="submit" disabled={!isChanged || theirs !== null} loading={save.isBusy}>
+                Save
+              </Button>
+            </Group>
+          )}
+        </Stack>
+      </form>
+    </Card>
+  );
+}
+
+const fieldProblems = (
+  at: (path: string) => string | undefined,
+): Partial<Record<PolicyField, string | undefined>> =>
+  Object.fromEntries(POLICY_FIELDS.map(({ name }) => [name, at(name)]));
+
+interface ConflictProps {
+  readonly base: PolicyValues;
+  readonly theirs: Policy;
+  readonly mine: PolicyValues;
+  readonly isBusy: boolean;
+  readonly onTheirs: () => void;
+  readonly onMine: () => void;
+}
+
+const said = (kind: "amount" | "count", value: number | null, none: string | null): string =>
+  value === null ? (none ?? "None") : kind === "amount" ? money(value) : number(value);
+
+/** Somebody else has changed the policy since it was read here: a person says which of the two counts. */
+function Conflict({ base, isBusy, mine, onMine, onTheirs, theirs }: ConflictProps): ReactElement {
+  const shown = POLICY_FIELDS.filter(({ name }) => base[name] !== theirs[name] || base[name] !== mine[name]);
+  return (
+    <Alert
+      color="yellow"
+      icon={<Icon name="alert" />}
+      title="Somebody else has changed this policy meanwhile"
+      role="alert"
+    >
+      <Stack gap="sm">
+        <table className="rows compare">
+          <thead>
+            <tr>
+              <th>What</th>
+              <th>Theirs, in force now</th>
+              <th>Mine</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map(({ kind, label, name, none }) => {
+              const isMine = base[name] !== mine[name];
+              return (
+                <tr key={name}>
+                  <td>{label}</td>
+                  <td>{said(kind, theirs[name], none)}</td>
+                  <td>
+                    {isMine ? (
+                      <strong>{said(kind, mine[name], none)}</strong>
+                    ) : (
+                      <span className="muted">as theirs</span>
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+        <Group>
+          <Button size="compact-md" variant="default" onClick={onTheirs} disabled={isBusy}>
+            Keep theirs
+          </Button>
+          <Button size="compact-md" onClick={onMine} loading={isBusy}>
+            Save mine over it
+          </Button>
+        </Group>
+      </Stack>
+    </Alert>
+  );
+}

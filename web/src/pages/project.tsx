@@ -1,0 +1,168 @@
+import { Alert, Button, Group, Stack } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import type { Input, Output } from "../../../src/client/types.ts";
+import { useAction } from "../action.ts";
+import { api } from "../api.ts";
+import { type Project, useNames } from "../containers.ts";
+import { Icon } from "../icons.tsx";
+import { type Budget, BudgetEditor } from "../parts/budget-editor.tsx";
+import { Confirm, useOpened } from "../parts/confirm.tsx";
+import { ContainerForm } from "../parts/container-form.tsx";
+import { Page, Waiting, Written } from "../parts/parts.tsx";
+import { Failed } from "../parts/problem.tsx";
+import { RulesEditor } from "../parts/rules-editor.tsx";
+import { EmergencyStop } from "../parts/stop.tsx";
+import type { SentRules } from "../rules.ts";
+import { useMay } from "../session.tsx";
+import { Tile } from "./projects.tsx";
+
+type Asked = "edit" | "archive" | "team";
+
+/** One project: its budget with those of its teams, and its rules. */
+export function ProjectPage(): ReactElement {
+  const { id } = useParams({ from: "/app/projects/$id" });
+  const { data, error } = useQuery({
+    queryKey: ["projects", id],
+    queryFn: async ({ signal }) => valueOf(await api.getProject({ id }, { signal })).project,
+  });
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
+  return <Known project={data} />;
+}
+
+function Known({ project }: { readonly project: Project }): ReactElement {
+  const [asked, ask, close] = useOpened<Asked>();
+  const isAdmin = useMay("admin");
+  const isArchived = project.archivedAt !== null;
+  const archive = useAction(() => api.archiveProject({ id: project.id }), { stale: [["projects"]] });
+  const actions =
+    isArchived || !isAdmin ? undefined : (
+      <>
+        <Button leftSection={<Icon name="plus" />} onClick={() => ask("team")}>
+          Create a team
+        </Button>
+        <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => ask("edit")}>
+          Edit
+        </Button>
+        <Button variant="default" leftSection={<Icon name="archive" />} onClick={() => ask("archive")}>
+          Archive
+        </Button>
+        <EmergencyStop scope={{ projectId: project.id }} what="all agents of this project" />
+      </>
+    );
+  return (
+    <Page
+      title={project.name}
+      about={
+        <Group gap="xs">
+          <Tile container={project} />
+          {project.description === null ? "A project" : <Written text={project.description} />}
+        </Group>
+      }
+      actions={actions}
+    >
+      {isArchived ? (
+        <Alert color="gray" icon={<Icon name="archive" />}>
+          This project is archived.
+        </Alert>
+      ) : (
+        <Stack>
+          <ProjectBudget id={project.id} />
+          <ProjectRules id={project.id} />
+        </Stack>
+      )}
+      {asked === "edit" ? <ContainerForm kind="project" of={project} onClose={close} /> : null}
+      {asked === "team" ? <ContainerForm kind="team" projectId={project.id} onClose={close} /> : null}
+      {asked === "archive" ? (
+        <Confirm
+          title={`Archive ${project.name}?`}
+          action="Archive"
+          isBusy={archive.isBusy}
+          problem={archive.problem}
+          onConfirm={() => void archive.run().then((done) => done !== null && close())}
+          onClose={close}
+        >
+          For good, and only when no team in it is live.
+        </Confirm>
+      ) : null}
+    </Page>
+  );
+}
+
+const STALE = [["budgets"], ["agents"]];
+
+function ProjectBudget({ id }: { readonly id: string }): ReactElement {
+  const client = useQueryClient();
+  const names = useNames();
+  const isAdmin = useMay("admin");
+  const queryKey = ["budgets", "project", id];
+  const { data, error } = useQuery({
+    queryKey,
+    queryFn: async ({ signal }) => valueOf(await api.getProjectBudget({ id }, { signal })),
+  });
+  const save = useAction((body: Input<"setProjectBudget">["body"]) => api.setProjectBudget({ id, body }), {
+    stale: STALE,
+  });
+  const shown = ({ teams, ...budget }: Output<"getProjectBudget">): Budget => ({
+    ...budget,
+    children: teams.map(({ capCents, teamId }) => ({
+      id: teamId,
+      name: names.team(teamId),
+      cents: capCents,
+    })),
+  });
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
+  return (
+    <BudgetEditor
+      about="Of the whole project, and of each of its teams."
+      childLabel="Caps of its teams"
+      budget={shown(data)}
+      mayClear
+      isReadOnly={!isAdmin}
+      isBusy={save.isBusy}
+      refused={save.refused}
+      problem={save.problem}
+      onReload={() => {
+        save.clear();
+        void client.invalidateQueries({ queryKey });
+      }}
+      onSave={async (capCents, children, version) => {
+        const teams = [...children].map(([teamId, cents]) => ({ teamId, capCents: cents }));
+        const saved = await save.run({ capCents, teams, version });
+        return saved === null ? null : shown(saved);
+      }}
+    />
+  );
+}
+
+function ProjectRules({ id }: { readonly id: string }): ReactElement {
+  const client = useQueryClient();
+  const isAdmin = useMay("admin");
+  const queryKey = ["rules", "project", id];
+  const { data, error } = useQuery({
+    queryKey,
+    queryFn: async ({ signal }) => valueOf(await api.getProjectApprovalRules({ id }, { signal })),
+  });
+  const save = useAction(
+    (rules: SentRules, version: number) => api.setProjectApprovalRules({ id, body: { rules, version } }),
+    { stale: [["rules"]] },
+  );
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
+  return (
+    <RulesEditor
+      what="this project"
+      current={data}
+      isReadOnly={!isAdmin}
+      isBusy={save.isBusy}
+      refused={save.refused}
+      problem={save.problem}
+      onSave={(rules, version) => save.run(rules, version)}
+      onReload={() => {
+        save.clear();
+        void client.invalidateQueries({ queryKey });
+      }}
+    />
+  );
+}

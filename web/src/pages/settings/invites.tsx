@@ -1,0 +1,158 @@
+import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import type { Output } from "../../../../src/client/types.ts";
+import { useAction } from "../../action.ts";
+import { api } from "../../api.ts";
+import { titled } from "../../format.ts";
+import { Icon } from "../../icons.tsx";
+import { More, usePages } from "../../parts/list.tsx";
+import { Card, When } from "../../parts/parts.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Block } from "../../parts/secret.tsx";
+import { useMay } from "../../session.tsx";
+import { ROLES } from "../../words.ts";
+
+const STALE = [["invites"]];
+type Role = (typeof ROLES)[number]["value"];
+
+const DELIVERIES: Readonly<Record<string, string>> = {
+  link: "By its link",
+  mailing: "On its way by mail",
+  mailed: "Mailed",
+  refused: "Its address is refused: withdraw it, and invite another one",
+};
+
+/** Invites that can still be accepted. */
+export function Invites(): ReactElement | null {
+  const pages = usePages(["invites"], (cursor, options) =>
+    api.listInvites({ query: { ...cursor, limit: 50 } }, options),
+  );
+  const isAdmin = useMay("admin");
+  const revoke = useAction((id: string) => api.revokeInvite({ id }), { stale: STALE });
+  const invites = pages.data?.pages.flatMap((page) => page.invites) ?? [];
+  if (invites.length === 0) return null;
+  return (
+    <Card title="Open invites" flush>
+      <Problem text={revoke.problem} />
+      <table className="rows stacked">
+        <thead>
+          <tr>
+            <th>E-mail</th>
+            <th>Role</th>
+            <th>Sent</th>
+            <th>Expires</th>
+            <th />
+          </tr>
+        </thead>
+        <tbody>
+          {invites.map((invite) => (
+            <tr key={invite.id}>
+              <td className="main break">{invite.email}</td>
+              <td>{titled(invite.role)}</td>
+              <td className="wide">{DELIVERIES[invite.delivery] ?? invite.delivery}</td>
+              <td className="away">
+                <When iso={invite.expiresAt} />
+              </td>
+              <td className="right">
+                {isAdmin ? (
+                  <Button
+                    variant="subtle"
+                    color="red"
+                    size="compact-sm"
+                    onClick={() => void revoke.run(invite.id)}
+                    disabled={revoke.isBusy}
+                  >
+                    Withdraw
+                  </Button>
+                ) : null}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <More {...pages} />
+    </Card>
+  );
+}
+
+/** Inviting a person; where the service sends no mail, the link to hand on. */
+export function Invite({ onClose }: { readonly onClose: () => void }): ReactElement {
+  const isOwner = useMay("owner");
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("member");
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  const [sent, setSent] = useState<Output<"createInvite"> | null>(null);
+  const invite = useAction(
+    () => api.createInvite({ body: { email, role, idempotencyKey: `${idempotencyKey}-${email}-${role}` } }),
+    {
+      stale: STALE,
+      fields: ["email"],
+    },
+  );
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    setSent(await invite.run());
+  };
+  if (sent !== null) {
+    return (
+      <Modal opened onClose={onClose} title="Invited" size="lg" closeOnClickOutside={sent.token === null}>
+        <Stack>
+          {sent.token === null ? (
+            <Text size="sm">
+              The link is on its way to {sent.invite.email} by mail. It is valid for 7 days.
+            </Text>
+          ) : (
+            <>
+              <Alert color="yellow" variant="light" icon={<Icon name="key" />}>
+                Hand this link on to {sent.invite.email}. It is shown this once, works once, and is valid for
+                7 days.
+              </Alert>
+              <Block label="Link" text={`${location.origin}/invite#token=${sent.token}`} />
+            </>
+          )}
+          <Group justify="flex-end">
+            <Button onClick={onClose}>Done</Button>
+          </Group>
+        </Stack>
+      </Modal>
+    );
+  }
+  return (
+    <Modal opened onClose={onClose} title="Invite somebody">
+      <form onSubmit={(event) => void submit(event)} noValidate>
+        <Stack>
+          <Problem text={invite.problem} />
+          <TextInput
+            label="E-mail"
+            type="email"
+            data-autofocus
+            value={email}
+            error={invite.at("email")}
+            onChange={({ currentTarget }) => setEmail(currentTarget.value)}
+          />
+          <Radio.Group
+            label="Role"
+            value={role}
+            onChange={(value) => setRole(ROLES.find((each) => each.value === value)?.value ?? "member")}
+          >
+            <Stack gap="xs" mt={4}>
+              {ROLES.filter(({ value }) => isOwner || value !== "owner").map(
+                ({ description, label, value }) => (
+                  <Radio key={value} value={value} label={label} description={description} />
+                ),
+              )}
+            </Stack>
+          </Radio.Group>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={invite.isBusy}>
+              Invite
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,180 @@
+import { ActionIcon, Avatar, Button, Checkbox, Group, Menu, Stack, Text } from "@mantine/core";
+import { type ReactElement, useState } from "react";
+import { useAction } from "../../action.ts";
+import { api } from "../../api.ts";
+import { titled } from "../../format.ts";
+import { Icon } from "../../icons.tsx";
+import { Confirm, useOpened } from "../../parts/confirm.tsx";
+import { More, usePages } from "../../parts/list.tsx";
+import { Card, Waiting, When, Written } from "../../parts/parts.tsx";
+import { Failed } from "../../parts/problem.tsx";
+import { useMay, useMe } from "../../session.tsx";
+import type { Member } from "../../words.ts";
+import { Invite, Invites } from "./invites.tsx";
+
+type Role = Member["role"];
+type Asked = { readonly member: Member; readonly role: Role | null };
+
+/** The people of the organization, and who is invited. */
+export function Members(): ReactElement {
+  const pages = usePages(["members"], (cursor, options) =>
+    api.listMembers({ query: { ...cursor, limit: 100 } }, options),
+  );
+  const isAdmin = useMay("admin");
+  const [isInviting, setInviting] = useState(false);
+  const [asked, ask, close] = useOpened<Asked>();
+  const invite = isAdmin ? (
+    <Button leftSection={<Icon name="plus" />} onClick={() => setInviting(true)}>
+      Invite somebody
+    </Button>
+  ) : undefined;
+  const members = pages.data?.pages.flatMap((page) => page.members) ?? [];
+  return (
+    <Stack>
+      <Card title="Members" actions={invite} flush>
+        {pages.isPending ? <Waiting lines={3} /> : null}
+        {pages.error === null ? null : <Failed error={pages.error} />}
+        {members.length === 0 ? null : (
+          <table className="rows stacked">
+            <thead>
+              <tr>
+                <th>Person</th>
+                <th>Role</th>
+                <th>Second factor</th>
+                <th>Since</th>
+                <th />
+              </tr>
+            </thead>
+            <tbody>
+              {members.map((member) => (
+                <Row key={member.id} member={member} onAsk={(role) => ask({ member, role })} />
+              ))}
+            </tbody>
+          </table>
+        )}
+        <More {...pages} />
+      </Card>
+      <Invites />
+      {isInviting ? <Invite onClose={() => setInviting(false)} /> : null}
+      {asked === null ? null : <Change asked={asked} onClose={close} />}
+    </Stack>
+  );
+}
+
+const FACTORS: Readonly<Record<string, string>> = { totp: "App", passkey: "Passkey" };
+
+interface RowProps {
+  readonly member: Member;
+  readonly onAsk: (role: Role | null) => void;
+}
+
+function Row({ member, onAsk }: RowProps): ReactElement {
+  const { user } = useMe();
+  const isOwner = useMay("owner");
+  const isAdmin = useMay("admin");
+  const others = (["member", "admin", "owner"] as const).filter(
+    (role) => role !== member.role && (isOwner || role !== "owner"),
+  );
+  const mayChange = isAdmin && (isOwner || member.role !== "owner");
+  return (
+    <tr>
+      <td className="main">
+        <Group gap="sm" wrap="nowrap">
+          <Avatar size={32} radius="xl" color="indigo" name={member.name} />
+          <div>
+            <Text size="sm" fw={550} className="break">
+              <Written text={member.name} />
+              {member.id === user.id ? <span className="muted"> (you)</span> : null}
+            </Text>
+            <Text size="xs" c="dimmed" className="break">
+              {member.email}
+            </Text>
+          </div>
+        </Group>
+      </td>
+      <td>{titled(member.role)}</td>
+      <td>
+        {member.secondFactors.length === 0 ? (
+          <span className="muted">None</span>
+        ) : (
+          member.secondFactors.map((kind) => FACTORS[kind] ?? kind).join(", ")
+        )}
+      </td>
+      <td className="away">
+        <When iso={member.createdAt} />
+      </td>
+      <td className="right">
+        {mayChange ? (
+          <Menu>
+            <Menu.Target>
+              <ActionIcon variant="subtle" color="gray" aria-label={`More about ${member.name}`}>
+                <Icon name="more" />
+              </ActionIcon>
+            </Menu.Target>
+            <Menu.Dropdown>
+              {others.map((role) => (
+                <Menu.Item key={role} onClick={() => onAsk(role)}>
+                  Make {role === "member" ? "a member" : `an ${role}`}
+                </Menu.Item>
+              ))}
+              <Menu.Divider />
+              <Menu.Item color="red" onClick={() => onAsk(null)}>
+                Remove
+              </Menu.Item>
+            </Menu.Dropdown>
+          </Menu>
+        ) : null}
+      </td>
+    </tr>
+  );
+}
+
+const STALE = [["members"], ["organizationKeys"]];
+
+/** A role that changes, or a person who goes: what becomes of the keys that they have minted is asked, too. */
+function Change({ asked, onClose }: { readonly asked: Asked; readonly onClose: () => void }): ReactElement {
+  const { member, role } = asked;
+  const [keepsKeys, setKeepsKeys] = useState(false);
+  const query = keepsKeys ? ({ keepKeys: "true" } as const) : {};
+  const change = useAction((to: Role) => api.updateMember({ id: member.id, query, body: { role: to } }), {
+    stale: STALE,
+  });
+  const remove = useAction(() => api.removeMember({ id: member.id, query }), { stale: STALE });
+  const losesKeys = role === null || role === "member";
+  const run = async (): Promise<void> => {
+    if (role !== null) {
+      if ((await change.run(role)) !== null) onClose();
+      return;
+    }
+    if ((await remove.run()) !== null) onClose();
+  };
+  return (
+    <Confirm
+      title={
+        role === null
+          ? `Remove ${member.name}?`
+          : `Make ${member.name} ${role === "member" ? "a member" : `an ${role}`}?`
+      }
+      action={role === null ? "Remove" : "Change the role"}
+      color={role === null ? "red" : "indigo"}
+      isBusy={change.isBusy || remove.isBusy}
+      problem={`${change.problem}${remove.problem}`}
+      onConfirm={() => void run()}
+      onClose={onClose}
+    >
+      <Stack gap="sm">
+        {role === null
+          ? "Their sessions and factors end at once."
+          : "The new role binds open sessions at once."}
+        {losesKeys ? (
+          <Checkbox
+            label="Leave the organization keys that they minted in force"
+            description="Otherwise they are revoked in the same moment."
+            checked={keepsKeys}
+            onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
+          />
+        ) : null}
+      </Stack>
+    </Confirm>
+  );
+}

@@ -1,0 +1,123 @@
+import { Button, Group, Stack, Switch, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { valueOf } from "../../../../src/client/client.ts";
+import type { Output } from "../../../../src/client/types.ts";
+import { useAction } from "../../action.ts";
+import { api } from "../../api.ts";
+import { number, titled } from "../../format.ts";
+import { Card, Fact, Facts, Waiting, Written } from "../../parts/parts.tsx";
+import { Failed, Problem } from "../../parts/problem.tsx";
+import { ME, useMay } from "../../session.tsx";
+
+const STALE = [["organization"], ME];
+
+type Settings = Output<"getOrganization">["organization"];
+
+/** The organization, its plan and what it asks of its people. */
+export function Organization(): ReactElement {
+  const { data, error } = useQuery({
+    queryKey: ["organization"],
+    queryFn: async ({ signal }) => valueOf(await api.getOrganization({}, { signal })).organization,
+  });
+  if (data === undefined) return error === null ? <Waiting lines={3} /> : <Failed error={error} />;
+  return (
+    <Stack>
+      <About organization={data} />
+      <SecondFactor organization={data} />
+      <WalletOwner key={data.walletOwner} organization={data} />
+    </Stack>
+  );
+}
+
+function About({ organization }: { readonly organization: Settings }): ReactElement {
+  const { limits } = organization;
+  return (
+    <Card title="Plan and limits">
+      <Facts>
+        <Fact label="Organization">
+          <Written text={organization.name} />
+        </Fact>
+        <Fact label="Id">
+          <span className="mono">{organization.id}</span>
+        </Fact>
+        <Fact label="Plan">{titled(organization.plan)}</Fact>
+        <Fact label="Requests in a minute">
+          {number(limits.restPerMinute)} over REST for each person and key, {number(limits.mcpPerMinute)} over
+          MCP for each key
+        </Fact>
+      </Facts>
+    </Card>
+  );
+}
+
+function SecondFactor({ organization }: { readonly organization: Settings }): ReactElement {
+  const isOwner = useMay("owner");
+  const change = useAction(
+    (requireSecondFactor: boolean) => api.updateOrganization({ body: { requireSecondFactor } }),
+    { stale: STALE },
+  );
+  return (
+    <Card title="Second factor">
+      <Stack>
+        <Problem text={change.problem} />
+        <Switch
+          label="Everybody needs a second factor"
+          description="People without one can do nothing but enrol one, from their next request on. Keys and agents go on."
+          checked={organization.requireSecondFactor}
+          disabled={!isOwner || change.isBusy}
+          onChange={({ currentTarget }) => void change.run(currentTarget.checked)}
+        />
+      </Stack>
+    </Card>
+  );
+}
+
+function WalletOwner({ organization }: { readonly organization: Settings }): ReactElement {
+  const isOwner = useMay("owner");
+  const [address, setAddress] = useState(organization.walletOwner ?? "");
+  const change = useAction(
+    () => api.updateOrganization({ body: { walletOwner: address.trim() === "" ? null : address.trim() } }),
+    { stale: STALE, fields: ["walletOwner"] },
+  );
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    void change.run();
+  };
+  return (
+    <Card
+      title="Wallet owner"
+      about="The address of a key of your own that owns the wallets of agents created from now on."
+    >
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          <Problem text={change.problem} />
+          <TextInput
+            aria-label="Address"
+            placeholder="0x… (nobody: new agents have no wallet of yours)"
+            value={address}
+            disabled={!isOwner}
+            error={change.at("walletOwner")}
+            onChange={({ currentTarget }) => setAddress(currentTarget.value)}
+            classNames={{ input: "mono" }}
+          />
+          <Text size="sm" c="dimmed">
+            The service never holds this key. Whoever does can withdraw everything, and replace or remove the
+            service.
+          </Text>
+          {isOwner ? (
+            <Group justify="flex-end">
+              <Button
+                type="submit"
+                loading={change.isBusy}
+                disabled={address.trim() === (organization.walletOwner ?? "")}
+              >
+                Save
+              </Button>
+            </Group>
+          ) : null}
+        </Stack>
+      </form>
+    </Card>
+  );
+}

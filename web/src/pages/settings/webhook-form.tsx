@@ -1,0 +1,136 @@
+import { Button, Group, Modal, MultiSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import type { Input, Item } from "../../../../src/client/types.ts";
+import { useAction } from "../../action.ts";
+import { api } from "../../api.ts";
+import { useProjects, useTeams } from "../../containers.ts";
+import { Problem } from "../../parts/problem.tsx";
+
+type Endpoint = Item<"listWebhooks">;
+type EventType = Exclude<Input<"createWebhook">["body"]["eventTypes"][number], "*">;
+
+/** As long as the contract's own list, which a type holds it against. */
+const EVENTS: Readonly<Record<EventType, string>> = {
+  "transaction.completed": "A payment settles",
+  "transaction.denied": "A payment is denied",
+  "approval.requested": "A payment needs a person",
+  "approval.completed": "A person has decided",
+  "agent.created": "An agent is created",
+  "agent.paused": "An agent is paused",
+  "agent.resumed": "An agent is resumed",
+  "agent.archived": "An agent is archived",
+  "funding.deposited": "A deposit reaches the treasury",
+  "billing.payment_failed": "A subscription payment fails",
+};
+
+const isEvent = (value: string): value is EventType => value in EVENTS;
+const SCOPES = ["organization", "project", "team"] as const;
+type Scope = (typeof SCOPES)[number] | "agent";
+
+interface FormProps {
+  readonly endpoint?: Endpoint;
+  readonly onClose: () => void;
+  /** With the secret. */
+  readonly onCreated?: (secret: string) => void;
+}
+
+/** A new endpoint, or what is changed of one. */
+export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactElement {
+  const { data: projects = [] } = useProjects();
+  const { data: teams = [] } = useTeams();
+  const [name, setName] = useState(endpoint?.name ?? "");
+  const [url, setUrl] = useState(endpoint?.url ?? "https://");
+  const [types, setTypes] = useState<readonly EventType[]>(() =>
+    (endpoint?.eventTypes ?? []).filter(isEvent),
+  );
+  const [scopeType, setScopeType] = useState<Scope>(endpoint?.scopeType ?? "organization");
+  const [scopeIds, setScopeIds] = useState<readonly string[]>(endpoint?.scopeIds ?? []);
+  const options = { stale: [["webhooks"]], fields: ["name", "url", "eventTypes", "scopeIds"] };
+  const body = { name, url, eventTypes: types.length === 0 ? (["*"] as const) : types, scopeType, scopeIds };
+  const create = useAction(() => api.createWebhook({ body }), options);
+  const update = useAction((id: string) => api.updateWebhook({ id, body }), options);
+  const action = endpoint === undefined ? create : update;
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    if (endpoint !== undefined) {
+      if ((await update.run(endpoint.id)) !== null) onClose();
+      return;
+    }
+    const made = await create.run();
+    if (made !== null) onCreated?.(made.secret);
+  };
+  const containers = scopeType === "project" ? projects : teams;
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={endpoint === undefined ? "Add an endpoint" : "Change the endpoint"}
+      size="lg"
+    >
+      <form onSubmit={(event) => void submit(event)} noValidate>
+        <Stack>
+          <Problem text={action.problem} />
+          <TextInput
+            label="Name"
+            data-autofocus
+            value={name}
+            error={action.at("name")}
+            onChange={({ currentTarget }) => setName(currentTarget.value)}
+          />
+          <TextInput
+            label="URL"
+            description="Public, https, on port 443 or 8443."
+            inputMode="url"
+            value={url}
+            error={action.at("url")}
+            onChange={({ currentTarget }) => setUrl(currentTarget.value)}
+          />
+          <MultiSelect
+            label="Events"
+            description="None chosen: all of them, later ones too."
+            data={Object.entries(EVENTS).map(([value, label]) => ({ value, label: `${label} (${value})` }))}
+            value={[...types]}
+            error={action.at("eventTypes")}
+            onChange={(values) => setTypes(values.filter(isEvent))}
+          />
+          {scopeType === "agent" ? null : (
+            <Stack gap={6}>
+              <SegmentedControl
+                aria-label="Scope"
+                value={scopeType}
+                data={[
+                  { value: "organization", label: "Everything" },
+                  { value: "project", label: "Projects" },
+                  { value: "team", label: "Teams" },
+                ]}
+                onChange={(value) => {
+                  setScopeType(SCOPES.find((scope) => scope === value) ?? "organization");
+                  setScopeIds([]);
+                }}
+              />
+              {scopeType === "organization" ? null : (
+                <MultiSelect
+                  aria-label={scopeType === "project" ? "Projects" : "Teams"}
+                  placeholder={scopeType === "project" ? "Choose projects" : "Choose teams"}
+                  searchable
+                  data={containers.map((each) => ({ value: each.id, label: each.name }))}
+                  value={[...scopeIds]}
+                  onChange={setScopeIds}
+                  error={action.at("scopeIds")}
+                />
+              )}
+            </Stack>
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={action.isBusy}>
+              {endpoint === undefined ? "Add" : "Save"}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

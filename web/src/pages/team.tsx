@@ -1,0 +1,197 @@
+import { Alert, Button, Stack } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import type { Input, Output } from "../../../src/client/types.ts";
+import { useAction } from "../action.ts";
+import { api } from "../api.ts";
+import { type Team, useNames } from "../containers.ts";
+import { Icon } from "../icons.tsx";
+import { type Budget, BudgetEditor } from "../parts/budget-editor.tsx";
+import { Confirm, useOpened } from "../parts/confirm.tsx";
+import { ContainerForm } from "../parts/container-form.tsx";
+import { ButtonLink, TextLink } from "../parts/links.tsx";
+import { Page, Waiting, Written } from "../parts/parts.tsx";
+import { Failed } from "../parts/problem.tsx";
+import { RulesEditor } from "../parts/rules-editor.tsx";
+import { EmergencyStop } from "../parts/stop.tsx";
+import type { SentRules } from "../rules.ts";
+import { useMay } from "../session.tsx";
+
+type Asked = "edit" | "archive";
+
+/** One team: its budget with those of its agents, and its rules. */
+export function TeamPage(): ReactElement {
+  const { id } = useParams({ from: "/app/teams/$id" });
+  const { data, error } = useQuery({
+    queryKey: ["teams", id],
+    queryFn: async ({ signal }) => valueOf(await api.getTeam({ id }, { signal })).team,
+  });
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
+  return <Known team={data} />;
+}
+
+function Known({ team }: { readonly team: Team }): ReactElement {
+  const names = useNames();
+  const [asked, ask, close] = useOpened<Asked>();
+  const isAdmin = useMay("admin");
+  const isArchived = team.archivedAt !== null;
+  const archive = useAction(() => api.archiveTeam({ id: team.id }), { stale: [["teams"], ["budgets"]] });
+  return (
+    <Page
+      title={team.name}
+      about={
+        <>
+          A team of{" "}
+          <TextLink to="/projects/$id" params={{ id: team.projectId }}>
+            <Written text={names.project(team.projectId)} />
+          </TextLink>
+          {team.description === null ? null : (
+            <>
+              {" · "}
+              <Written text={team.description} />
+            </>
+          )}
+        </>
+      }
+      actions={
+        <>
+          <ButtonLink to="/agents" search={{ teamId: team.id }} variant="default">
+            Its agents
+          </ButtonLink>
+          {isArchived || !isAdmin ? null : (
+            <>
+              <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => ask("edit")}>
+                Edit
+              </Button>
+              <Button variant="default" leftSection={<Icon name="archive" />} onClick={() => ask("archive")}>
+                Archive
+              </Button>
+              <EmergencyStop scope={{ teamId: team.id }} what="all agents of this team" />
+            </>
+          )}
+        </>
+      }
+    >
+      {isArchived ? (
+        <Alert color="gray" icon={<Icon name="archive" />}>
+          This team is archived.
+        </Alert>
+      ) : (
+        <Stack>
+          <TeamBudget id={team.id} />
+          <TeamRules id={team.id} />
+        </Stack>
+      )}
+      {asked === "edit" ? <ContainerForm kind="team" of={team} onClose={close} /> : null}
+      {asked === "archive" ? (
+        <Confirm
+          title={`Archive ${team.name}?`}
+          action="Archive"
+          isBusy={archive.isBusy}
+          problem={archive.problem}
+          onConfirm={() => void archive.run().then((done) => done !== null && close())}
+          onClose={close}
+        >
+          For good, and only when no agent in it is live.
+        </Confirm>
+      ) : null}
+    </Page>
+  );
+}
+
+const STALE = [["budgets"], ["agents"]];
+const AGENTS = 200;
+
+/** Names of a team's agents by their ids. */
+const useAgentNames = (teamId: string) =>
+  useQuery({
+    queryKey: ["agents", "of team", teamId],
+    queryFn: async ({ signal }) => {
+      const names = new Map<string, string>();
+      for await (const { id, name } of api.each(
+        "listAgents",
+        { query: { teamId, limit: AGENTS } },
+        { signal },
+      )) {
+        names.set(id, name);
+      }
+      return names;
+    },
+  });
+
+function TeamBudget({ id }: { readonly id: string }): ReactElement {
+  const client = useQueryClient();
+  const isAdmin = useMay("admin");
+  const names = useAgentNames(id);
+  const queryKey = ["budgets", "team", id];
+  const { data, error, isPending } = useQuery({
+    queryKey,
+    queryFn: async ({ signal }) => valueOf(await api.getTeamBudget({ id }, { signal })),
+  });
+  const save = useAction((body: Input<"setTeamBudget">["body"]) => api.setTeamBudget({ id, body }), {
+    stale: STALE,
+  });
+  const shown = ({ agents, ...budget }: Output<"getTeamBudget">): Budget => ({
+    ...budget,
+    children: agents.map(({ agentId, budgetCents }) => ({
+      id: agentId,
+      name: names.data?.get(agentId) ?? agentId,
+      cents: budgetCents,
+    })),
+  });
+  if (isPending || names.isPending) return <Waiting />;
+  if (error !== null) return <Failed error={error} />;
+  return (
+    <BudgetEditor
+      about="Of the whole team, and of each of its agents."
+      childLabel="Budgets of its agents"
+      budget={shown(data)}
+      mayClear={false}
+      isReadOnly={!isAdmin}
+      isBusy={save.isBusy}
+      refused={save.refused}
+      problem={save.problem}
+      onReload={() => {
+        save.clear();
+        void client.invalidateQueries({ queryKey });
+      }}
+      onSave={async (capCents, children, version) => {
+        const agents = [...children].map(([agentId, cents]) => ({ agentId, budgetCents: cents ?? 0 }));
+        const saved = await save.run({ capCents, agents, version });
+        return saved === null ? null : shown(saved);
+      }}
+    />
+  );
+}
+
+function TeamRules({ id }: { readonly id: string }): ReactElement {
+  const client = useQueryClient();
+  const isAdmin = useMay("admin");
+  const queryKey = ["rules", "team", id];
+  const { data, error } = useQuery({
+    queryKey,
+    queryFn: async ({ signal }) => valueOf(await api.getTeamApprovalRules({ id }, { signal })),
+  });
+  const save = useAction(
+    (rules: SentRules, version: number) => api.setTeamApprovalRules({ id, body: { rules, version } }),
+    { stale: [["rules"]] },
+  );
+  if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
+  return (
+    <RulesEditor
+      what="this team"
+      current={data}
+      isReadOnly={!isAdmin}
+      isBusy={save.isBusy}
+      refused={save.refused}
+      problem={save.problem}
+      onSave={(rules, version) => save.run(rules, version)}
+      onReload={() => {
+        save.clear();
+        void client.invalidateQueries({ queryKey });
+      }}
+    />
+  );
+}

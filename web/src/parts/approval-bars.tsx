@@ -1,0 +1,95 @@
+import { Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactElement } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import type { Output } from "../../../src/client/types.ts";
+import { api } from "../api.ts";
+import type { Approval } from "../words.ts";
+import { BudgetBar, Money, State, When, Written } from "./parts.tsx";
+
+type Level = Output<"getApprovalContext">["agent"];
+
+const useContext = (approval: Approval, isSeen = true) =>
+  useQuery({
+    enabled: isSeen,
+    queryKey: ["context", approval.id],
+    staleTime: 30_000,
+    queryFn: async ({ signal }) => valueOf(await api.getApprovalContext({ id: approval.id }, { signal })),
+  });
+
+interface BarsProps {
+  readonly approval: Approval;
+  /** Nothing is read for what nobody looks at. */
+  readonly isSeen?: boolean;
+}
+
+/** What a payment would leave of its agent's, its team's and its project's money; its own amount is reserved already. */
+export function ApprovalBars({ approval, isSeen = true }: BarsProps): ReactElement {
+  const { data } = useContext(approval, isSeen);
+  const { budgetContext } = approval;
+  // Until it is read, what the agent's budget was when it asked.
+  const agent = data?.agent ?? {
+    limitCents: budgetContext.budgetCents,
+    spentCents: budgetContext.spentCents,
+    reservedCents: budgetContext.reservedCents,
+  };
+  return (
+    <Stack gap="sm" className="approval-bars">
+      <LevelBar label="The agent’s budget" level={agent} amountCents={approval.amountCents} />
+      <LevelBar label="The team’s cap" level={data?.team} amountCents={approval.amountCents} />
+      <LevelBar label="The project’s cap" level={data?.project} amountCents={approval.amountCents} />
+    </Stack>
+  );
+}
+
+interface LevelProps {
+  readonly label: string;
+  readonly level: Pick<Level, "limitCents" | "reservedCents" | "spentCents"> | undefined;
+  readonly amountCents: number;
+}
+
+function LevelBar({ amountCents, label, level }: LevelProps): ReactElement {
+  if (level === undefined) return <div className="bar bar-empty" aria-hidden="true" />;
+  return (
+    <BudgetBar
+      label={label}
+      limitCents={level.limitCents}
+      spentCents={level.spentCents}
+      reservedCents={Math.max(0, level.reservedCents - amountCents)}
+      moreCents={Math.min(amountCents, level.reservedCents)}
+    />
+  );
+}
+
+const SHOWN = 3;
+
+interface LastProps extends BarsProps {
+  readonly shown?: number;
+}
+
+/** What its agent has paid last, to judge this one by. */
+export function LastPayments({ approval, isSeen = true, shown = SHOWN }: LastProps): ReactElement | null {
+  const { data } = useContext(approval, isSeen);
+  if (data === undefined || data.lastPayments.length === 0) return null;
+  return (
+    <div className="last">
+      <Text size="xs" c="dimmed" fw={550}>
+        Its last payments
+      </Text>
+      <ul>
+        {data.lastPayments.slice(0, shown).map((payment) => (
+          <li key={payment.id}>
+            <span className="last-to">
+              <Written text={payment.merchant} />
+            </span>
+            <State of={payment.status} />
+            <span className="muted">
+              <When iso={payment.createdAt} />
+            </span>
+            <Money cents={payment.amountCents} currency={payment.currency} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

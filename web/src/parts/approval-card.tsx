@@ -1,0 +1,113 @@
+import { Badge, Button, Checkbox, Group, Text, Tooltip } from "@mantine/core";
+import { useInViewport } from "@mantine/hooks";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { msUntil, useSeconds } from "../clock.ts";
+import { money, timeLeft } from "../format.ts";
+import { Icon } from "../icons.tsx";
+import { type Approval, flagOf, RAILS, shortFlagOf } from "../words.ts";
+import { ApprovalBars, LastPayments } from "./approval-bars.tsx";
+import { When, Written } from "./parts.tsx";
+
+interface CardProps {
+  readonly approval: Approval;
+  readonly isChosen: boolean;
+  readonly isDeciding: boolean;
+  readonly onChoose: () => void;
+  readonly onApprove: () => void;
+  readonly onDeny: () => void;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** One payment that waits, with all that there is to decide by. */
+export function ApprovalCard(props: CardProps): ReactElement {
+  const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
+  useSeconds();
+  const { inViewport, ref } = useInViewport();
+  const leftMs = msUntil(approval.expiresAt);
+  const isOver = leftMs <= 0;
+  const amount = money(approval.amountCents, approval.currency);
+  return (
+    <article
+      ref={ref}
+      className="card approval"
+      data-approval={approval.id}
+      tabIndex={-1}
+      aria-label={`${amount} for ${approval.agentName}`}
+    >
+      <div className="approval-head">
+        <Checkbox
+          aria-label={`Choose ${amount}`}
+          checked={isChosen}
+          onChange={onChoose}
+          disabled={isOver || isDeciding}
+          data-key="choose"
+        />
+        <div className="approval-what">
+          <div className="approval-amount figure">{amount}</div>
+          <Text size="sm" className="break">
+            to{" "}
+            <strong>
+              <Written text={approval.recipient} />
+            </strong>
+          </Text>
+        </div>
+        <Badge
+          color={isOver ? "gray" : leftMs < HOUR_MS ? "red" : "gray"}
+          leftSection={<Icon name="clock" size={13} />}
+          role="timer"
+          className="timer"
+        >
+          {isOver ? "Time is over" : timeLeft(leftMs)}
+        </Badge>
+      </div>
+      <div className="approval-body">
+        <div className="approval-facts">
+          <Text size="sm" className="break quote">
+            <Written text={approval.purpose} />
+          </Text>
+          <Text size="sm" c="dimmed" className="inline break">
+            <Icon name={approval.rail === "card" ? "card" : "wallet"} size={15} />
+            <span>
+              <Link to="/agents/$id" params={{ id: approval.agentId }} className="row-link">
+                <Written text={approval.agentName} />
+              </Link>{" "}
+              asks {RAILS[approval.rail]}, <When iso={approval.createdAt} />
+            </span>
+          </Text>
+          <Group gap={6}>
+            {approval.flaggedByRuleTypes.map((type) => (
+              <Tooltip key={type} label={flagOf(type)} multiline maw={280}>
+                <Badge color="yellow" tabIndex={0} aria-label={flagOf(type)}>
+                  {shortFlagOf(type)}
+                </Badge>
+              </Tooltip>
+            ))}
+          </Group>
+          <LastPayments approval={approval} isSeen={inViewport} />
+        </div>
+        <ApprovalBars approval={approval} isSeen={inViewport} />
+      </div>
+      <div className="approval-actions">
+        <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link muted">
+          Details
+        </Link>
+        <Group gap="xs" className="approval-buttons">
+          <Button
+            variant="default"
+            size="md"
+            disabled={isOver || isDeciding}
+            onClick={onDeny}
+            data-key="deny"
+          >
+            Deny…
+          </Button>
+          <Button size="md" disabled={isOver} loading={isDeciding} onClick={onApprove} data-key="approve">
+            Approve {amount}
+          </Button>
+        </Group>
+      </div>
+    </article>
+  );
+}

@@ -1,0 +1,177 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import type { Refused } from "../../../src/client/types.ts";
+import { centsOf, money, typedOf } from "../format.ts";
+import { Icon } from "../icons.tsx";
+import { AmountInput } from "./amount.tsx";
+import { BudgetBar, Card, Written } from "./parts.tsx";
+import { Problem } from "./problem.tsx";
+
+export interface BudgetChild {
+  readonly id: string;
+  readonly name: string;
+  /** Null: no cap. */
+  readonly cents: number | null;
+}
+
+export interface Budget {
+  readonly capCents: number | null;
+  readonly version: number;
+  readonly usage: { readonly spentCents: number; readonly reservedCents: number };
+  readonly children: readonly BudgetChild[];
+}
+
+interface EditorProps {
+  readonly about: string;
+  readonly budget: Budget;
+  /** Children may have no cap of their own. */
+  readonly mayClear: boolean;
+  readonly childLabel: string;
+  readonly isReadOnly: boolean;
+  readonly isBusy: boolean;
+  readonly refused: Refused | null;
+  readonly problem: string;
+  /** The whole of it. Answers what is in force then; null: it was refused. */
+  readonly onSave: (
+    capCents: number | null,
+    children: ReadonlyMap<string, number | null>,
+    version: number,
+  ) => Promise<Budget | null>;
+  readonly onReload: () => void;
+}
+
+type Typed = Readonly<Record<string, string>>;
+
+const CAP = "cap";
+
+const typedBudget = ({ capCents, children }: Budget): Typed => ({
+  [CAP]: typedOf(capCents),
+  ...Object.fromEntries(children.map(({ cents, id }) => [id, typedOf(cents)])),
+});
+
+const STALE_CODES: readonly Refused["code"][] = [
+  "STALE_BUDGET",
+  "BUDGET_CHILDREN_INCOMPLETE",
+  "BUDGET_CHILD_UNKNOWN",
+];
+
+/** A budget is replaced whole: the cap, and what each child may spend of it. */
+export function BudgetEditor(props: EditorProps): ReactElement {
+  const { about, budget, childLabel, isBusy, isReadOnly, mayClear, onReload, onSave, problem, refused } =
+    props;
+  const [base, setBase] = useState(budget);
+  const [typed, setTyped] = useState(() => typedBudget(budget));
+  const [wrong, setWrong] = useState<Typed>({});
+  const start = typedBudget(base);
+  const isChanged = Object.keys(typed).some((key) => typed[key] !== start[key]);
+  // What nobody is editing shows what is in force now.
+  if (!isChanged && base.version < budget.version) {
+    setBase(budget);
+    setTyped(typedBudget(budget));
+  }
+  const reset = (): void => {
+    setBase(budget);
+    setTyped(typedBudget(budget));
+    setWrong({});
+  };
+  const read = (key: string, isOptional: boolean, problems: Record<string, string>): number | null => {
+    const text = (typed[key] ?? "").trim();
+    if (text === "" && isOptional) return null;
+    const cents = centsOf(text);
+    if (cents === null) problems[key] = "An amount like 250 or 99.50.";
+    return cents;
+  };
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    const problems: Record<string, string> = {};
+    const cap = read(CAP, true, problems);
+    const children = new Map(base.children.map(({ id }) => [id, read(id, mayClear, problems)]));
+    setWrong(problems);
+    if (Object.keys(problems).length > 0) return;
+    const saved = await onSave(cap, children, base.version);
+    if (saved === null) return;
+    setBase(saved);
+    setTyped(typedBudget(saved));
+  };
+  const isStale = refused !== null && STALE_CODES.includes(refused.code);
+  const set = (key: string) => (value: string) => setTyped({ ...typed, [key]: value });
+  const together = base.children.reduce((sum, { id }) => sum + (centsOf(typed[id] ?? "") ?? 0), 0);
+  return (
+    <Card title="Budget" about={about}>
+      <form onSubmit={(event) => void submit(event)} noValidate>
+        <Stack>
+          <BudgetBar
+            label="Used"
+            limitCents={budget.capCents}
+            spentCents={budget.usage.spentCents}
+            reservedCents={budget.usage.reservedCents}
+          />
+          {isStale ? (
+            <Alert color="yellow" variant="light" role="alert" icon={<Icon name="alert" />}>
+              <Group justify="space-between">
+                <Text size="sm">Somebody else has changed this budget, or what is in it, meanwhile.</Text>
+                <Button
+                  size="compact-sm"
+                  variant="default"
+                  onClick={() => {
+                    reset();
+                    onReload();
+                  }}
+                >
+                  Show theirs
+                </Button>
+              </Group>
+            </Alert>
+          ) : (
+            <Problem text={problem} />
+          )}
+          <AmountInput
+            label="Cap"
+            description="What all agents below it may reserve and spend together. Empty: no cap."
+            placeholder="No cap"
+            value={typed[CAP] ?? ""}
+            error={wrong[CAP]}
+            disabled={isReadOnly}
+            onChange={set(CAP)}
+          />
+          {base.children.length === 0 ? null : (
+            <div className="budget-rows" role="group" aria-label={childLabel}>
+              <Text size="sm" fw={550}>
+                {childLabel}
+              </Text>
+              {base.children.map(({ id, name }) => (
+                <div key={id} className="budget-row">
+                  <span className="break">
+                    <Written text={name} />
+                  </span>
+                  <AmountInput
+                    label=""
+                    ariaLabel={name}
+                    placeholder={mayClear ? "No cap" : ""}
+                    value={typed[id] ?? ""}
+                    error={wrong[id]}
+                    disabled={isReadOnly}
+                    onChange={set(id)}
+                  />
+                </div>
+              ))}
+              <Text size="xs" c="dimmed">
+                Together {money(together)}. They may add up to more than the cap, which binds on its own.
+              </Text>
+            </div>
+          )}
+          {isReadOnly ? null : (
+            <Group justify="flex-end">
+              <Button variant="default" disabled={!isChanged || isBusy} onClick={reset}>
+                Undo
+              </Button>
+              <Button type="submit" disabled={!isChanged} loading={isBusy}>
+                Save
+              </Button>
+            </Group>
+          )}
+        </Stack>
+      </form>
+    </Card>
+  );
+}

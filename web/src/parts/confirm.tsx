@@ -1,0 +1,44 @@
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { type ReactElement, type ReactNode, useState } from "react";
+import { Problem } from "./problem.tsx";
+
+interface ConfirmProps {
+  readonly title: string;
+  readonly children: ReactNode;
+  /** What the button says that does it. */
+  readonly action: string;
+  readonly color?: string;
+  readonly isBusy: boolean;
+  readonly problem: string;
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+}
+
+/** Asks once more before what can't be taken back. */
+export function Confirm(props: ConfirmProps): ReactElement {
+  const { action, children, color = "red", isBusy, onClose, onConfirm, problem, title } = props;
+  return (
+    <Modal opened onClose={onClose} title={title}>
+      <Stack>
+        <Text size="sm" component="div">
+          {children}
+        </Text>
+        <Problem text={problem} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose} disabled={isBusy}>
+            Cancel
+          </Button>
+          <Button color={color} loading={isBusy} onClick={onConfirm} data-autofocus>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+/** A button, and what it opens until that is closed. */
+export function useOpened<T>(): readonly [opened: T | null, open: (what: T) => void, close: () => void] {
+  const [opened, setOpened] = useState<T | null>(null);
+  return [opened, setOpened, () => setOpened(null)];
+}

@@ -1,0 +1,83 @@
+import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { number } from "../format.ts";
+import { REASONS } from "../words.ts";
+
+export const FEEDBACK_CHARACTERS_MAX = 1_000;
+
+/** In characters as the service counts them. */
+export const lengthOf = (text: string): number => Array.from(text).length;
+
+const isReason = (text: string): boolean => REASONS.some((reason) => reason === text);
+
+/** A usual reason in the place of another one, or below a person's own words. */
+export const withReason = (feedback: string, reason: string): string => {
+  const own = feedback.trim();
+  return own === "" || isReason(own) ? reason : `${own}\n${reason}`;
+};
+
+/** Why this can't be sent; undefined: it can. */
+export function wrongWith(feedback: string): string | undefined {
+  if (feedback.trim() === "") return "Say why: it is what the agent gets to read.";
+  return lengthOf(feedback) > FEEDBACK_CHARACTERS_MAX ? "This is too long." : undefined;
+}
+
+interface DenyProps {
+  readonly title: string;
+  readonly isBusy: boolean;
+  readonly onDeny: (feedback: string) => void;
+  readonly onClose: () => void;
+}
+
+/** Denying, with what the agent is told. */
+export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElement {
+  const [feedback, setFeedback] = useState("");
+  const [isSent, setSent] = useState(false);
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    setSent(true);
+    if (wrongWith(feedback) === undefined) onDeny(feedback);
+  };
+  return (
+    <Modal opened onClose={onClose} title={title}>
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          <Stack gap={6}>
+            <Text size="sm" fw={550}>
+              Usual reasons
+            </Text>
+            {REASONS.map((reason) => (
+              <Button
+                key={reason}
+                variant="default"
+                justify="flex-start"
+                className="reason"
+                onClick={() => setFeedback(withReason(feedback, reason))}
+              >
+                {reason}
+              </Button>
+            ))}
+          </Stack>
+          <Textarea
+            label="Why not? The agent reads this."
+            rows={4}
+            value={feedback}
+            data-autofocus
+            onChange={({ currentTarget }) => setFeedback(currentTarget.value)}
+            description={`${number(lengthOf(feedback))} of ${number(FEEDBACK_CHARACTERS_MAX)} characters`}
+            inputWrapperOrder={["label", "input", "description", "error"]}
+            error={isSent ? wrongWith(feedback) : undefined}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Back
+            </Button>
+            <Button type="submit" color="red" loading={isBusy}>
+              Deny
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

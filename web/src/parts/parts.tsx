@@ -1,0 +1,236 @@
+import { Badge, Box, Group, Skeleton, Stack, Text, Title, Tooltip } from "@mantine/core";
+import type { ReactElement, ReactNode } from "react";
+import { ago, asWritten, money, onTheWall, percent, titled } from "../format.ts";
+import { Icon, type IconName } from "../icons.tsx";
+
+interface PageProps {
+  readonly title: string;
+  readonly about?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** A page: its heading, what can be done on it, what it shows. */
+export function Page({ about, actions, children, title }: PageProps): ReactElement {
+  return (
+    <Stack gap="lg">
+      <header className="page-head">
+        <div className="page-title">
+          <Title order={1}>{title}</Title>
+          {about === undefined ? null : (
+            <Text c="dimmed" size="sm" mt={4} component="div">
+              {about}
+            </Text>
+          )}
+        </div>
+        {actions === undefined ? null : <Group gap="xs">{actions}</Group>}
+      </header>
+      {children}
+    </Stack>
+  );
+}
+
+interface CardProps {
+  readonly title?: ReactNode;
+  readonly about?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+  /** What it holds goes from edge to edge. */
+  readonly flush?: boolean;
+}
+
+export function Card({ about, actions, children, flush = false, title }: CardProps): ReactElement {
+  return (
+    <section className="card">
+      {title === undefined && actions === undefined ? null : (
+        <div className="card-head">
+          <div>
+            {title === undefined ? null : <Title order={2}>{title}</Title>}
+            {about === undefined ? null : (
+              <Text c="dimmed" size="sm" mt={2}>
+                {about}
+              </Text>
+            )}
+          </div>
+          {actions === undefined ? null : <Group gap="xs">{actions}</Group>}
+        </div>
+      )}
+      <div className={flush ? "card-flush" : "card-body"}>{children}</div>
+    </section>
+  );
+}
+
+interface EmptyProps {
+  readonly icon: IconName;
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly action?: ReactNode;
+}
+
+/** In the place of what is not there yet: what it would be, and how to come by it. */
+export function Empty({ action, children, icon, title }: EmptyProps): ReactElement {
+  return (
+    <Stack align="center" gap="xs" className="empty">
+      <span className="empty-icon">
+        <Icon name={icon} size={26} />
+      </span>
+      <Text fw={600}>{title}</Text>
+      <Text c="dimmed" size="sm" ta="center" maw={420}>
+        {children}
+      </Text>
+      {action === undefined ? null : <Box mt="xs">{action}</Box>}
+    </Stack>
+  );
+}
+
+/** As many lines as there will be, so that nothing jumps. */
+export function Waiting({
+  height = 44,
+  lines = 5,
+}: {
+  readonly lines?: number;
+  readonly height?: number;
+}): ReactElement {
+  return (
+    <Stack gap="xs" p="md" aria-hidden="true">
+      {Array.from({ length: lines }, (_none, index) => (
+        <Skeleton key={index} height={height} radius="sm" />
+      ))}
+    </Stack>
+  );
+}
+
+const TONES = {
+  active: "teal",
+  approved: "teal",
+  succeeded: "teal",
+  pending: "yellow",
+  executing: "yellow",
+  paused: "yellow",
+  denied: "red",
+  failed: "red",
+  revoked: "red",
+  dropped: "gray",
+  archived: "gray",
+  expired: "gray",
+  reversed: "grape",
+} as const;
+
+type Told = keyof typeof TONES;
+const isTold = (state: string): state is Told => state in TONES;
+
+/** A state in its color, and in its word. */
+export function State({ of }: { readonly of: string }): ReactElement {
+  return (
+    <Badge color={isTold(of) ? TONES[of] : "gray"} className="state" data-state={of}>
+      {titled(of)}
+    </Badge>
+  );
+}
+
+/** Words of an agent or a person, that turn nothing around them. */
+export const Written = ({ text }: { readonly text: string }): ReactElement => <bdi>{asWritten(text)}</bdi>;
+
+/** An amount, in figures of one width. */
+export const Money = ({
+  cents,
+  currency,
+}: {
+  readonly cents: number;
+  readonly currency?: string;
+}): ReactElement => <span className="figure">{money(cents, currency)}</span>;
+
+/** How long ago something was, and when that was. */
+export function When({ iso }: { readonly iso: string | null }): ReactElement {
+  if (iso === null)
+    return (
+      <Text span c="dimmed">
+        Never
+      </Text>
+    );
+  return (
+    <Tooltip label={onTheWall(iso)}>
+      <time dateTime={iso}>{ago(iso)}</time>
+    </Tooltip>
+  );
+}
+
+interface BarProps {
+  readonly label: string;
+  readonly limitCents: number | null;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+  /** What would come on top of it. */
+  readonly moreCents?: number;
+}
+
+const HUNDRED = 100;
+
+/** How much of a budget is spent, reserved, and would be used by something more. */
+export function BudgetBar({
+  label,
+  limitCents,
+  moreCents = 0,
+  reservedCents,
+  spentCents,
+}: BarProps): ReactElement {
+  const used = spentCents + reservedCents + moreCents;
+  const whole = limitCents === null ? Math.max(used, 1) : Math.max(limitCents, used, 1);
+  const share = (cents: number): number => (HUNDRED * cents) / whole;
+  const said =
+    limitCents === null
+      ? `${money(used)} used, no cap`
+      : `${money(used)} of ${money(limitCents)} (${percent(used / Math.max(limitCents, 1))})`;
+  const isOver = limitCents !== null && used > limitCents;
+  return (
+    <div className="bar">
+      <div className="bar-head">
+        <span>{label}</span>
+        <span className="figure">{said}</span>
+      </div>
+      {limitCents === null ? null : (
+        <svg
+          className="bar-track"
+          role="img"
+          aria-label={`${label}: ${said}`}
+          viewBox="0 0 100 6"
+          preserveAspectRatio="none"
+          data-over={isOver}
+        >
+          <rect className="bar-spent" x="0" y="0" height="6" width={share(spentCents)} />
+          <rect
+            className="bar-reserved"
+            x={share(spentCents)}
+            y="0"
+            height="6"
+            width={share(reservedCents)}
+          />
+          <rect
+            className="bar-more"
+            x={share(spentCents + reservedCents)}
+            y="0"
+            height="6"
+            width={share(moreCents)}
+          />
+        </svg>
+      )}
+    </div>
+  );
+}
+
+interface FactProps {
+  readonly label: string;
+  readonly children: ReactNode;
+}
+
+/** One line of what is known of something. */
+export const Fact = ({ children, label }: FactProps): ReactElement => (
+  <div className="fact">
+    <dt>{label}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+export const Facts = ({ children }: { readonly children: ReactNode }): ReactElement => (
+  <dl className="facts">{children}</dl>
+);

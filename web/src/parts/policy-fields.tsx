@@ -1,0 +1,33 @@
+import type { ReactElement } from "react";
+import { POLICY_FIELDS, type PolicyField, type TypedPolicy } from "../policy.ts";
+import { AmountInput, CountInput } from "./amount.tsx";
+
+interface PolicyFieldsProps {
+  readonly value: TypedPolicy;
+  readonly onChange: (value: TypedPolicy) => void;
+  readonly wrong: Partial<Record<PolicyField, string | undefined>>;
+  readonly disabled?: boolean;
+}
+
+/** The fields of a budget policy: empty is no limit. */
+export function PolicyFields({ disabled = false, onChange, value, wrong }: PolicyFieldsProps): ReactElement {
+  return (
+    <div className="fields">
+      {POLICY_FIELDS.map(({ about, kind, label, name, none }) => {
+        const Field = kind === "amount" ? AmountInput : CountInput;
+        return (
+          <Field
+            key={name}
+            label={label}
+            description={about ?? "\u00a0"}
+            placeholder={none ?? ""}
+            value={value[name]}
+            error={wrong[name]}
+            disabled={disabled}
+            onChange={(typed) => onChange({ ...value, [name]: typed })}
+          />
+        );
+      })}
+    </div>
+  );
+}

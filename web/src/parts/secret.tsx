@@ -1,0 +1,79 @@
+import { ActionIcon, Alert, Button, Group, Modal, Stack, Text, Tooltip } from "@mantine/core";
+import { useClipboard } from "@mantine/hooks";
+import type { ReactElement, ReactNode } from "react";
+import { Icon } from "../icons.tsx";
+
+/** Copies a text, and says that it did. */
+export function CopyButton({
+  text,
+  label = "Copy",
+}: {
+  readonly text: string;
+  readonly label?: string;
+}): ReactElement {
+  const { copied, copy } = useClipboard({ timeout: 2_000 });
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      leftSection={<Icon name={copied ? "check" : "copy"} size={15} />}
+      onClick={() => copy(text)}
+    >
+      {copied ? "Copied" : label}
+    </Button>
+  );
+}
+
+export function CopyIcon({ text, label }: { readonly text: string; readonly label: string }): ReactElement {
+  const { copied, copy } = useClipboard({ timeout: 2_000 });
+  return (
+    <Tooltip label={copied ? "Copied" : label}>
+      <ActionIcon variant="subtle" color="gray" size="sm" aria-label={label} onClick={() => copy(text)}>
+        <Icon name={copied ? "check" : "copy"} size={15} />
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+/** A text to copy as it stands. */
+export function Block({ label, text }: { readonly text: string; readonly label: string }): ReactElement {
+  return (
+    <div className="block">
+      <div className="block-head">
+        <Text size="xs" fw={550} c="dimmed">
+          {label}
+        </Text>
+        <CopyButton text={text} />
+      </div>
+      <pre tabIndex={0} aria-label={label}>
+        {text}
+      </pre>
+    </div>
+  );
+}
+
+interface SecretProps {
+  readonly title: string;
+  readonly value: string;
+  readonly label: string;
+  readonly children?: ReactNode;
+  readonly onClose: () => void;
+}
+
+/** A secret, this once. It is not closed by a click beside it. */
+export function Secret({ children, label, onClose, title, value }: SecretProps): ReactElement {
+  return (
+    <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={false} closeOnEscape={false}>
+      <Stack>
+        <Alert color="yellow" variant="light" icon={<Icon name="key" />}>
+          Copy it now and keep it in a secret manager. It is shown this once; nobody can read it again.
+        </Alert>
+        <Block label={label} text={value} />
+        {children}
+        <Group justify="flex-end">
+          <Button onClick={onClose}>I have kept it</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,232 @@
+import { Select, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactElement, useState } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import type { Output } from "../../../src/client/types.ts";
+import { api } from "../api.ts";
+import { useNames } from "../containers.ts";
+import { asWritten, dayOf, money, shortMoney, titled } from "../format.ts";
+import type { Filters } from "../transaction-filters.ts";
+import { Card, Waiting } from "./parts.tsx";
+import { Failed } from "./problem.tsx";
+
+type Day = Output<"summarizeTransactions">["days"][number];
+const GROUPS = ["agent", "team", "rail"] as const;
+type Group = (typeof GROUPS)[number];
+
+const DAYS = { "7d": 7, "30d": 30, "90d": 90, all: 90 } as const;
+const SERIES_MAX = 5;
+const DAY_MS = 86_400_000;
+/** An answer takes as many days as can be read in its time. */
+const ANSWERS_MAX = 8;
+
+const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** `2026-11-24` of a day on the reader's own calendar. */
+const isoDay = (date: Date): string =>
+  [date.getFullYear(), date.getMonth() + 1, date.getDate()]
+    .map((part) => String(part).padStart(2, "0"))
+    .join("-");
+
+interface ChartProps {
+  readonly filters: Omit<Filters, "open" | "status">;
+  readonly height?: number;
+}
+
+/** What was spent on each day, by agent, team or rail. */
+export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement {
+  const [group, setGroup] = useState<Group>("agent");
+  const range = filters.range === undefined || filters.range === "all" ? "30d" : filters.range;
+  const { data, error, isPending } = useQuery({
+    queryKey: ["spend", { ...filters, range }, group],
+    queryFn: async ({ signal }) => {
+      const days: Day[] = [];
+      let before: string | undefined;
+      for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
+        const query = { ...filters, range, status: "approved", groupBy: group, tz: zone() } as const;
+        const page = valueOf(
+          await api.summarizeTransactions(
+            { query: { ...query, ...(before === undefined ? {} : { before }) } },
+            { signal },
+          ),
+        );
+        days.push(...page.days);
+        if (page.nextBefore === null) break;
+        before = page.nextBefore;
+      }
+      return days;
+    },
+  });
+  const choose = (
+    <Select
+      aria-label="Divided by"
+      size="xs"
+      w={120}
+      allowDeselect={false}
+      data={GROUPS.map((value) => ({ value, label: `By ${value}` }))}
+      value={group}
+      onChange={(value) => setGroup(GROUPS.find((each) => each === value) ?? "agent")}
+    />
+  );
+  return (
+    <Card
+      title="Spend"
+      about={`Approved payments of the last ${DAYS[range]} days, in your own time zone.`}
+      actions={choose}
+    >
+      {isPending ? <Waiting lines={1} height={height} /> : null}
+      {error === null ? null : <Failed error={error} />}
+      {data === undefined ? null : <Bars days={data} group={group} count={DAYS[range]} height={height} />}
+    </Card>
+  );
+}
+
+interface BarsProps {
+  readonly days: readonly Day[];
+  readonly group: Group;
+  readonly count: number;
+  readonly height: number;
+}
+
+const WIDTH = 900;
+const AXIS = 56;
+const FOOT = 22;
+
+/** The keys that most was spent by; everything else is the rest. */
+function seriesOf(days: readonly Day[]): readonly string[] {
+  const sums = new Map<string, number>();
+  for (const { groups } of days) {
+    for (const { amountCents, key } of groups) sums.set(key, (sums.get(key) ?? 0) + amountCents);
+  }
+  return [...sums]
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, SERIES_MAX)
+    .map(([key]) => key);
+}
+
+/** A round amount above the largest. */
+function ceilingOf(cents: number): number {
+  const step = 10 ** Math.floor(Math.log10(Math.max(cents, 1)));
+  return [1, 2, 2.5, 5, 10].map((factor) => factor * step).find((each) => each >= cents) ?? cents;
+}
+
+function Bars({ count, days, group, height }: BarsProps): ReactElement {
+  const nameOf = useSeriesNames(group);
+  const total = days.reduce((sum, { amountCents }) => sum + amountCents, 0);
+  const today = new Date();
+  const byDay = new Map(days.map((day) => [day.day, day]));
+  const shown = Array.from({ length: count }, (_none, index) =>
+    isoDay(new Date(today.getTime() - (count - 1 - index) * DAY_MS)),
+  );
+  const series = seriesOf(days);
+  const top = ceilingOf(Math.max(0, ...days.map(({ amountCents }) => amountCents)));
+  const step = (WIDTH - AXIS) / count;
+  const y = (cents: number): number => (height - FOOT) * (1 - cents / top);
+  if (total === 0) {
+    return (
+      <Text size="sm" c="dimmed" ta="center" py="xl">
+        Nothing was spent in this time.
+      </Text>
+    );
+  }
+  return (
+    <figure className="chart">
+      <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${money(total)} in ${count} days`}>
+        {[0, 0.5, 1].map((part) => (
+          <g key={part} className="chart-line">
+            <line x1={AXIS} x2={WIDTH} y1={y(top * part) + 1} y2={y(top * part) + 1} />
+            <text x={AXIS - 8} y={y(top * part) + (part === 1 ? 12 : 4)} textAnchor="end">
+              {shortMoney(top * part)}
+            </text>
+          </g>
+        ))}
+        {shown.map((iso, index) => (
+          <Column
+            key={iso}
+            day={byDay.get(iso)}
+            iso={iso}
+            series={series}
+            nameOf={nameOf}
+            x={AXIS + index * step}
+            width={Math.min(step * 0.72, 34)}
+            y={y}
+          />
+        ))}
+        <text className="chart-day" x={AXIS} y={height - 4}>
+          {dayOf(`${shown[0] ?? ""}T12:00:00`)}
+        </text>
+        <text className="chart-day" x={WIDTH} y={height - 4} textAnchor="end">
+          Today
+        </text>
+      </svg>
+      <figcaption>
+        <ul className="legend">
+          {series.map((key, index) => (
+            <li key={key}>
+              <span className={`swatch series-${index}`} aria-hidden="true" />
+              {nameOf(key)}
+            </li>
+          ))}
+          <li className="legend-total figure">{money(total)} in all</li>
+        </ul>
+      </figcaption>
+    </figure>
+  );
+}
+
+interface ColumnProps {
+  readonly day: Day | undefined;
+  readonly iso: string;
+  readonly series: readonly string[];
+  readonly nameOf: (key: string) => string;
+  readonly x: number;
+  readonly width: number;
+  readonly y: (cents: number) => number;
+}
+
+function Column({ day, iso, nameOf, series, width, x, y }: ColumnProps): ReactElement | null {
+  if (day === undefined) return null;
+  const parts = series.map((key) => day.groups.find((each) => each.key === key)?.amountCents ?? 0);
+  const rest = day.amountCents - parts.reduce((sum, cents) => sum + cents, 0);
+  let below = 0;
+  const said = series.flatMap((key, index) => {
+    const cents = parts[index] ?? 0;
+    return cents === 0 ? [] : [`${nameOf(key)}: ${money(cents)}`];
+  });
+  return (
+    <g>
+      <title>{[`${dayOf(`${iso}T12:00:00`)}: ${money(day.amountCents)}`, ...said].join("\n")}</title>
+      {[...parts, rest].map((cents, index) => {
+        if (cents <= 0) return null;
+        below += cents;
+        return (
+          <rect
+            key={series[index] ?? "rest"}
+            className={`series-${index < series.length ? index : "rest"}`}
+            x={x}
+            y={y(below)}
+            width={width}
+            height={Math.max(0, y(below - cents) - y(below))}
+          />
+        );
+      })}
+    </g>
+  );
+}
+
+const AGENTS = 200;
+
+function useSeriesNames(group: Group): (key: string) => string {
+  const names = useNames();
+  const { data: agents = [] } = useQuery({
+    queryKey: ["agents", "names"],
+    queryFn: async ({ signal }) =>
+      valueOf(await api.listAgents({ query: { limit: AGENTS } }, { signal })).agents,
+    staleTime: 30_000,
+  });
+  return (key) => {
+    if (group === "rail") return titled(key);
+    const name = group === "team" ? names.team(key) : (agents.find(({ id }) => id === key)?.name ?? "");
+    return name === "" ? `${key.slice(0, 8)}…` : asWritten(name);
+  };
+}

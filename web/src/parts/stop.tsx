@@ -1,0 +1,64 @@
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactElement, useState } from "react";
+import { sentenceOf } from "../api.ts";
+import { emergencyStop, type Scope } from "../emergency-stop.ts";
+import { Icon } from "../icons.tsx";
+import { useStepUp } from "../step-up.tsx";
+import { Problem } from "./problem.tsx";
+
+interface StopProps {
+  readonly scope: Scope;
+  /** What it stops, in words: `this agent`, `all agents of the team`. */
+  readonly what: string;
+  readonly label?: string;
+}
+
+/** The emergency stop: one click, and one more. */
+export function EmergencyStop({ label = "Emergency stop", scope, what }: StopProps): ReactElement {
+  const client = useQueryClient();
+  const stepUp = useStepUp();
+  const [isOpen, setOpen] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
+  const stop = async (): Promise<void> => {
+    setBusy(true);
+    setProblem("");
+    try {
+      const ended = await emergencyStop(scope, stepUp);
+      if (ended.ok) return setOpen(false);
+      setProblem(
+        ended.refused.code === "STEP_UP_REQUIRED"
+          ? "Everything is paused. The keys are still good: they are revoked once you have confirmed that it’s you."
+          : sentenceOf(ended.refused),
+      );
+    } finally {
+      setBusy(false);
+      await client.invalidateQueries({ queryKey: ["agents"] });
+    }
+  };
+  return (
+    <>
+      <Button color="red" variant="outline" leftSection={<Icon name="stop" />} onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title={`Stop ${what}?`}>
+        <Stack>
+          <Text size="sm">
+            At once nothing more is paid, and every key is revoked. What waits for a decision stays on hold.
+            To take it back, mint new keys and resume.
+          </Text>
+          <Problem text={problem} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={() => setOpen(false)} disabled={isBusy}>
+              Cancel
+            </Button>
+            <Button color="red" loading={isBusy} onClick={() => void stop()} data-autofocus>
+              Stop now
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  );
+}

@@ -1,0 +1,206 @@
+import { Drawer, Group, Stack, Text, Timeline, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { valueOf } from "../../../src/client/client.ts";
+import type { Output } from "../../../src/client/types.ts";
+import { api } from "../api.ts";
+import { money, number, onTheWall, titled } from "../format.ts";
+import { shortFlagOf, type Transaction } from "../words.ts";
+import { Fact, Facts, State, Waiting, Written } from "./parts.tsx";
+import { Failed } from "./problem.tsx";
+import { CopyIcon } from "./secret.tsx";
+
+type Story = Output<"getTransactionStory">;
+
+/** One transaction with its whole story. */
+export function TransactionDrawer({
+  id,
+  onClose,
+}: {
+  readonly id: string;
+  readonly onClose: () => void;
+}): ReactElement {
+  const { data, error, isPending } = useQuery({
+    queryKey: ["transactions", "story", id],
+    queryFn: async ({ signal }) => valueOf(await api.getTransactionStory({ id }, { signal })),
+  });
+  return (
+    <Drawer opened onClose={onClose} position="right" size="md" title="Transaction">
+      {isPending ? <Waiting /> : null}
+      {error === null ? null : <Failed error={error} />}
+      {data === undefined ? null : (
+        <Stack>
+          <Payment transaction={data.transaction} />
+          <Steps story={data} />
+          <Kept story={data} />
+        </Stack>
+      )}
+    </Drawer>
+  );
+}
+
+function Payment({ transaction }: { readonly transaction: Transaction }): ReactElement {
+  const { denialDetails, onChainTxHash } = transaction;
+  return (
+    <>
+      <div>
+        <div className="approval-amount figure">{money(transaction.amountCents, transaction.currency)}</div>
+        <Group gap="xs" mt={6}>
+          <State of={transaction.status} />
+          <span className="muted">{titled(transaction.rail)}</span>
+        </Group>
+      </div>
+      <Facts>
+        <Fact label="To">
+          <Written text={transaction.merchant} />
+        </Fact>
+        <Fact label="Purpose, in the agent’s words">
+          <Written text={transaction.purpose} />
+        </Fact>
+        <Fact label="Agent">
+          <Link to="/agents/$id" params={{ id: transaction.agentId }} className="row-link">
+            <Written text={transaction.agentName} />
+          </Link>
+        </Fact>
+        {transaction.denialReason === null ? null : (
+          <Fact label="Why not">
+            {transaction.denialReason} <span className="mono muted">{transaction.denialCode}</span>
+          </Fact>
+        )}
+        {denialDetails === null ? null : (
+          <Fact label="The limit">
+            {number(denialDetails.limit)}, of which {number(denialDetails.remaining)} was left
+            {denialDetails.resetsAt === null
+              ? ""
+              : `; it begins anew at ${onTheWall(denialDetails.resetsAt)}`}
+          </Fact>
+        )}
+        {onChainTxHash === null ? null : (
+          <Fact label={`On chain ${transaction.chainCaip2 ?? ""}`}>
+            <span className="mono">{onChainTxHash}</span>{" "}
+            <CopyIcon text={onChainTxHash} label="Copy the hash" />
+          </Fact>
+        )}
+        <Fact label="Id">
+          <span className="mono">{transaction.id}</span>{" "}
+          <CopyIcon text={transaction.id} label="Copy the id" />
+        </Fact>
+      </Facts>
+    </>
+  );
+}
+
+interface Step {
+  readonly key: string;
+  readonly at: string;
+  readonly title: string;
+  readonly about: string | null;
+}
+
+const OUTCOMES = {
+  approved: "Within policy",
+  held: "Held for a person",
+  denied: "Denied by policy",
+} as const;
+
+/** What became of it, in the order in which it did. */
+function stepsOf({ approval, decision, events, railSteps, transaction }: Story): readonly Step[] {
+  const flags = decision?.flaggedByRuleTypes.map(shortFlagOf).join(", ") ?? "";
+  const version = decision?.policyVersion ?? null;
+  const steps: Step[] = [
+    {
+      key: "asked",
+      at: transaction.createdAt,
+      title: decision === null ? "Asked for" : OUTCOMES[decision.outcome],
+      about:
+        [version === null ? "" : `Policy version ${version}`, flags]
+          .filter((part) => part !== "")
+          .join(" · ") || null,
+    },
+  ];
+  if (approval?.resolution !== undefined) {
+    const by = approval.resolvedBy?.name;
+    steps.push({
+      key: "approval",
+      at: approval.resolvedAt ?? approval.createdAt,
+      title: `${titled(approval.resolution)}${by === undefined ? "" : ` by ${by}`}`,
+      about: approval.feedback ?? null,
+    });
+  }
+  for (const step of railSteps) {
+    steps.push({
+      key: step.id,
+      at: step.createdAt,
+      title: `${titled(step.kind)} ${transaction.rail === "card" ? "by the card processor" : "on chain"}`,
+      about: step.reason ?? step.onChainTxHash,
+    });
+  }
+  for (const event of events) {
+    steps.push({ key: event.id, at: event.createdAt, title: `Told of: ${event.type}`, about: null });
+  }
+  return steps.toSorted((a, b) => (a.at < b.at ? -1 : Number(a.at > b.at)));
+}
+
+function Steps({ story }: { readonly story: Story }): ReactElement {
+  const steps = stepsOf(story);
+  return (
+    <section>
+      <Title order={3} mb="sm">
+        What happened
+      </Title>
+      <Timeline active={steps.length} bulletSize={14} lineWidth={2}>
+        {steps.map(({ about, at, key, title }) => (
+          <Timeline.Item key={key} title={title}>
+            {about === null ? null : (
+              <Text size="sm" className="break">
+                <Written text={about} />
+              </Text>
+            )}
+            <Text size="xs" c="dimmed">
+              {onTheWall(at)}
+            </Text>
+          </Timeline.Item>
+        ))}
+      </Timeline>
+    </section>
+  );
+}
+
+/** Deliveries and entries of the log, to those who may read them. */
+function Kept({ story }: { readonly story: Story }): ReactElement | null {
+  const { auditEntries, webhookDeliveries } = story;
+  if (auditEntries === null && webhookDeliveries === null) return null;
+  return (
+    <section>
+      <Title order={3} mb="xs">
+        Kept of it
+      </Title>
+      <Facts>
+        <Fact label="Webhooks">
+          {webhookDeliveries === null || webhookDeliveries.length === 0
+            ? "Sent to no endpoint"
+            : webhookDeliveries.map(({ delivery, endpointId }) => (
+                <Link
+                  key={delivery.id}
+                  to="/settings/webhooks/$id"
+                  params={{ id: endpointId }}
+                  className="row-link inline"
+                >
+                  {delivery.eventType} <State of={delivery.status} />
+                </Link>
+              ))}
+        </Fact>
+        <Fact label="Audit log">
+          {auditEntries === null || auditEntries.length === 0
+            ? "No entries yet"
+            : auditEntries.map(({ action, sequence }) => (
+                <div key={sequence}>
+                  No. {sequence}: {action}
+                </div>
+              ))}
+        </Fact>
+      </Facts>
+    </section>
+  );
+}

@@ -1,0 +1,90 @@
+import { Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { api } from "../api.ts";
+import { titled } from "../format.ts";
+import { Icon } from "../icons.tsx";
+import type { Filters } from "../transaction-filters.ts";
+import { More, usePages } from "./list.tsx";
+import { Empty, Money, State, Waiting, When, Written } from "./parts.tsx";
+import { Failed } from "./problem.tsx";
+
+interface ListProps {
+  readonly filters: Omit<Filters, "open">;
+  readonly hidesAgent?: boolean;
+}
+
+/** Transactions, newest first, as far as they were asked for. */
+export function TransactionList({ filters, hidesAgent = false }: ListProps): ReactElement {
+  const pages = usePages(["transactions", "list", filters], (cursor, options) =>
+    api.listTransactions({ query: { ...filters, ...cursor, limit: 50 } }, options),
+  );
+  if (pages.data === undefined)
+    return pages.error === null ? (
+      <Waiting lines={8} />
+    ) : (
+      <Failed error={pages.error} retry={() => void pages.refetch()} />
+    );
+  const transactions = pages.data.pages.flatMap((page) => page.transactions);
+  if (transactions.length === 0) {
+    return (
+      <Empty icon="list" title="No transactions here">
+        {Object.keys(filters).length > 1
+          ? "Nothing fits these filters."
+          : "Every payment that an agent asks for shows here."}
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <table className="rows stacked">
+        <thead>
+          <tr>
+            <th>To</th>
+            <th>State</th>
+            {hidesAgent ? null : <th>Agent</th>}
+            <th>Purpose</th>
+            <th>When</th>
+            <th className="right">Amount</th>
+          </tr>
+        </thead>
+        <tbody>
+          {transactions.map((each) => (
+            <tr key={each.id}>
+              <td className="main">
+                <Link to="/transactions" search={{ ...filters, open: each.id }} className="row-link clamp">
+                  <Written text={each.merchant} />
+                </Link>
+                <Text size="xs" c="dimmed" className="inline">
+                  <Icon name={each.rail === "card" ? "card" : "wallet"} size={13} /> {titled(each.rail)}
+                </Text>
+              </td>
+              <td>
+                <State of={each.status} />
+              </td>
+              {hidesAgent ? null : (
+                <td>
+                  <Link to="/agents/$id" params={{ id: each.agentId }} className="row-link clamp">
+                    <Written text={each.agentName} />
+                  </Link>
+                </td>
+              )}
+              <td className="wide purpose">
+                <span className="clamp">
+                  <Written text={each.purpose} />
+                </span>
+              </td>
+              <td>
+                <When iso={each.createdAt} />
+              </td>
+              <td className="right">
+                <Money cents={each.amountCents} currency={each.currency} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <More {...pages} />
+    </>
+  );
+}

@@ -1,0 +1,53 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { valueOf } from "../../src/client/client.ts";
+import { api } from "./api.ts";
+import { noteServiceTime } from "./clock.ts";
+import { asWritten, money } from "./format.ts";
+import type { Approval } from "./words.ts";
+
+export const PENDING = ["approvals", "pending"] as const;
+
+const PAGE = 200;
+
+/** What waits for a person, newest first: the first page of it. */
+export const usePending = () =>
+  useQuery({
+    queryKey: PENDING,
+    queryFn: async ({ signal }) => {
+      const answer = await api.listPendingApprovals({ query: { limit: PAGE } }, { signal });
+      if (answer.ok) noteServiceTime(answer.now);
+      return valueOf(answer);
+    },
+  });
+
+/** How many wait, as far as the first page shows. */
+export const usePendingCount = (): number => usePending().data?.approvals.length ?? 0;
+
+/** Tells of what comes while nobody looks at the page, where the person has allowed it. */
+export function useNotifications(): void {
+  const { data } = usePending();
+  const known = useRef<ReadonlySet<string> | null>(null);
+  useEffect(() => {
+    if (data === undefined) return;
+    const before = known.current;
+    known.current = new Set(data.approvals.map(({ id }) => id));
+    if (before === null || !document.hidden || !mayNotify()) return;
+    for (const approval of data.approvals) if (!before.has(approval.id)) notify(approval);
+  }, [data]);
+}
+
+export const canNotify = (): boolean => "Notification" in window;
+const mayNotify = (): boolean => canNotify() && Notification.permission === "granted";
+
+function notify({ agentName, amountCents, currency, id, recipient }: Approval): void {
+  const told = new Notification(`${asWritten(agentName)} asks for ${money(amountCents, currency)}`, {
+    body: `To ${asWritten(recipient)}`,
+    tag: id,
+    icon: document.querySelector<HTMLLinkElement>("link[rel=icon]")?.href ?? "",
+  });
+  told.addEventListener("click", () => {
+    window.focus();
+    location.assign(`/approvals/${id}`);
+  });
+}

@@ -1,0 +1,96 @@
+import { centsOf, typedOf } from "./format.ts";
+import type { Policy } from "./words.ts";
+
+/** The fields of a budget policy as they are typed. */
+export const POLICY_FIELDS = [
+  {
+    name: "budgetCents",
+    label: "Budget",
+    kind: "amount",
+    about: "All that it may spend.",
+    none: null,
+  },
+  {
+    name: "autoApprovalThresholdCents",
+    label: "Ask a person above",
+    kind: "amount",
+    about: "0: for each one. Empty: never.",
+    none: "Never",
+  },
+  {
+    name: "perTransactionLimitCents",
+    label: "Largest payment",
+    kind: "amount",
+    about: null,
+    none: "No limit",
+  },
+  {
+    name: "dailySpendLimitCents",
+    label: "Spend in a day",
+    kind: "amount",
+    about: "Days end at midnight UTC.",
+    none: "No limit",
+  },
+  {
+    name: "hourlyVelocityLimit",
+    label: "Payments in 60 minutes",
+    kind: "count",
+    about: null,
+    none: "No limit",
+  },
+  { name: "dailyVelocityLimit", label: "Payments in a day", kind: "count", about: null, none: "No limit" },
+] as const;
+
+export type PolicyField = (typeof POLICY_FIELDS)[number]["name"];
+export type TypedPolicy = Readonly<Record<PolicyField, string>>;
+export type PolicyValues = Pick<Policy, PolicyField>;
+
+export const EMPTY_POLICY: TypedPolicy = {
+  budgetCents: "",
+  autoApprovalThresholdCents: "",
+  perTransactionLimitCents: "",
+  dailySpendLimitCents: "",
+  hourlyVelocityLimit: "",
+  dailyVelocityLimit: "",
+};
+
+const typed = (kind: "amount" | "count", value: number | null): string =>
+  kind === "amount" ? typedOf(value) : value === null ? "" : String(value);
+
+export const typedPolicy = (policy: PolicyValues): TypedPolicy => ({
+  ...EMPTY_POLICY,
+  ...Object.fromEntries(POLICY_FIELDS.map(({ kind, name }) => [name, typed(kind, policy[name])])),
+});
+
+type Read =
+  | { readonly ok: true; readonly values: PolicyValues }
+  | { readonly ok: false; readonly wrong: Partial<Record<PolicyField, string>> };
+
+/** What was typed as a policy, or what is wrong with it. Empty clears a limit; a budget can't be cleared. */
+export function readPolicy(given: TypedPolicy): Read {
+  const wrong: Partial<Record<PolicyField, string>> = {};
+  const read = (name: PolicyField, kind: "amount" | "count"): number | null => {
+    const text = given[name].trim();
+    if (text === "") return null;
+    const value = kind === "amount" ? centsOf(text) : /^\d+$/.test(text) ? Number(text) : null;
+    if (value === null) wrong[name] = kind === "amount" ? "An amount like 250 or 99.50." : "A whole number.";
+    return value;
+  };
+  const values: PolicyValues = {
+    budgetCents: read("budgetCents", "amount") ?? 0,
+    autoApprovalThresholdCents: read("autoApprovalThresholdCents", "amount"),
+    perTransactionLimitCents: read("perTransactionLimitCents", "amount"),
+    dailySpendLimitCents: read("dailySpendLimitCents", "amount"),
+    hourlyVelocityLimit: read("hourlyVelocityLimit", "count"),
+    dailyVelocityLimit: read("dailyVelocityLimit", "count"),
+  };
+  if (given.budgetCents.trim() === "") wrong.budgetCents = "A budget is needed; 0 stops every payment.";
+  return Object.keys(wrong).length > 0 ? { ok: false, wrong } : { ok: true, values };
+}
+
+/** Only what differs: what is left out stays as it is. */
+export function changesOf(from: PolicyValues, to: PolicyValues): Partial<PolicyValues> {
+  return Object.fromEntries(
+    POLICY_FIELDS.flatMap(({ name }) => (from[name] === to[name] ? [] : [[name, to[name]]])),
+  );
+}

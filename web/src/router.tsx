@@ -1,0 +1,146 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+} from "@tanstack/react-router";
+import { Landed } from "./landed.tsx";
+import { NotFound } from "./pages/not-found.tsx";
+import { Shell } from "./shell.tsx";
+import { agentSearchIn } from "./agent-search.ts";
+import { filtersIn } from "./transaction-filters.ts";
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound });
+
+const setUp = createRoute({
+  getParentRoute: () => root,
+  path: "/setup",
+  component: lazyRouteComponent(() => import("./pages/set-up.tsx"), "SetUp"),
+});
+const invite = createRoute({
+  getParentRoute: () => root,
+  path: "/invite",
+  component: lazyRouteComponent(() => import("./pages/invite.tsx"), "AcceptInvite"),
+});
+
+/** Everything behind the sign-in. */
+const app = createRoute({ getParentRoute: () => root, id: "app", component: Shell });
+const home = createRoute({
+  getParentRoute: () => app,
+  path: "/",
+  component: lazyRouteComponent(() => import("./pages/home.tsx"), "Home"),
+});
+const agents = createRoute({
+  getParentRoute: () => app,
+  path: "/agents",
+  validateSearch: agentSearchIn,
+  component: lazyRouteComponent(() => import("./pages/agents.tsx"), "Agents"),
+});
+const agent = createRoute({
+  getParentRoute: () => app,
+  path: "/agents/$id",
+  component: lazyRouteComponent(() => import("./pages/agent.tsx"), "AgentPage"),
+});
+const approvals = createRoute({
+  getParentRoute: () => app,
+  path: "/approvals",
+  component: lazyRouteComponent(() => import("./pages/approvals.tsx"), "Approvals"),
+});
+const approval = createRoute({
+  getParentRoute: () => app,
+  path: "/approvals/$id",
+  component: lazyRouteComponent(() => import("./pages/approval.tsx"), "ApprovalPage"),
+});
+const transactions = createRoute({
+  getParentRoute: () => app,
+  path: "/transactions",
+  validateSearch: filtersIn,
+  component: lazyRouteComponent(() => import("./pages/transactions.tsx"), "Transactions"),
+});
+const projects = createRoute({
+  getParentRoute: () => app,
+  path: "/projects",
+  component: lazyRouteComponent(() => import("./pages/projects.tsx"), "Projects"),
+});
+const project = createRoute({
+  getParentRoute: () => app,
+  path: "/projects/$id",
+  component: lazyRouteComponent(() => import("./pages/project.tsx"), "ProjectPage"),
+});
+const team = createRoute({
+  getParentRoute: () => app,
+  path: "/teams/$id",
+  component: lazyRouteComponent(() => import("./pages/team.tsx"), "TeamPage"),
+});
+const settings = createRoute({
+  getParentRoute: () => app,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("./pages/settings/settings.tsx"), "Settings"),
+});
+const settingsOrganization = createRoute({
+  getParentRoute: () => settings,
+  path: "/organization",
+  component: lazyRouteComponent(() => import("./pages/settings/organization.tsx"), "Organization"),
+});
+const keys = createRoute({
+  getParentRoute: () => settings,
+  path: "/keys",
+  component: lazyRouteComponent(() => import("./pages/settings/keys.tsx"), "OrganizationKeys"),
+});
+const members = createRoute({
+  getParentRoute: () => settings,
+  path: "/members",
+  component: lazyRouteComponent(() => import("./pages/settings/members.tsx"), "Members"),
+});
+const webhooks = createRoute({
+  getParentRoute: () => settings,
+  path: "/webhooks",
+  component: lazyRouteComponent(() => import("./pages/settings/webhooks.tsx"), "Webhooks"),
+});
+const webhook = createRoute({
+  getParentRoute: () => settings,
+  path: "/webhooks/$id",
+  component: lazyRouteComponent(() => import("./pages/settings/webhook.tsx"), "WebhookPage"),
+});
+const security = createRoute({
+  getParentRoute: () => settings,
+  path: "/security",
+  component: lazyRouteComponent(() => import("./pages/settings/security.tsx"), "Security"),
+});
+const audit = createRoute({
+  getParentRoute: () => settings,
+  path: "/audit",
+  component: lazyRouteComponent(() => import("./pages/settings/audit.tsx"), "AuditLog"),
+});
+
+const tree = root.addChildren([
+  setUp,
+  invite,
+  app.addChildren([
+    home,
+    agents,
+    agent,
+    approvals,
+    approval,
+    transactions,
+    projects,
+    project,
+    team,
+    settings.addChildren([settingsOrganization, keys, members, webhooks, webhook, security, audit]),
+  ]),
+]);
+
+export const router = createRouter({
+  routeTree: tree,
+  defaultPreload: "intent",
+  defaultPendingComponent: () => null,
+  defaultErrorComponent: Landed,
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,97 @@
+import { QueryCache, QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, use } from "react";
+import { valueOf } from "../../src/client/client.ts";
+import type { Output } from "../../src/client/types.ts";
+import { api, refusedIn } from "./api.ts";
+
+export type Me = Output<"getMe">;
+
+export const ME = ["me"] as const;
+
+/** Why nobody is signed in any more, for who signs in next. */
+const NOTE = ["signed out"] as const;
+const ENDED = "Your session has ended. Sign in again.";
+
+/** Who is signed in; null: nobody. */
+export const meQuery = queryOptions({
+  queryKey: ME,
+  queryFn: async ({ client, signal }): Promise<Me | null> => {
+    const answer = await api.getMe({}, { signal });
+    if (answer.ok || answer.refused.status !== 401) return valueOf(answer);
+    if (client.getQueryData(ME)) client.setQueryData(NOTE, ENDED);
+    return null;
+  },
+});
+
+const LATER_TRIES_MAX = 5;
+
+/** What is asked for goes stale at once: whatever shows it again asks again, and shows what it had meanwhile. */
+export function newQueryClient(): QueryClient {
+  const client: QueryClient = new QueryClient({
+    queryCache: new QueryCache({
+      onError: (error) => {
+        // A session that has ended elsewhere has ended here.
+        if (refusedIn(error)?.status === 401) signedOut(client);
+      },
+    }),
+    defaultOptions: {
+      queries: {
+        // The client tries again where that is right; who is told to wait for longer comes by itself when it is time.
+        retry: (count, error) => refusedIn(error)?.code === "RATE_LIMITED" && count < LATER_TRIES_MAX,
+        retryDelay: (_count, error) => 1_000 * (refusedIn(error)?.retryAfterSeconds ?? 1),
+        staleTime: 5_000,
+      },
+    },
+  });
+  return client;
+}
+
+export const useSignedOutNote = (): string => useQueryClient().getQueryData<string>(NOTE) ?? "";
+
+/** Takes away what somebody saw who is not signed in any more. */
+export function signedOut(client: QueryClient, note = ENDED): void {
+  if (client.getQueryData(ME) === null) return;
+  client.setQueryData(NOTE, note);
+  client.setQueryData(ME, null);
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] && queryKey[0] !== NOTE[0] });
+}
+
+/** After whatever signs somebody in: who it is, as the answer says. Nothing more need be read for that. */
+export function signedIn(client: QueryClient, session: Output<"signIn">): void {
+  const { organization, secondFactorEnrolment, user } = session;
+  client.setQueryData(NOTE, "");
+  client.setQueryData(ME, { organization, secondFactorEnrolment, user, stepUpExpiresAt: null });
+}
+
+const LOOK_AGAIN_MS = 5_000;
+
+export const useSession = () =>
+  useQuery({
+    ...meQuery,
+    // Where the service can't be reached it may be in a moment.
+    refetchInterval: ({ state }) => (state.status === "error" ? LOOK_AGAIN_MS : false),
+  });
+
+const MeContext = createContext<Me | null>(null);
+export const MeProvider = MeContext.Provider;
+
+/** Whoever is signed in, on the pages behind the sign-in. */
+export function useMe(): Me {
+  const me = use(MeContext);
+  if (me === null) throw new Error("nobody is signed in here");
+  return me;
+}
+
+const RANK = { member: 0, admin: 1, owner: 2 } as const;
+
+/** Whether the signed-in person's role is at least that. */
+export const useMay = (least: keyof typeof RANK): boolean => RANK[useMe().user.role] >= RANK[least];
+
+/** Signs out, and forgets. */
+export function useSignOut(): () => Promise<void> {
+  const client = useQueryClient();
+  return async () => {
+    const answer = await api.signOut();
+    if (answer.ok || answer.refused.status === 401) signedOut(client, "");
+  };
+}

@@ -1,0 +1,240 @@
+import {
+  ActionIcon,
+  Avatar,
+  Badge,
+  Drawer,
+  Loader,
+  Menu,
+  Text,
+  UnstyledButton,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { type ReactElement, type ReactNode, useEffect } from "react";
+import { asWritten } from "./format.ts";
+import { Icon, type IconName, Logo } from "./icons.tsx";
+import { useLive } from "./live.ts";
+import { Enrol } from "./pages/enrol.tsx";
+import { SignIn } from "./pages/sign-in.tsx";
+import { Failed } from "./parts/problem.tsx";
+import { useNotifications, usePendingCount } from "./pending.ts";
+import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx";
+import { StepUpProvider } from "./step-up.tsx";
+
+/** Whoever is signed in gets the pages, everybody else the sign-in in their place; the address stays. */
+export function Shell(): ReactElement {
+  const { data: me, error, refetch } = useSession();
+  if (me === undefined) {
+    return (
+      <main className="landed">
+        {error === null ? (
+          <Loader aria-label="Loading" />
+        ) : (
+          <Failed error={error} retry={() => void refetch()} />
+        )}
+      </main>
+    );
+  }
+  if (me === null) return <SignIn />;
+  return (
+    <MeProvider value={me}>
+      <StepUpProvider key={me.user.id}>
+        {me.secondFactorEnrolment === "required" ? <Enrol isRequired /> : <Frame />}
+      </StepUpProvider>
+    </MeProvider>
+  );
+}
+
+interface Place {
+  readonly to:
+    | "/"
+    | "/approvals"
+    | "/agents"
+    | "/transactions"
+    | "/projects"
+    | "/settings/organization"
+    | "/settings/security";
+  readonly label: string;
+  readonly icon: IconName;
+}
+
+const PLACES: readonly Place[] = [
+  { to: "/", label: "Overview", icon: "home" },
+  { to: "/approvals", label: "Approvals", icon: "inbox" },
+  { to: "/agents", label: "Agents", icon: "agent" },
+  { to: "/transactions", label: "Transactions", icon: "list" },
+  { to: "/projects", label: "Projects", icon: "tree" },
+];
+
+const isAt = (pathname: string, { to }: Place): boolean => {
+  if (to === "/") return pathname === "/";
+  if (to.startsWith("/settings")) return pathname.startsWith("/settings");
+  return pathname.startsWith(to) || (to === "/projects" && pathname.startsWith("/teams"));
+};
+
+function Frame(): ReactElement {
+  const { pathname } = useLocation();
+  const [isMenuOpen, menu] = useDisclosure(false);
+  const isAdmin = useMay("admin");
+  const pending = usePendingCount();
+  useLive();
+  useNotifications();
+  useEffect(() => menu.close(), [pathname]);
+  useTitle(pathname, pending);
+  const settings: Place = {
+    to: isAdmin ? "/settings/organization" : "/settings/security",
+    label: "Settings",
+    icon: "settings",
+  };
+  const links = (
+    <nav aria-label="Main" className="nav">
+      {[...PLACES, settings].map((place) => (
+        <NavItem
+          key={place.to}
+          place={place}
+          isCurrent={isAt(pathname, place)}
+          count={place.to === "/approvals" ? pending : 0}
+        />
+      ))}
+    </nav>
+  );
+  return (
+    <div className="frame">
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <aside className="side">
+        <Link to="/" className="brand">
+          <Logo />
+          <span>Spending Control</span>
+        </Link>
+        {links}
+        <div className="side-foot">
+          <Account />
+        </div>
+      </aside>
+      <header className="top">
+        <Link to="/" className="brand">
+          <Logo size={26} />
+          <span>Spending Control</span>
+        </Link>
+        <ActionIcon variant="subtle" color="gray" size="xl" aria-label="Menu" onClick={menu.open}>
+          <Icon name="menu" size={22} />
+        </ActionIcon>
+      </header>
+      <Drawer opened={isMenuOpen} onClose={menu.close} position="right" size="xs" title="Menu">
+        {links}
+        <div className="side-foot">
+          <Account />
+        </div>
+      </Drawer>
+      <main id="content" tabIndex={-1} className="content">
+        <Outlet />
+      </main>
+      <Tabs pathname={pathname} pending={pending} />
+    </div>
+  );
+}
+
+interface NavItemProps {
+  readonly place: Place;
+  readonly isCurrent: boolean;
+  readonly count: number;
+}
+
+function NavItem({ count, isCurrent, place }: NavItemProps): ReactElement {
+  return (
+    <Link to={place.to} className="nav-item" aria-current={isCurrent ? "page" : undefined}>
+      <Icon name={place.icon} />
+      <span>{place.label}</span>
+      {count > 0 ? <Count of={count} /> : null}
+    </Link>
+  );
+}
+
+const COUNT_MAX = 99;
+
+const Count = ({ of }: { readonly of: number }): ReactNode => (
+  <Badge circle={of < 10} size="sm" variant="filled" color="indigo" aria-label={`${of} waiting`}>
+    {of > COUNT_MAX ? `${COUNT_MAX}+` : of}
+  </Badge>
+);
+
+/** Within a thumb's reach on a phone. */
+function Tabs({ pathname, pending }: { readonly pathname: string; readonly pending: number }): ReactElement {
+  return (
+    <nav aria-label="Main, below" className="tabs">
+      {PLACES.slice(0, 4).map((place) => (
+        <Link
+          key={place.to}
+          to={place.to}
+          className="tab"
+          aria-current={isAt(pathname, place) ? "page" : undefined}
+        >
+          <span className="tab-icon">
+            <Icon name={place.icon} size={21} />
+            {place.to === "/approvals" && pending > 0 ? <Count of={pending} /> : null}
+          </span>
+          <span>{place.label}</span>
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+function Account(): ReactElement {
+  const { organization, user } = useMe();
+  const signOut = useSignOut();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const isDark =
+    colorScheme === "dark" || (colorScheme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+  return (
+    <Menu width={232} position="top-start">
+      <Menu.Target>
+        <UnstyledButton className="account">
+          <Avatar size={34} radius="xl" color="indigo" name={user.name} />
+          <span className="account-names">
+            <Text size="sm" fw={550} truncate>
+              <bdi>{asWritten(user.name)}</bdi>
+            </Text>
+            <Text size="xs" c="dimmed" truncate>
+              <bdi>{asWritten(organization.name)}</bdi>
+            </Text>
+          </span>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>{user.email}</Menu.Label>
+        <Menu.Item component={Link} to="/settings/security" leftSection={<Icon name="shield" size={16} />}>
+          Security
+        </Menu.Item>
+        <Menu.Item
+          leftSection={<Icon name={isDark ? "sun" : "moon"} size={16} />}
+          onClick={() => setColorScheme(isDark ? "light" : "dark")}
+        >
+          {isDark ? "Light" : "Dark"} colors
+        </Menu.Item>
+        <Menu.Item component="a" href="/docs" leftSection={<Icon name="book" size={16} />}>
+          API reference
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void signOut()}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+const SETTINGS = "Settings";
+const NAMES: Readonly<Record<string, string>> = { "": "Overview", teams: "Projects", settings: SETTINGS };
+
+/** What waits is told in the tab's title, which is seen from other tabs. */
+function useTitle(pathname: string, pending: number): void {
+  useEffect(() => {
+    const first = pathname.split("/")[1] ?? "";
+    const name = NAMES[first] ?? first.charAt(0).toUpperCase() + first.slice(1);
+    document.title = `${pending > 0 ? `(${pending}) ` : ""}${name} · Agent Spending Control`;
+  }, [pathname, pending]);
+}

@@ -1,0 +1,21 @@
+import { useInsertionEffect } from "react";
+import { adopt } from "./adopted-style.tsx";
+
+/** In the place of the package of that name, which writes a style element: the same by an adopted sheet, once however many use it. */
+export function styleSingleton() {
+  let users = 0;
+  let remove: (() => void) | null = null;
+  return function Style({ styles }: { readonly styles: string; readonly dynamic?: boolean }): null {
+    useInsertionEffect(() => {
+      users += 1;
+      remove ??= adopt(styles);
+      return () => {
+        users -= 1;
+        if (users > 0) return;
+        remove?.();
+        remove = null;
+      };
+    }, [styles]);
+    return null;
+  };
+}
