@@ -36,6 +36,11 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
+/** Whoever was to send a payment was answered when leave was over: whoever comes next sends it. */
+export class LeaveTooLate extends Error {
+  override readonly name = "LeaveTooLate";
+}
+
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
@@ -137,7 +142,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       if (reply.kind !== "leave") throw new Superseded("it is not to be sent any more");
       if (reply.leave !== "send" || isFresh(askedMs)) return reply.leave;
     }
-    throw new Error("leave to send came too late each time");
+    throw new LeaveTooLate("leave to send came too late each time");
   }
 
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */

@@ -54,7 +54,7 @@ const known = ({ byAgent, order }: KeyMemory): KeyMemory["order"] =>
 const FORGOTTEN_AT_ONCE = 1 / 20;
 
 function forgetOldest(memory: KeyMemory, max: number): (readonly [agentId: string, closedAs: number])[] {
-  const oldest = memory.order.splice(0, Math.ceil(max * FORGOTTEN_AT_ONCE));
+  const oldest = memory.order.splice(0, Math.max(1, Math.ceil(max * FORGOTTEN_AT_ONCE)));
   return oldest.flatMap(([agentId, keyHash]) => {
     const keys = memory.byAgent.get(agentId);
     const key = keys?.get(keyHash);

@@ -47,6 +47,7 @@ export type Action =
       readonly capCents: number | null;
       readonly teamCapCents: number | null;
       readonly stale: boolean;
+      readonly isRecorded: boolean;
     }
   | {
       readonly kind: "team_cap";
@@ -54,6 +55,7 @@ export type Action =
       readonly capCents: number | null;
       readonly budgetCents: number;
       readonly stale: boolean;
+      readonly isRecorded: boolean;
     }
   | { readonly kind: "broken"; readonly team: number; readonly capCents: number }
   | { readonly kind: "rules"; readonly team: number | null }
@@ -147,6 +149,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       capCents: orNone(0, 30, 60, 90),
       teamCapCents: orNone(25, 45),
       stale: fc.boolean(),
+      isRecorded: fc.boolean(),
     }),
   },
   {
@@ -157,6 +160,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       capCents: orNone(0, 25, 45),
       budgetCents: fc.constantFrom(10, 60, 1_000),
       stale: fc.boolean(),
+      isRecorded: fc.boolean(),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: kindOf("broken"), team, capCents: fc.constantFrom(0, 33) }) },

@@ -4,7 +4,7 @@ import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/do
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
 import type { ActionOf, Fate } from "./actions.ts";
-import type { LedgerWorld } from "./world.ts";
+import { BOUNDS, type LedgerWorld } from "./world.ts";
 
 /** What becomes of payments: by their rails, by people, and by who asks whether to send them. */
 
@@ -63,7 +63,12 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   const { agentId, request } = booked;
   const before = booked.payment;
   const place = { agentId, transactionId: request.transactionId, requestId: world.requestId() };
+  const isHeavy = world.ledger.weightBytes >= BOUNDS.resolvedBelowBytes && ["approve", "deny"].includes(how);
   const reply = world.judge(resolutionOf(how, place));
+  if (isHeavy) {
+    world.note("too heavy to resolve");
+    return mustEqual(reply, { kind: "too_many_open", of: "project" }, "a resolution without room for it");
+  }
   must(reply.kind === "payment", () => `${how} was answered ${JSON.stringify(reply)}`);
   const isLate = now >= (before.approval?.expiresAt ?? 0);
   const code = book.denialOf(agent, request.amountCents, now, booked);

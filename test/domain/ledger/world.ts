@@ -10,12 +10,13 @@ import { type BookedAgent, type BookedPayment, LedgerBook } from "./book.ts";
 
 /** Low, so that short runs come to them. */
 export const BOUNDS: LedgerBounds = {
-  accounts: 12,
+  accounts: 8,
   openOfAgent: 3,
   openOfProject: 7,
   closedKeys: 5,
-  openedBelowBytes: 5_200,
-  paidBelowBytes: 5_800,
+  openedBelowBytes: 4_300,
+  paidBelowBytes: 4_900,
+  resolvedBelowBytes: 5_200,
 };
 
 /** What a run drives: the domain, or a faulty one. */

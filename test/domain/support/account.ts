@@ -17,7 +17,9 @@ import { APPROVAL_WINDOW_SECONDS, human, NOON, openPolicy, profile } from "./act
 type Of<K extends LedgerReply["kind"]> = Extract<LedgerReply, { kind: K }>;
 export type HeldKind = "approve" | "deny" | "cancel" | "expire";
 
-type WithoutAgent<C> = C extends { readonly agentId: string } ? Omit<C, "agentId"> : never;
+type WithoutAgent<C> = C extends { readonly agentId: string }
+  ? Omit<C, "agentId"> & { readonly requestId?: string }
+  : never;
 /** What is asked of one agent's account, without the agent. */
 export type Asked = WithoutAgent<AccountCommand>;
 
@@ -183,6 +185,7 @@ export function heldCommand(
 }
 
 /** The ledger without what is only for its owner to look at: two that are alike decide alike. */
-export function contentOf({ touched: _touched, ...ledger }: Ledger): Omit<Ledger, "touched"> {
-  return structuredClone(ledger);
-}
+export const shownOf = ({ touched: _touched, ...ledger }: Ledger): Omit<Ledger, "touched"> => ledger;
+
+/** The same as it is now, whatever becomes of the ledger. */
+export const contentOf = (ledger: Ledger): Omit<Ledger, "touched"> => structuredClone(shownOf(ledger));
