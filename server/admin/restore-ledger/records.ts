@@ -53,6 +53,7 @@ type Counted = Pick<
   | "status"
   | "revision"
   | "recordedAt"
+  | "approvalId"
 > & { readonly ledgerState?: Pick<TransactionDocument["ledgerState"], "day" | "phase"> };
 
 const COUNTED = {
@@ -64,6 +65,7 @@ const COUNTED = {
   status: 1,
   revision: 1,
   recordedAt: 1,
+  approvalId: 1,
   "ledgerState.day": 1,
   "ledgerState.phase": 1,
 } as const;
@@ -184,14 +186,19 @@ async function readPayments(
   const recent: { readonly id: string; readonly at: number }[] = [];
   const unreadable: string[] = [];
   for await (const record of collections.transactions.find<Counted>(place, { projection: COUNTED })) {
-    const { _id, agentId, createdAt, ledgerState, recordedAt, teamId, ...rest } = record;
+    const { _id, agentId, approvalId, createdAt, ledgerState, recordedAt, teamId, ...rest } = record;
     if (ledgerState === undefined) {
       unreadable.push(_id);
       continue;
     }
     const own = of.get(agentId) ?? { teamId, payments: new PaymentsOfRecords() };
     of.set(agentId, own);
-    own.payments.add({ ...rest, createdAt: createdAt.getTime(), day: ledgerState.day });
+    own.payments.add({
+      ...rest,
+      createdAt: createdAt.getTime(),
+      day: ledgerState.day,
+      wasHeld: approvalId !== null,
+    });
     if (ledgerState.phase !== "done") openIds.push(_id);
     else if (recordedAt !== undefined) recent.push({ id: _id, at: recordedAt.getTime() });
   }

@@ -30,6 +30,8 @@ export interface RestoreOptions {
  * the records all that is known.
  */
 const QUIET_MS = 10_000;
+/** A ledger that ended longer ago is not waited for, however far the clocks of this machine and the engine are apart. */
+const LONG_AGO_MS = 120_000;
 
 export interface Restored {
   readonly organizationId: string;
@@ -92,15 +94,13 @@ async function onceQuiet(
   projectId: string,
   onProgress: (line: string) => void,
 ): Promise<string> {
-  const lookedAt = Date.now();
   const status = await actors.ledgerStatus(projectId);
   if (status?.name === "RUNNING")
     throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
-  const endedAt = status?.endedAt?.getTime() ?? lookedAt;
-  const pauseMs = Math.min(QUIET_MS, endedAt + QUIET_MS - Date.now());
-  if (pauseMs > 0) {
-    onProgress(`${String(Math.ceil(pauseMs / 1_000))} s until nothing is under way any more`);
-    await sleep(pauseMs);
+  const endedAt = status?.endedAt?.getTime() ?? Infinity;
+  if (Date.now() - endedAt < LONG_AGO_MS) {
+    onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
+    await sleep(QUIET_MS);
   }
   return status?.name.toLowerCase() ?? "unknown to the engine";
 }

@@ -1,6 +1,6 @@
 import { moneyOf, type Payment } from "../agent/payment.ts";
 import type { BudgetPolicy } from "../agent/policy.ts";
-import { countPayment, emptyUsage, HISTORY_MS, type Usage } from "../agent/usage.ts";
+import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "../agent/usage.ts";
 import { judge } from "./judge.ts";
 import { withdrawOpen } from "./sending.ts";
 import {
@@ -64,8 +64,8 @@ export interface RecordedPayments extends Totals {
   readonly sequence: number;
   /** When those were made that policy let through, in the order of their numbers: a clock may have gone back meanwhile. */
   readonly countedAt: readonly number[];
-  /** What is held and spent of the newest day on which anything is counted. */
-  readonly day: { readonly date: string; readonly amountCents: number };
+  /** The newest day on which anything is counted. */
+  readonly day: Usage["day"];
   /** Those with something left to do, or to be told of. */
   readonly open: readonly Payment[];
 }
@@ -127,7 +127,8 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
   const account: Account = {
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
     standing,
-    followedRevision: isArchived ? 0 : recorded.agentRevision,
+    // That it is archived is still to be heard.
+    followedRevision: recorded.agentRevision - (isArchived ? 1 : 0),
     policyVersion: recorded.policyVersion,
     mirroredPolicyVersion: recorded.isUnmirrored ? 0 : recorded.policyVersion,
     usage: restoredUsage(payments, now),
@@ -155,14 +156,7 @@ const unseen = (payment: Payment, now: number): OpenPayment => ({
 function restoredUsage({ countedAt, day, reservedCents, spentCents }: RecordedPayments, now: number): Usage {
   const usage = emptyUsage();
   for (const at of countedAt) if (at > now - HISTORY_MS) countPayment(usage, at);
-  const counted = usage.day.date === day.date ? usage.day.count : 0;
-  const isLater = usage.day.date > day.date;
-  return {
-    ...usage,
-    spentCents,
-    reservedCents,
-    day: isLater ? usage.day : { ...day, count: counted },
-  };
+  return { spentCents, reservedCents, day: { ...day }, hour: usage.hour };
 }
 
 function close(
@@ -177,22 +171,11 @@ function close(
 
 /** Collects an agent's payments for `RecordedPayments`, in any order. */
 export class PaymentsOfRecords {
-  #sequence = 0;
-  #totals = { spentCents: 0, reservedCents: 0 };
-  readonly #counted: (readonly [sequence: number, at: number])[] = [];
-  #day = { date: "", amountCents: 0 };
+  readonly #payments: CountedPayment[] = [];
   readonly #open: Payment[] = [];
 
   add(payment: CountedPayment): void {
-    const { amountCents, createdAt, day, sequence } = payment;
-    this.#sequence = Math.max(this.#sequence, sequence);
-    const money = moneyOf(payment);
-    if (money === "spent") this.#totals.spentCents += amountCents;
-    if (money === "reserved") this.#totals.reservedCents += amountCents;
-    if (isDeniedAtOnce(payment)) return;
-    this.#counted.push([sequence, createdAt]);
-    if (day > this.#day.date) this.#day = { date: day, amountCents: 0 };
-    if (day === this.#day.date && money !== "none") this.#day.amountCents += amountCents;
+    this.#payments.push(payment);
   }
 
   open(payment: Payment): void {
@@ -200,11 +183,16 @@ export class PaymentsOfRecords {
   }
 
   get all(): RecordedPayments {
+    const payments = this.#payments.toSorted((one, other) => one.sequence - other.sequence);
+    const sumOf = (money: ReturnType<typeof moneyOf>): number =>
+      payments.reduce((sum, each) => (moneyOf(each) === money ? sum + each.amountCents : sum), 0);
+    const passed = payments.filter((payment) => !isDeniedAtOnce(payment));
     return {
-      ...this.#totals,
-      sequence: this.#sequence,
-      countedAt: this.#counted.toSorted(([one], [other]) => one - other).map(([, at]) => at),
-      day: this.#day,
+      spentCents: sumOf("spent"),
+      reservedCents: sumOf("reserved"),
+      sequence: payments.at(-1)?.sequence ?? 0,
+      countedAt: passed.map(({ createdAt }) => createdAt),
+      day: newestDay(passed),
       open: this.#open.toSorted((one, other) => one.sequence - other.sequence),
     };
   }
@@ -212,8 +200,28 @@ export class PaymentsOfRecords {
 
 export type CountedPayment = Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "status"> & {
   readonly amountCents: number;
+  /** A person was asked; who approves a payment moves its amount to another day, and not its count. */
+  readonly wasHeld: boolean;
 };
 
 /** Policy did not let it through: what was let through and is denied later has another revision by that. */
 const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>
   status === "denied" && revision === 1;
+
+/** In the order of their numbers: a day that was counted on is never left for an earlier one, whatever the clock says. */
+function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
+  const day = { date: "", amountCents: 0, count: 0 };
+  const reach = (date: string): void => {
+    if (date > day.date) Object.assign(day, { date, amountCents: 0, count: 0 });
+  };
+  for (const { createdAt, day: ofAmount, wasHeld } of passed) {
+    const countedOn = wasHeld ? utcDate(createdAt) : ofAmount;
+    reach(countedOn);
+    if (wasHeld || countedOn === day.date) day.count += 1;
+  }
+  for (const payment of passed) reach(payment.day);
+  for (const payment of passed) {
+    if (payment.day === day.date && moneyOf(payment) !== "none") day.amountCents += payment.amountCents;
+  }
+  return day;
+}

@@ -1,6 +1,6 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import { isOnItsWay } from "../../../src/domain/agent/leave.ts";
-import { moneyOf, type Payment, type RailOutcome } from "../../../src/domain/agent/payment.ts";
+import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/agent/payment.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
 import type { ActionOf, Fate } from "./actions.ts";
@@ -29,7 +29,7 @@ export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: Action
   const told = { kind: "confirm", agentId, transactionId: request.transactionId, outcome } as const;
   // What its effects are is known only once it is told: a revision beyond its own confirms what it becomes.
   mustEqual(world.judge({ ...told, revision: confirms ? 99 : 0 }), { kind: "confirmed" }, "a confirmation");
-  booked.payment = world.open(agentId, request.transactionId) ?? ended(before, fate);
+  booked.payment = world.open(agentId, request.transactionId) ?? settle(before, outcome.result, outcome.at);
   world.note(`rail: ${booked.payment.status}`);
   const { transactionId } = request;
   mustEqual(booked.payment.status, statusAfter(before, fate), `what ${fate} makes of ${transactionId}`);
@@ -44,13 +44,6 @@ function statusAfter({ phase, status }: Payment, fate: Fate): Payment["status"] 
   if (status !== "pending" || fate === "pending") return status;
   return fate === "failed" ? "failed" : "denied";
 }
-
-/** A payment that was closed with what its rail said. */
-const ended = (payment: Payment, fate: Fate): Payment => ({
-  ...payment,
-  status: statusAfter(payment, fate),
-  phase: "done",
-});
 
 export function confirm(world: LedgerWorld, { pick }: ActionOf<"confirm">): void {
   const booked = world.pick(pick);

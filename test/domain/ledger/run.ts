@@ -19,6 +19,10 @@ export class LedgerRun {
     for (const team of [0, 0, 1, 1]) openAccount(this.#world, team);
   }
 
+  get world(): LedgerWorld {
+    return this.#world;
+  }
+
   get tally(): ReadonlyMap<string, number> {
     return this.#world.tally;
   }

@@ -1,0 +1,139 @@
+import * as fc from "fast-check";
+import { expect } from "chai";
+import { approvalDocument, paymentIn, transactionDocument } from "../../../activities/records.ts";
+import type { Payment } from "../../../src/domain/agent/payment.ts";
+import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
+import {
+  PaymentsOfRecords,
+  type RecordedAccount,
+  type RecordedProject,
+  restoredLedger,
+} from "../../../src/domain/ledger/restore.ts";
+import type { Account } from "../../../src/domain/ledger/state.ts";
+import { SECOND } from "../support/actor.ts";
+import { seed } from "../../support/seed.ts";
+import { shortOrSoak } from "../../support/soak.ts";
+import { runs } from "./actions.ts";
+import type { BookedAgent } from "./book.ts";
+import { LedgerRun } from "./run.ts";
+import { BOUNDS, type LedgerWorld } from "./world.ts";
+
+const SECONDS = shortOrSoak(4, 120);
+const LAST_RUN_MS = 300_000;
+
+/** As the command waits until nothing is under way. */
+const QUIET_MS = 10 * SECOND;
+
+/** What the records make of a payment; which must be all of it. */
+function recordedPayment(payment: Payment, teamId: string, agentId: string): Payment {
+  const profile = { organizationId: "org-1", projectId: "project-1", teamId, agentId, name: "Agent" };
+  const read = paymentIn(transactionDocument(profile, payment), approvalDocument(profile, payment));
+  expect(read).to.deep.equal(payment);
+  // The book compares the order of fields, too.
+  return payment;
+}
+
+function paymentsOf(world: LedgerWorld, { agentId, teamId }: BookedAgent): PaymentsOfRecords {
+  const payments = new PaymentsOfRecords();
+  for (const booked of world.book.payments.filter((each) => each.agentId === agentId)) {
+    const payment = recordedPayment(booked.payment, teamId, agentId);
+    const { amountCents } = payment.request;
+    payments.add({ ...payment, amountCents, wasHeld: payment.approval !== null });
+    if (payment.phase !== "done") payments.open(payment);
+  }
+  return payments;
+}
+
+/** What the agent's actor and record say of it. */
+function recordedAccount(agent: BookedAgent, lost: Account, payments: PaymentsOfRecords): RecordedAccount {
+  const { agentId, keyId, policy, policyVersion, standing, teamId } = agent;
+  return {
+    agentId,
+    teamId,
+    name: lost.name,
+    keyId,
+    standing: standing === "paused" ? "paused" : "active",
+    isArchived: standing === "closed",
+    agentRevision: lost.followedRevision,
+    policy,
+    policyVersion,
+    isUnmirrored: false,
+    recordedRevision: lost.confirmedRevision,
+    knownRevision: lost.revision,
+    updatedAt: lost.updatedAt,
+    payments: payments.all,
+  };
+}
+
+function recordsOf(world: LedgerWorld): RecordedProject {
+  const { book, ledger } = world;
+  const accounts: RecordedAccount[] = [];
+  const othersSpentCents = new Map<string, number>();
+  for (const agent of book.agents.values()) {
+    const payments = paymentsOf(world, agent);
+    const lost = ledger.accounts.get(agent.agentId);
+    const isDropped = agent.standing === "closed" && payments.all.open.length === 0;
+    if (lost !== undefined && !isDropped) accounts.push(recordedAccount(agent, lost, payments));
+    else {
+      const { teamId } = agent;
+      othersSpentCents.set(teamId, (othersSpentCents.get(teamId) ?? 0) + payments.all.spentCents);
+    }
+  }
+  const levelOf = (id: string) => ({ cap: book.capOf(id), rulesVersion: book.rules.get(id) ?? 0 });
+  return {
+    organizationId: "org-1",
+    projectId: "project-1",
+    project: levelOf("project"),
+    teams: new Map([...ledger.teams.keys()].map((id) => [id, levelOf(id)])),
+    accounts,
+    othersSpentCents,
+    droppedAccounts: book.agents.size - accounts.length,
+  };
+}
+
+/** Puts the ledger that the records have in the place of the one that is lost, and tells the book what no record says. */
+function lose(world: LedgerWorld): void {
+  const { book, ledger: lost } = world;
+  world.now += QUIET_MS;
+  world.last = null;
+  book.leaveUntil.clear();
+  const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
+  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored, world.now)));
+  world.ledger = unpackLedger(packed, BOUNDS);
+  for (const agent of book.agents.values()) agent.events = [];
+  for (const booked of book.payments) {
+    const open = world.ledger.accounts.get(booked.agentId)?.open.get(booked.request.transactionId);
+    booked.isWithdrawn = open?.isWithdrawn === true;
+  }
+  for (const account of world.ledger.accounts.values()) {
+    // A day on which money was only given back has left no record, and nothing counts on it.
+    const date = lost.accounts.get(account.agentId)?.usage.day.date ?? "";
+    if (date > account.usage.day.date) account.usage.day = { date, amountCents: 0, count: 0 };
+  }
+}
+
+/**
+ * No record says on which day a payment was counted that a person has approved, where the clock had gone back over midnight before: it
+ * counts on the earlier one then.
+ */
+const forward = runs.map((actions) => actions.filter((action) => action.kind !== "wait" || action.ms >= 0));
+
+describe("a ledger that is restored from its records", function () {
+  this.timeout(SECONDS * 1_000 + LAST_RUN_MS);
+
+  it(`goes on as if it had never been lost: totals, limits, keys, caps (TEST_SEED=${seed})`, () => {
+    let restorations = 0;
+    const property = fc.property(forward, runs, (before, after) => {
+      const run = new LedgerRun();
+      run.play(before);
+      lose(run.world);
+      run.world.book.audit(run.world.ledger, run.world.now);
+      run.play(after);
+      restorations += 1;
+    });
+    const numRuns = Number.MAX_SAFE_INTEGER;
+    fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: SECONDS * 1_000 });
+    expect(restorations).to.be.greaterThan(0);
+    process.stdout.write(`      ${restorations} restorations\n`);
+  });
+});
