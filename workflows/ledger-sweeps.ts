@@ -47,6 +47,7 @@ interface Slowed {
 export class LedgerSweeps {
   readonly #ledger: Ledger;
   readonly #settings: SweepSettings;
+  readonly #isEnding: () => boolean;
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
   readonly #running: Record<Kind, number> = { payment: 0, record: 0, cap: 0, limits: 0 };
@@ -56,7 +57,9 @@ export class LedgerSweeps {
   /** No later than when something is due; found out exactly by looking. */
   nextAt = 0;
 
-  constructor(ledger: Ledger, settings: SweepSettings) {
+  /** `isEnding`: the run is about to end, and what is begun would end with it. */
+  constructor(ledger: Ledger, settings: SweepSettings, isEnding: () => boolean) {
+    this.#isEnding = isEnding;
     this.#ledger = ledger;
     this.#settings = settings;
     for (const account of ledger.accounts.values()) this.#noteLimits(account);
@@ -75,6 +78,7 @@ export class LedgerSweeps {
 
   #noteLimits({ agentId, mirroredPolicyVersion, policyVersion, standing }: Account): void {
     if (mirroredPolicyVersion < policyVersion && standing !== "closed") this.#unmirrored.add(agentId);
+    else this.#unmirrored.delete(agentId);
   }
 
   /** Begins to see to what is due by now. */
@@ -124,7 +128,8 @@ export class LedgerSweeps {
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
         this.#running[kind] -= 1;
-        this.lookAgain();
+        // There is room for what waits. The ledger's timer stays as it is, unless something is due sooner.
+        if (!this.#isEnding()) this.sweep(Date.now());
         this.leaveCommand();
       });
   }

@@ -98,7 +98,7 @@ class LedgerActor {
       start.kind === "resume" ? unpackLedger(start.ledger) : newLedger(start.organizationId, start.projectId);
     this.#rollOverAfterEvents = settings.rollOverAfterEvents;
     this.#sweepSettings = { sweepAfterMs: settings.sweepAfterSeconds * 1_000 };
-    this.#sweeps = new LedgerSweeps(this.ledger, this.#sweepSettings);
+    this.#sweeps = new LedgerSweeps(this.ledger, this.#sweepSettings, () => this.#rollOverDue());
   }
 
   /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
