@@ -30,6 +30,8 @@ export interface SweepPorts {
   readonly judge: (command: LedgerCommand) => LedgerReply;
   readonly now: () => number;
   readonly onFailed: (names: readonly string[], error: unknown) => void;
+  /** The run is about to end, and what is begun would end with it. */
+  readonly isEnding: () => boolean;
   /** Leaves a command without an effect: a sweep has ended, well or not, or a timer had nothing to say. */
   readonly leaveCommand: () => void;
 }
@@ -79,6 +81,7 @@ export class LedgerSweeps {
 
   #noteLimits({ agentId, mirroredPolicyVersion, policyVersion, standing }: Account): void {
     if (mirroredPolicyVersion < policyVersion && standing !== "closed") this.#unmirrored.add(agentId);
+    else this.#unmirrored.delete(agentId);
   }
 
   /** Begins to see to what is due by now. */
@@ -128,7 +131,8 @@ export class LedgerSweeps {
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
         this.#running[kind] -= 1;
-        this.lookAgain();
+        // There is room for what waits. The ledger's timer stays as it is, unless something is due sooner.
+        if (!this.#ports.isEnding()) this.sweep(Date.now());
         this.leaveCommand();
       });
   }

@@ -111,18 +111,21 @@ function actorOf({ settings, start }: LedgerInput): LedgerActor {
       judge: (command) => judge(ledger, command, Date.now()),
       now: () => Date.now(),
       onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),
+      isEnding: () => isRollOverDue(settings),
       // No task but an update's own ends without a command.
       leaveCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: ledger.projectId }]),
     },
   );
 }
 
+function isRollOverDue({ rollOverAfterEvents }: LedgerSettings): boolean {
+  const info = workflowInfo();
+  return info.continueAsNewSuggested || info.historyLength >= rollOverAfterEvents;
+}
+
 /** Sweeps until this run should end. */
-async function seeThrough({ sweeps }: LedgerActor, { rollOverAfterEvents }: LedgerSettings): Promise<void> {
-  const rollOver = (): boolean => {
-    const info = workflowInfo();
-    return info.continueAsNewSuggested || info.historyLength >= rollOverAfterEvents;
-  };
+async function seeThrough({ sweeps }: LedgerActor, settings: LedgerSettings): Promise<void> {
+  const rollOver = (): boolean => isRollOverDue(settings);
   /** Waits until there is something to look after; whether a timer said so. */
   const somethingDue = async (): Promise<boolean> => {
     const waitUntil = sweeps.nextAt;

@@ -1,92 +1,175 @@
 import { expect } from "chai";
-import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import type { WrittenSummary } from "../../src/domain/agent/state.ts";
-import { StagedAgent } from "./support/agent.ts";
-import { activitiesOf, eventsOf, eventsUntil } from "./support/history.ts";
-import { begin, detailsOf, FIRST_KEY, LINEAGE, machineArchive, replayOfCreate } from "./support/life.ts";
+import type { StageOptions } from "./support/stage.ts";
+import { FIRST_KEY, StagedAgent } from "./support/agent.ts";
+import { activitiesOf, eventsOf, eventsUntil, silentTasksOf } from "./support/history.ts";
+import { withAccount } from "./support/ledger.ts";
+import { begin, byPerson, detailsOf, LINEAGE, machineArchive, replayOfCreate } from "./support/life.ts";
 import { useTimedStage } from "./support/timed.ts";
 
 const play = useTimedStage();
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-const byPerson: AgentCommand = { kind: "archive", by: { type: "user" } };
+
+/** A wallet that can be detached once it was tried so often. */
+function detaching(fails: number): { readonly tried: string[]; readonly options: StageOptions } {
+  const tried: string[] = [];
+  const options: StageOptions = {
+    activities: {
+      detachWallet({ profile }) {
+        tried.push(profile.agentId);
+        return tried.length <= fails ? Promise.reject(new Error("no chain")) : Promise.resolve();
+      },
+    },
+  };
+  return { tried, options };
+}
 
 describe("workflow agent: archived", () => {
-  it("its wallet is detached again and again until that succeeds, and never after", () => {
-    const FAILS = 9;
-    const tried: string[] = [];
-    return play(
-      async (stage) => {
-        const { agent } = await begin(stage);
-        expect(await agent.submit(byPerson)).to.deep.equal([{ kind: "archive", changed: true }]);
-        expect(await detailsOf(agent.handle)).to.include("Its wallet is still to be detached.");
-        await stage.skip(MINUTE_MS);
-        expect(tried.length).to.be.within(2, FAILS);
-        await stage.skip(10 * MINUTE_MS);
-        await eventsUntil(agent.handle, (events) => activitiesOf(events).length > 0);
-        expect((await agent.state()).walletDetached).to.equal(true);
-        expect(tried).to.deep.equal(Array<string>(FAILS + 1).fill(agent.profile.agentId));
-        await agent.submit(byPerson, { kind: "confirm_detached" });
-        await stage.skip(24 * HOUR_MS);
-        expect(tried).to.have.length(FAILS + 1);
-      },
-      {
-        activities: {
-          detachWallet({ profile }) {
-            tried.push(profile.agentId);
-            return tried.length <= FAILS ? Promise.reject(new Error("no chain")) : Promise.resolve();
-          },
-        },
-      },
-    );
+  it("tells ledger and record itself if no server does, detaches the wallet, and ends", () => {
+    const { options, tried } = detaching(0);
+    return play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      const held = await account.pay(6_000);
+      await account.finish(held);
+      const agent = await StagedAgent.start(stage);
+      expect(await agent.submit(byPerson)).to.deep.equal([{ kind: "archive", changed: true }]);
+      expect(await detailsOf(agent.handle)).to.include("Its wallet is still to be detached.");
+      await agent.handle.result();
+      const { agentId } = agent.profile;
+      expect((await account.booked())?.open[0]?.payment.denial?.code).to.equal("AGENT_ARCHIVED");
+      expect((await ledger.state()).accounts.closed).to.equal(1);
+      expect(stage.projections.agents.get(agentId)).to.deep.include({ keyId: null, walletDetached: true });
+      expect(tried).to.deep.equal([agentId]);
+      const events = await eventsOf(agent.handle);
+      const names = new Set(activitiesOf(events));
+      expect([...names].toSorted()).to.deep.equal([
+        "closeDeliveryWindow",
+        "detachWallet",
+        "followInLedger",
+        "writeAgent",
+      ]);
+      expect(silentTasksOf(events)).to.deep.equal([]);
+    }, options);
   });
 
-  it("a wallet that a server has detached in time is not tried by the actor at all", () => {
-    const tried: string[] = [];
-    return play(
-      async (stage) => {
-        const { agent } = await begin(stage);
-        await agent.submit(byPerson, { kind: "confirm_detached" });
-        await stage.skip(HOUR_MS);
-        expect(tried).to.deep.equal([]);
-        expect(await detailsOf(agent.handle)).to.include("Its wallet is detached.");
-      },
-      {
-        activities: {
-          detachWallet({ profile }) {
-            tried.push(profile.agentId);
-            return Promise.resolve();
-          },
-        },
-      },
-    );
+  it("ends at once, and does nothing itself, where servers have done all of it", () => {
+    const { options, tried } = detaching(0);
+    return play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      const agent = await StagedAgent.start(stage);
+      await eventsUntil(agent.handle, (events) => activitiesOf(events).length > 0);
+      while (!(await agent.state()).access.bundled.erased) await stage.skip(10);
+      const { unfollowed, unrecorded } = await agent.update(byPerson);
+      if (unfollowed === null || unrecorded === null) throw new Error("there is something to follow");
+      expect(unrecorded.events.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
+      const { agentId } = account;
+      await ledger.submit({ kind: "follow_agent", agentId, ...unfollowed.followed });
+      await agent.submit(
+        { kind: "confirm_followed", revision: unfollowed.followed.revision },
+        { kind: "confirm_record", revision: unrecorded.revision },
+      );
+      expect((await agent.handle.describe()).status.name, "its wallet is left").to.equal("RUNNING");
+      const detached = await agent.update({ kind: "confirm_detached" });
+      await agent.submit({ kind: "confirm_record", revision: detached.unrecorded?.revision ?? 0 });
+      await agent.handle.result();
+      expect(tried).to.deep.equal([]);
+      expect(activitiesOf(await eventsOf(agent.handle))).to.deep.equal(["closeDeliveryWindow"]);
+    }, options);
   });
 
-  it("the actor writes its record if no server did, and tells the archive until that was done", () => {
-    const written: WrittenSummary[] = [];
-    return play(
-      async (stage) => {
-        const { agent } = await begin(stage);
-        await agent.submit(byPerson);
-        await stage.skip(MINUTE_MS);
-        await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("writeAgentSummary"));
-        expect(written[0]).to.include({ lifecycle: "archived", keyId: null });
-        expect(written[0]?.events?.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
-        const told = written.flatMap(({ events = [] }) => events.map(({ id }) => id));
-        expect(new Set(told).size).to.equal(1);
-        expect((await agent.state()).outbox).to.deep.equal([]);
-      },
-      {
-        activities: {
-          writeAgentSummary({ summary }) {
-            written.push(summary);
-            return Promise.resolve();
-          },
-        },
-      },
-    );
+  it("its wallet is detached again and again at a slowing pace, and it does not end before", () => {
+    const FAILS = 60;
+    const { options, tried } = detaching(FAILS);
+    return play(async (stage) => {
+      await withAccount(stage);
+      const agent = await StagedAgent.start(stage);
+      await agent.submit(byPerson);
+      await stage.skip(HOUR_MS);
+      const inFirst = tried.length;
+      await stage.skip(HOUR_MS);
+      const inSecond = tried.length - inFirst;
+      expect([inFirst, inSecond, inFirst > inSecond], "tries of each hour").to.deep.equal([
+        inFirst,
+        inSecond,
+        true,
+      ]);
+      expect((await agent.handle.describe()).status.name).to.equal("RUNNING");
+      await agent.handle.result();
+      expect(tried).to.have.length(FAILS + 1);
+      expect(stage.projections.agents.get(agent.profile.agentId)).to.include({ walletDetached: true });
+    }, options);
   });
+
+  it("a ledger that can't be had is told later, and the actor does not end before", () =>
+    play(async (stage) => {
+      const agent = await StagedAgent.start(stage);
+      await agent.submit(byPerson);
+      await stage.skip(HOUR_MS);
+      expect((await agent.handle.describe()).status.name).to.equal("RUNNING");
+      const { ledger } = await withAccount(stage);
+      await agent.handle.result();
+      expect((await ledger.state()).accounts).to.deep.equal({ active: 0, paused: 0, closed: 1 });
+    }));
+});
+
+describe("workflow agent: what it decided and no server has told", () => {
+  it("a new key, a revoked one and a name are told to ledger and record after 10 s, by the newest", () =>
+    play(async (stage) => {
+      const { account } = await withAccount(stage);
+      const { agent } = await begin(stage);
+      await agent.submit(
+        { kind: "authenticate", keyId: FIRST_KEY },
+        { kind: "revoke_key" },
+        { kind: "mint_key", keyId: "akey_second" },
+        { kind: "rename", name: "Another" },
+      );
+      await stage.skip(8_000);
+      expect(activitiesOf(await eventsOf(agent.handle)), "before the bound").to.deep.equal([]);
+      await stage.skip(2_500);
+      await eventsUntil(agent.handle, (events) => activitiesOf(events).length === 2);
+      while ((await agent.state()).confirmedRevision < 5) await stage.skip(10);
+      expect(await account.booked()).to.include({ keyId: "akey_second", name: "Another" });
+      const record = stage.projections.agents.get(agent.profile.agentId);
+      expect(record).to.include({ keyId: "akey_second", name: "Another", revision: 5 });
+      expect(record?.authenticatedAt).to.be.a("number");
+      await stage.skip(MINUTE_MS);
+      const events = await eventsOf(agent.handle);
+      expect(activitiesOf(events).toSorted(), "and not again").to.deep.equal(["followInLedger", "writeAgent"]);
+      expect(silentTasksOf(events)).to.deep.equal([]);
+    }));
+
+  it("the first use of a key is for the record alone: the ledger hears nothing of it", () =>
+    play(async (stage) => {
+      const { agent } = await begin(stage);
+      const [first, again, other] = await agent.submit(
+        { kind: "authenticate", keyId: FIRST_KEY },
+        { kind: "authenticate", keyId: FIRST_KEY },
+        { kind: "authenticate", keyId: "akey_other" },
+      );
+      expect([first, again, other]).to.deep.equal(
+        [true, true, false].map((accepted) => ({ kind: "authenticated", accepted })),
+      );
+      await stage.skip(MINUTE_MS);
+      expect(activitiesOf(await eventsOf(agent.handle))).to.deep.equal(["writeAgent"]);
+    }));
+
+  it("a pause is the ledger's: the actor's search attribute follows it, and no older one", () =>
+    play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      const { agent } = await begin(stage);
+      const shown = async () => (await agent.handle.describe()).searchAttributes["AgentState"];
+      await ledger.submit({ kind: "pause", agentId: account.agentId });
+      await stage.skip(10_500);
+      await eventsUntil(ledger.handle, (events) => activitiesOf(events).includes("writeAccounts"));
+      while ((await agent.state()).standing === "active") await stage.skip(10);
+      expect(await shown()).to.deep.equal(["paused"]);
+      const { standingRevision } = await agent.state();
+      await agent.submit({ kind: "follow_standing", standing: "active", revision: standingRevision });
+      expect(await shown()).to.deep.equal(["paused"]);
+      await agent.submit({ kind: "follow_standing", standing: "active", revision: standingRevision + 1 });
+      expect(await shown()).to.deep.equal(["active"]);
+    }));
 });
 
 describe("workflow agent: what operators read of its life", () => {
@@ -119,36 +202,5 @@ describe("workflow agent: what operators read of its life", () => {
         .and.include("It has no active key.");
       for (const text of told) expect(text).to.not.match(/sk_svc_|svc_org_|hash|sealed":/i);
       for (const text of told.filter((_text, at) => at % 2 === 0)) expect(text).to.not.include(LINEAGE);
-    }));
-});
-
-describe("workflow agent: from before actors knew of keys", () => {
-  it("believes the record about its key, has no window, and is archived by a person alone", () =>
-    play(async (stage) => {
-      const agent = await StagedAgent.start(stage);
-      const recordedKeyId = "akey_recorded";
-      expect((await agent.state()).access).to.equal(undefined);
-      expect(await detailsOf(agent.handle)).to.not.include("key");
-      const replies = await agent.submit(
-        { kind: "mint_key", keyId: "akey_2", recordedKeyId },
-        { kind: "authenticate", keyId: recordedKeyId },
-        replayOfCreate,
-        machineArchive,
-        { kind: "revoke_key", recordedKeyId },
-        { kind: "authenticate", keyId: recordedKeyId },
-        { kind: "mint_key", keyId: "akey_2", recordedKeyId: null },
-      );
-      expect(replies).to.deep.equal([
-        { kind: "key_exists" },
-        { kind: "authenticated", accepted: true },
-        { kind: "non_delivery", windowOver: true, proven: false },
-        { kind: "archive_refused", code: "MACHINE_ARCHIVE_DENIED" },
-        { kind: "key", keyId: recordedKeyId },
-        { kind: "authenticated", accepted: false },
-        { kind: "key", keyId: "akey_2" },
-      ]);
-      await stage.skip(24 * HOUR_MS);
-      expect(activitiesOf(await eventsOf(agent.handle))).to.not.include("closeDeliveryWindow");
-      expect(await agent.submit(byPerson)).to.deep.equal([{ kind: "archive", changed: true }]);
     }));
 });

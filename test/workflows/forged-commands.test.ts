@@ -3,21 +3,21 @@ import type { WorkflowHandle } from "@temporalio/client";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import { expect } from "chai";
-import { BUDGET_QUERY, STATE_QUERY, SUBMIT_UPDATE } from "../../src/messages/agent.ts";
+import { STATE_QUERY, SUBMIT_UPDATE } from "../../src/messages/agent.ts";
 import {
   APPROVAL_WORKFLOW,
   type ApprovalResult,
   approvalWorkflowId,
   RESOLVED_SIGNAL,
 } from "../../src/messages/approval.ts";
-import { BUDGET_SUBMIT_UPDATE, PREVIEW_QUERY } from "../../src/messages/budget.ts";
 import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.ts";
 import { REFUSED } from "../../src/messages/guards/refusals.ts";
+import { ACCOUNT_QUERY, BOOKS_QUERY, LEDGER_SUBMIT_UPDATE } from "../../src/messages/ledger.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
-import { agentExamples, budgetExamples } from "../domain/support/command-examples.ts";
-import { confirmation, human, StagedAgent } from "./support/agent.ts";
-import { StagedBudget } from "./support/budget.ts";
+import { StagedAgent } from "./support/agent.ts";
+import { agentExamples, ledgerExamples } from "./support/command-examples.ts";
 import { eventsOf } from "./support/history.ts";
+import { human, KEY, withAccount } from "./support/ledger.ts";
 import { useStage } from "./support/untimed.ts";
 
 const HELD = 6_000;
@@ -26,6 +26,9 @@ const REFUSED_MS = 20_000;
 
 /** Updates of one workflow that the engine lets wait at once are ten. */
 const AT_ONCE_MAX = 8;
+
+/** Nothing happens by itself meanwhile. */
+const WINDOW_OPEN = { keyId: KEY, lineageId: null, deliverableUntil: Date.UTC(2100, 0) };
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -41,11 +44,7 @@ function spoilt(command: Fields): unknown[] {
 }
 
 /** What may be left out, so that it is no fault: of these examples there is one for each kind. */
-const MAY_BE_LEFT_OUT = new Set([
-  "pay without rules",
-  "confirm without caps",
-  "heed_budget without budgetEpoch",
-]);
+const MAY_BE_LEFT_OUT = new Set(["pay without rules"]);
 
 const isFaulty = (before: Fields, after: unknown): boolean => {
   const left = Object.keys(before).filter((name) => !Object.keys(Object(after)).includes(name));
@@ -91,6 +90,10 @@ async function expectAllRefused(
   expect(others).to.deep.equal([]);
 }
 
+/** Updates that a workflow has taken. */
+const acceptedBy = async (handle: WorkflowHandle): Promise<number> =>
+  (await eventsOf(handle)).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length;
+
 /** No task of it ever failed: else it would be tried again until somebody ends the workflow. */
 async function expectNoFailedTask(handle: WorkflowHandle): Promise<void> {
   const events = await eventsOf(handle);
@@ -100,67 +103,81 @@ async function expectNoFailedTask(handle: WorkflowHandle): Promise<void> {
 describe("workflows: what nobody here has made is refused in bounded time, and they go on", () => {
   const play = useStage();
 
-  it("an agent's actor refuses every update with a fault, which leaves no trace, and pays on", () =>
+  it("an agent's actor refuses every update with a fault, which leaves no trace, and goes on", () =>
     play(async (stage) => {
-      const agent = await StagedAgent.start(stage);
-      const held = await agent.pay(HELD);
-      await agent.submit(confirmation(await agent.carryOut(held)));
+      const agent = await StagedAgent.start(stage, { firstKey: WINDOW_OPEN });
       const before = await agent.state();
-      const faults = faultsOf(agentExamples(held.request.transactionId));
-      expect(faults.length).to.be.above(100);
+      const faults = faultsOf(agentExamples);
+      expect(faults.length).to.be.above(30);
       await expectAllRefused(agent.handle, SUBMIT_UPDATE, faults);
       expect(await agent.state()).to.deep.equal(before);
-      const events = await eventsOf(agent.handle);
-      const accepted = events.filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
-      expect(accepted, "the payment and its confirmation").to.have.length(2);
-      expect((await agent.payThrough(100)).status).to.equal("approved");
+      expect(await acceptedBy(agent.handle)).to.equal(0);
+      expect(await agent.submit({ kind: "rename", name: "Another" })).to.deep.equal([{ kind: "renamed" }]);
       await expectNoFailedTask(agent.handle);
     }));
 
-  it("a project's budget refuses every update with a fault, and judges on", () =>
+  it("a ledger refuses every update with a fault, which leaves no trace, and judges on", () =>
     play(async (stage) => {
-      const budget = await StagedBudget.start(stage);
-      await budget.capProject(1, 1_000);
-      const before = await budget.state();
-      await expectAllRefused(budget.handle, BUDGET_SUBMIT_UPDATE, faultsOf(budgetExamples));
-      expect(await budget.state()).to.deep.equal(before);
-      await budget.ask("stale", { ...budgetExamples.replace_project, version: 9 });
-      await expectNoFailedTask(budget.handle);
+      const { account, ledger } = await withAccount(stage);
+      const held = await account.pay(HELD);
+      await account.finish(held);
+      const before = [await ledger.state(), await ledger.books()];
+      const faults = faultsOf(ledgerExamples(account.agentId, held.request.transactionId));
+      expect(faults.length).to.be.above(100);
+      await expectAllRefused(ledger.handle, LEDGER_SUBMIT_UPDATE, faults);
+      expect([await ledger.state(), await ledger.books()]).to.deep.equal(before);
+      expect(await acceptedBy(ledger.handle), "account, payment and confirmation").to.equal(3);
+      expect((await account.payThrough(100)).status).to.equal("approved");
+      await expectNoFailedTask(ledger.handle);
+    }));
+
+  it("what is as it should be is taken, each of the kinds by its ledger or its agent's actor", () =>
+    play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      const agent = await StagedAgent.start(stage, { firstKey: WINDOW_OPEN });
+      const ofLedger = Object.values(ledgerExamples(account.agentId, "txn_of_nobody"));
+      const judged = await ledger.submit(...ofLedger);
+      expect(judged.map(({ kind }) => kind)).to.not.include("failed");
+      const answered = await agent.submit(...Object.values(agentExamples));
+      expect([judged.length, answered.length]).to.deep.equal([
+        ofLedger.length,
+        Object.keys(agentExamples).length,
+      ]);
     }));
 
   it("questions with a fault are refused, and good ones answered after them", () =>
     play(async (stage) => {
-      const [agent, budget] = [await StagedAgent.start(stage), await StagedBudget.start(stage)];
-      for (const args of [[], [null], [{ now: "noon" }], [{ now: 1, payment: { amountCents: 1 } }]]) {
-        const asked = agent.handle.query<unknown, unknown[]>(BUDGET_QUERY, ...args);
-        expect(
-          await asked.then(
-            () => "answered",
-            () => REFUSED,
-          ),
-          JSON.stringify(args),
-        ).to.equal(REFUSED);
-        const previewed = budget.handle.query<unknown, unknown[]>(PREVIEW_QUERY, ...args);
-        expect(
-          await previewed.then(
-            () => "answered",
-            () => REFUSED,
-          ),
-        ).to.equal(REFUSED);
+      const { account, ledger } = await withAccount(stage);
+      const { agentId } = account;
+      const faults: [string, unknown[]][] = [
+        ...[[], [null], [{ agentId, now: "noon" }], [{ now: 1 }], [{ agentId, now: 1, payment: { amountCents: 1 } }]].map(
+          (args): [string, unknown[]] => [ACCOUNT_QUERY, args],
+        ),
+        ...[[], [{ after: null }], [{ after: null, limit: 1_001 }], [{ after: 1, limit: 1 }]].map(
+          (args): [string, unknown[]] => [BOOKS_QUERY, args],
+        ),
+      ];
+      for (const [query, args] of faults) {
+        const asked = ledger.handle.query<unknown, unknown[]>(query, ...args);
+        const end = await asked.then(
+          () => "answered",
+          () => REFUSED,
+        );
+        expect(end, `${query} ${JSON.stringify(args)}`).to.equal(REFUSED);
       }
-      expect(await agent.handle.query(BUDGET_QUERY, { now: Date.now() })).to.include({ spentCents: 0 });
-      expect(await budget.state()).to.include({ memberCount: 0 });
+      expect(await account.view(Date.now())).to.include({ spentCents: 0, standing: "active" });
+      expect(await ledger.books()).to.have.length(1);
     }));
 
-  it("an approval passes over what says nothing of its payment, and heeds its actor", () =>
+  it("an approval passes over what says nothing of its payment, and heeds its ledger", () =>
     play(async (stage) => {
-      const agent = await StagedAgent.start(stage, {}, { budgetCents: 3 * HELD });
-      const [held, other] = [await agent.pay(HELD), await agent.pay(HELD)];
-      for (const payment of [held, other]) await agent.submit(confirmation(await agent.carryOut(payment)));
+      const { account } = await withAccount(stage, { budgetCents: 3 * HELD });
+      const [held, other] = [await account.pay(HELD), await account.pay(HELD)];
+      for (const payment of [held, other]) await account.finish(payment);
       const approval = stage.client.workflow.getHandle<() => Promise<ApprovalResult | null>>(
         approvalWorkflowId(held.request.approvalId),
       );
-      const { payment: denied } = await agent.resolve("deny", other);
+      const { payment: denied } = await account.resolve("deny", other);
       const ended = { ...denied, request: held.request };
       for (const told of [
         undefined,
@@ -177,8 +194,8 @@ describe("workflows: what nobody here has made is refused in bounded time, and t
       }
       await approval.signal("made-up", {});
       expect(await approval.query(STATE_QUERY)).to.include({ state: "pending" });
-      const { payment: approved } = await agent.resolve("approve", held);
-      await agent.carryOut(approved);
+      const { payment: approved } = await account.resolve("approve", held);
+      await account.execute(approved);
       expect(await approval.result()).to.include({ status: "approved" });
       expect(stage.rail.sent).to.deep.equal([held.request.transactionId]);
       await expectNoFailedTask(approval);

@@ -6,6 +6,7 @@ import { TemporalCalls } from "../../server/actors/calls.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { createPaymentEffects } from "../../activities/effects.ts";
+import { SUBMIT_UPDATE } from "../../src/messages/agent.ts";
 import { dataConverter } from "../../src/lib/payload-compression.ts";
 import { times } from "../support/world.ts";
 import { StagedAgent } from "./support/agent.ts";
@@ -15,6 +16,10 @@ import { StagedAccount, StagedLedger, withAccount } from "./support/ledger.ts";
 import { ledgersOver, type Stage } from "./support/stage.ts";
 
 const UPDATES = 3;
+
+/** Waits as long as it takes until a worker is there; a server gives up after some seconds. */
+const tell = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
+  handle.executeUpdate<unknown, [unknown]>(SUBMIT_UPDATE, { args: [[command]] });
 
 describe("workflows ledger and agent: met anew by a worker that knows nothing of them", () => {
   let connection: Connection;
@@ -70,7 +75,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const { account, ledger } = await withColdWorker(() =>
       withAccount(stage, {}, { sweepAfterSeconds: 600 }),
     );
-    const pay = () => ledger.submit(account.paying(account.request(100)));
+    const pay = () => tell(ledger.handle, account.paying(account.request(100)));
     await answeredTogether(ledger.handle, pay);
     await withColdWorker(async () => {
       await pay();
@@ -84,9 +89,9 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const ledger = await StagedLedger.start(stage);
     await withColdWorker(() => ledger.state());
     const account = new StagedAccount(ledger);
-    await answeredTogether(ledger.handle, () => ledger.submit(account.opening()));
+    await answeredTogether(ledger.handle, () => tell(ledger.handle, account.opening()));
     await withColdWorker(async () => {
-      await ledger.submit(account.paying(account.request(100)));
+      await tell(ledger.handle, account.paying(account.request(100)));
       expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
     });
@@ -104,7 +109,9 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       await eventsUntil(staged.ledger.handle, isTimeOver);
       return staged;
     });
-    await answeredTogether(ledger.handle, () => ledger.submit(account.paying(account.request(100))));
+    await answeredTogether(ledger.handle, () =>
+      tell(ledger.handle, account.paying(account.request(100))),
+    );
     await withColdWorker(async () => {
       expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 300, open: 3 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
@@ -119,7 +126,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       settings: { sweepAfterSeconds: 1 },
     });
     await withColdWorker(() => agent.state());
-    const rename = () => agent.submit({ kind: "rename", name: randomUUID() });
+    const rename = () => tell(agent.handle, { kind: "rename", name: randomUUID() });
     await answeredTogether(agent.handle, rename);
     await withColdWorker(async () => {
       const { revision } = await agent.state();

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
 import { SETTLEMENT_PACE_SECONDS, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
-import { confirmation, StagedAgent } from "./support/agent.ts";
 import { SETTLED } from "./support/doubles.ts";
+import { withAccount } from "./support/ledger.ts";
 import { eventsOf, timersOf } from "./support/history.ts";
 import { useTimedStage } from "./support/timed.ts";
 
@@ -13,14 +13,14 @@ const PENDING: RailOutcome = { status: "pending" };
 const seconds = (events: Parameters<typeof timersOf>[0]) => timersOf(events).map((ms) => ms / 1_000);
 
 describe("workflow settlement: follows a payment on its rail until nothing more can become of it", () => {
-  it("asks at the slowing pace, never sends again, and tells the actor and the record of the end", () =>
+  it("asks at the slowing pace, never sends again, and tells ledger and record of the end", () =>
     play(
       async (stage) => {
-        const agent = await StagedAgent.start(stage);
-        const payment = await agent.pay(100);
+        const { account } = await withAccount(stage);
+        const payment = await account.pay(100);
         const { transactionId } = payment.request;
-        await agent.submit(confirmation(await agent.carryOut(payment)));
-        expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
+        await account.finish(payment);
+        expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
         const settlement = stage.client.workflow.getHandle(settlementWorkflowId(transactionId));
         expect(await settlement.result()).to.include({ status: "approved", phase: "done" });
         const lastOneRepeats = [...SETTLEMENT_PACE_SECONDS, 900, 900];
@@ -28,7 +28,7 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
         expect(stage.rail.sent).to.deep.equal([transactionId]);
         expect(stage.rail.queried).to.have.length(lastOneRepeats.length);
         expect(stage.projections.status(transactionId)).to.equal("approved");
-        expect(await agent.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+        expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
       },
       // Sent once, then asked twelve times.
       { rail: (_payment, call) => (call <= 12 ? PENDING : SETTLED) },
@@ -37,15 +37,15 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
   it("a reversal after approval gives the money back, and a silent rail is asked again", () =>
     play(
       async (stage) => {
-        const agent = await StagedAgent.start(stage);
-        const payment = await agent.pay(100);
+        const { account } = await withAccount(stage);
+        const payment = await account.pay(100);
         const { transactionId } = payment.request;
-        await agent.submit(confirmation(await agent.carryOut(payment)));
-        expect(await agent.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 1 });
+        await account.finish(payment);
+        expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 1 });
         const settlement = stage.client.workflow.getHandle(settlementWorkflowId(transactionId));
         expect(await settlement.result()).to.include({ status: "reversed", phase: "done" });
         expect(stage.projections.status(transactionId)).to.equal("reversed");
-        expect(await agent.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
+        expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
       },
       {
         rail: (_payment, call) => {
@@ -64,9 +64,9 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
     };
     return play(
       async (stage) => {
-        const agent = await StagedAgent.start(stage);
-        const payment = await agent.pay(100);
-        const { profile } = agent;
+        const { account } = await withAccount(stage);
+        const payment = await account.pay(100);
+        const { profile } = account;
         const followed = { ...payment, phase: "following", revision: 2 } as const;
         const input: SettlementInput = { profile, payment: followed, asked: 5 };
         const settlement = await stage.client.workflow.start("settlement", {

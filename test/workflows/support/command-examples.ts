@@ -1,0 +1,88 @@
+import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
+import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import { containers, human as by, KEY, policy } from "./ledger.ts";
+
+type AgentExamples = { readonly [K in AgentCommand["kind"]]: Extract<AgentCommand, { readonly kind: K }> };
+type LedgerExamples = { readonly [K in LedgerCommand["kind"]]: CommandOf<K> };
+
+const AT = Date.UTC(2026, 4, 13, 12);
+const { teamId } = containers;
+
+/** Every command of an agent's actor, with every field that it may have. */
+export const agentExamples: AgentExamples = {
+  rename: { kind: "rename", name: "Another" },
+  authenticate: { kind: "authenticate", keyId: KEY },
+  mint_key: { kind: "mint_key", keyId: "akey_2" },
+  revoke_key: { kind: "revoke_key" },
+  prove_non_delivery: { kind: "prove_non_delivery", lineageId: "lineage-1" },
+  archive: { kind: "archive", by: { type: "organization_key", lineageId: "lineage-1", balance: "zero" } },
+  confirm_detached: { kind: "confirm_detached" },
+  confirm_record: { kind: "confirm_record", revision: 1 },
+  confirm_followed: { kind: "confirm_followed", revision: 1 },
+  follow_standing: { kind: "follow_standing", standing: "paused", revision: 2 },
+};
+
+/** Every command of a ledger, with every field that it must have, of the agent and the payment that are named. */
+export const ledgerExamples = (agentId: string, transactionId: string): LedgerExamples => ({
+  open_account: { kind: "open_account", agentId, teamId, name: "Agent", policy, keyId: KEY },
+  pay: {
+    kind: "pay",
+    agentId,
+    keyId: KEY,
+    request: {
+      transactionId: "txn_example",
+      approvalId: "apr_example",
+      keyHash: "key-example",
+      payloadHash: "payload-example",
+      rail: "card",
+      amountCents: 700,
+      currency: "USD",
+      recipient: "shop",
+      merchantCategory: "5734",
+      purpose: "an example",
+      likenessHash: "likeness-example",
+      proof: "proof",
+      rulesVersions: { project: 2, team: null },
+    },
+    approvalWindowSeconds: 3_600,
+    lookedUpThrough: 0,
+    rules: {
+      checks: [
+        { type: "recipient" },
+        { type: "velocity", count: 3, windowSeconds: 60 },
+        { type: "time_window", zone: 0, days: [0, 6], fromMinutes: 60, toMinutes: 1_440, outside: true },
+      ],
+      zones: [{ segments: [[AT - 1_000, 120]], untilMs: AT * 2 }],
+      likeAt: AT,
+    },
+  },
+  confirm: {
+    kind: "confirm",
+    agentId,
+    transactionId,
+    revision: 1,
+    outcome: { result: { status: "failed", code: "RAIL_UNAVAILABLE", reason: "It is down." }, at: AT },
+  },
+  confirm_limits: { kind: "confirm_limits", agentId, policyVersion: 1 },
+  approve: { kind: "approve", agentId, transactionId, by, proof: "proof" },
+  deny: { kind: "deny", agentId, transactionId, by, feedback: "Too dear.", proof: "proof" },
+  expire: { kind: "expire", agentId, transactionId },
+  cancel: { kind: "cancel", agentId, transactionId },
+  ask_to_send: { kind: "ask_to_send", agentId, transactionId },
+  read_payment: { kind: "read_payment", agentId, transactionId },
+  change_policy: { kind: "change_policy", agentId, version: 1, patch: { budgetCents: 50_000 } },
+  pause: { kind: "pause", agentId },
+  resume: { kind: "resume", agentId },
+  follow_agent: { kind: "follow_agent", agentId, revision: 2, name: "Agent", keyId: KEY, isArchived: false },
+  replace_project: { kind: "replace_project", version: 1, capCents: 90_000, teams: [{ teamId, capCents: 1 }] },
+  replace_team: {
+    kind: "replace_team",
+    teamId,
+    version: 1,
+    capCents: null,
+    agents: [{ agentId, budgetCents: 1 }],
+  },
+  follow_rules: { kind: "follow_rules", teamId, version: 1 },
+  confirm_records: { kind: "confirm_records", records: [{ agentId, revision: 1 }] },
+  confirm_caps: { kind: "confirm_caps", caps: [{ teamId: null, version: 1 }] },
+});
