@@ -213,5 +213,7 @@ const agentRecord = (
   createdAt: now,
   updatedAt: now,
   archivedAt: null,
+  walletDetached: false,
   revision: 1,
+  accountRevision: 1,
 });
