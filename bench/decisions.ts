@@ -5,14 +5,12 @@ import type { Outcome } from "./decisions/ours.ts";
 export interface DecisionsResult {
   /** Medians over the rounds. */
   readonly perSecond: {
-    /** `handle` of a payment: decided, reserved, its key remembered. */
+    /** A payment that a ledger judges, without caps: decided, held at all levels, committed. */
     readonly pay: number;
-    /** `decide` of a payment, pure: key, limits, threshold, what follows and the answer; nothing is changed. */
-    readonly decide: number;
+    /** The same under caps over project and team. */
+    readonly capped: number;
     /** The verdict alone, which `check_payment` answers. */
     readonly assess: number;
-    /** A project's budget that hears a report and judges what it asks by two caps. */
-    readonly budget: number;
     /** The same verdict by Cedar in this process. */
     readonly cedar: number;
   };
@@ -26,7 +24,7 @@ export interface DecisionsConfig {
   readonly seconds: number;
 }
 
-/** Rounds of five measurements each, and a warm-up. */
+/** Rounds of four measurements each, and a warm-up. */
 const GRACE_MS = 30_000;
 
 export async function measureDecisions(
@@ -35,7 +33,7 @@ export async function measureDecisions(
 ): Promise<DecisionsResult> {
   const child = await Child.start({ entry: "processes/decisions.ts", config: null, profileDir });
   try {
-    const boundMs = config.rounds * config.seconds * 5_000 + GRACE_MS;
+    const boundMs = config.rounds * config.seconds * 4_000 + GRACE_MS;
     return await child.request<DecisionsResult>(config, boundMs);
   } finally {
     await child.stop();

@@ -207,11 +207,10 @@ function decisionLines(decisions: DecisionsResult | null): string[] {
   const { outcomes, perSecond } = decisions;
   const rows = (
     [
-      ["a payment decided, by `decide`", perSecond.decide],
-      ["the same, reserved and remembered, by `handle`", perSecond.pay],
+      ["a payment judged by its project's ledger", perSecond.pay],
+      ["the same under caps of team and project", perSecond.capped],
       ["a payment's verdict alone", perSecond.assess],
       ["the same verdict, by Cedar", perSecond.cedar],
-      ["the caps of team and project", perSecond.budget],
     ] as const
   ).map(([name, rate]) => [
     name,
@@ -247,7 +246,7 @@ export function report(result: BenchResult): string {
     ...listLines(lists),
     ...(series.length === 0 ? [] : [noise(sorted)]),
     disagreements.length === 0
-      ? "Books agree: answered = approved = ledger entries = spent by the actors."
+      ? "Books agree: answered = approved = ledger entries = spent by the ledger."
       : `BOOKS DISAGREE: ${disagreements.join("; ")}`,
     errors === 0 ? "No errors." : `${String(errors)} ERRORS.`,
   ].join("\n");

@@ -1,8 +1,8 @@
 import { preparsePolicySet, statefulIsAuthorized } from "@cedar-policy/cedar-wasm/nodejs";
-import { assess } from "../../src/domain/agent/decide.ts";
-import type { AgentState } from "../../src/domain/agent/state.ts";
+import { assess } from "../../src/domain/ledger/pay.ts";
+import type { Account, Ledger } from "../../src/domain/ledger/state.ts";
 import { countToday, countWithinHour, spentToday } from "../../src/domain/agent/usage.ts";
-import { BENCH_PAYMENT, type Outcome, type Timed } from "./ours.ts";
+import { accountIn, BENCH_PAYMENT, type Outcome, type Timed } from "./ours.ts";
 import { AGENTS, agentIdOf, amountOf, POLICY, timeOf } from "./workload.ts";
 
 /** The same limits as Cedar policies, parsed once and kept by the library; usage comes with each request. */
@@ -37,8 +37,7 @@ export function prepareCedar(): void {
   if (answer.type === "failure") throw new Error(answer.errors.map(({ message }) => message).join("; "));
 }
 
-function decide(agent: number, state: AgentState, amount: number, now: number): Outcome {
-  const { usage } = state;
+function decide(agent: number, { usage }: Account, amount: number, now: number): Outcome {
   const answer = statefulIsAuthorized({
     principal: { type: "Agent", id: agentIdOf(agent) },
     action: PAY,
@@ -60,15 +59,14 @@ function decide(agent: number, state: AgentState, amount: number, now: number): 
 }
 
 /** The verdicts on the same amounts, by agents as they are. */
-export function assessByCedar(agents: readonly AgentState[], now: number, ms: number): Timed {
+export function assessByCedar(ledger: Ledger, now: number, ms: number): Timed {
   const end = performance.now() + ms;
   const from = performance.now();
   let decisions = 0;
   while (performance.now() < end) {
     for (let index = 0; index < BLOCK; index += 1) {
       const agent = index % AGENTS;
-      const state = agents[agent];
-      if (state !== undefined) decide(agent, state, amountOf(decisions + index), now);
+      decide(agent, accountIn(ledger, agent), amountOf(decisions + index), now);
     }
     decisions += BLOCK;
   }
@@ -76,17 +74,16 @@ export function assessByCedar(agents: readonly AgentState[], now: number, ms: nu
 }
 
 /** Amounts on which the two do not say the same; none. */
-export function disagreements(agents: readonly AgentState[], from: number, count: number): number {
+export function disagreements(ledger: Ledger, from: number, count: number): number {
   let differing = 0;
   for (let number = from; number < from + count; number += 1) {
     const agent = number % AGENTS;
-    const state = agents[agent];
-    if (state === undefined) continue;
+    const account = accountIn(ledger, agent);
     const amount = amountOf(number);
     const now = timeOf(from);
-    const { denial, flaggedByRuleTypes } = assess(state, { ...BENCH_PAYMENT, amountCents: amount }, now);
+    const { denial, flaggedByRuleTypes } = assess(ledger, account, { ...BENCH_PAYMENT, amountCents: amount }, now);
     const ours: Outcome = denial !== null ? "denied" : flaggedByRuleTypes.length > 0 ? "held" : "approved";
-    if (ours !== decide(agent, state, amount, now)) differing += 1;
+    if (ours !== decide(agent, account, amount, now)) differing += 1;
   }
   return differing;
 }

@@ -1,6 +1,7 @@
-import { type AgentState, initialAgentState } from "../../src/domain/agent/state.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
-import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { CommandOf } from "../../src/domain/ledger/commands.ts";
+import { judge } from "../../src/domain/ledger/judge.ts";
+import { type Ledger, newLedger } from "../../src/domain/ledger/state.ts";
 
 /** The agents that decide, and what is asked of them: the same sequence in each run. */
 
@@ -23,20 +24,31 @@ export const POLICY: BudgetPolicy = {
 export const teamIdOf = (agent: number): string => `team-${String(agent % TEAMS)}`;
 export const agentIdOf = (agent: number): string => `agent-${String(agent)}`;
 
-export const newAgents = (): AgentState[] =>
-  Array.from({ length: AGENTS }, (_none, agent) =>
-    initialAgentState(
-      {
-        organizationId: "organization-1",
-        projectId: "project-1",
-        teamId: teamIdOf(agent),
-        agentId: agentIdOf(agent),
-        name: `Agent ${String(agent)}`,
-      },
-      POLICY,
-      STARTED_AT,
-    ),
-  );
+/** More than any run spends. */
+const CAP_CENTS = 1_000_000_000_000_000;
+
+/** A project with 50 agents of 5 teams. */
+export function newProject(isCapped: boolean): Ledger {
+  const ledger = newLedger("organization-1", "project-1");
+  for (let agent = 0; agent < AGENTS; agent += 1) {
+    const opened = {
+      agentId: agentIdOf(agent),
+      teamId: teamIdOf(agent),
+      name: `Agent ${String(agent)}`,
+      policy: POLICY,
+      keyId: "akey_1",
+    };
+    judge(ledger, { kind: "open_account", ...opened }, STARTED_AT);
+  }
+  if (!isCapped) return ledger;
+  const teams = Array.from({ length: TEAMS }, (_none, team) => ({
+    teamId: teamIdOf(team),
+    capCents: CAP_CENTS,
+  }));
+  const caps = { kind: "replace_project", version: 1, capCents: CAP_CENTS, teams } as const;
+  if (judge(ledger, caps, STARTED_AT).kind !== "replaced") throw new Error("no caps were set");
+  return ledger;
+}
 
 /** From 1 to 10,500 cents, without an order: 9 of 100 are held, 5 denied. */
 export const amountOf = (number: number): number => 1 + ((number * 7_919) % 10_500);
@@ -44,11 +56,10 @@ export const amountOf = (number: number): number => 1 + ((number * 7_919) % 10_5
 /** When an agent's payment of this number is decided. */
 export const timeOf = (number: number): number => STARTED_AT + Math.floor(number / AGENTS) * PAUSE_MS;
 
-export type Pay = Extract<AgentCommand, { kind: "pay" }>;
-
 /** As the server sends it. Made before the time is taken: what makes ids and hashes is no decision. */
-export const payOf = (number: number): Pay => ({
+export const payOf = (number: number): CommandOf<"pay"> => ({
   kind: "pay",
+  agentId: agentIdOf(number % AGENTS),
   keyId: "akey_1",
   request: {
     transactionId: `txn_${String(number).padStart(26, "0")}`,
@@ -62,8 +73,9 @@ export const payOf = (number: number): Pay => ({
     recipient: "An ordinary merchant",
     merchantCategory: "5734",
     purpose: "A decision of the bench",
+    likenessHash: `like-${String(number)}`.padEnd(43, "l"),
   },
   approvalWindowSeconds: 86_400,
-  // Whatever the actor has forgotten was looked up.
+  // Whatever the ledger has forgotten was looked up.
   lookedUpThrough: Number.MAX_SAFE_INTEGER,
 });

@@ -222,5 +222,7 @@ const agentRecord = (
   createdAt: now,
   updatedAt: now,
   archivedAt: null,
+  walletDetached: false,
   revision: 1,
+  accountRevision: 1,
 });

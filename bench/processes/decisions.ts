@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import type { DecisionsConfig, DecisionsResult } from "../decisions.ts";
 import { assessByCedar, disagreements, prepareCedar } from "../decisions/cedar.ts";
-import { Asking, Paying, type Timed } from "../decisions/ours.ts";
+import { Paying, type Timed } from "../decisions/ours.ts";
 import { timeOf } from "../decisions/workload.ts";
 import { median } from "../statistics.ts";
 import { type Role, runRole } from "./role.ts";
@@ -15,18 +15,17 @@ const perSecond = ({ decisions, ms }: Timed): number => (decisions / ms) * 1_000
 
 /** Pure decisions, one thread, nothing else in the process: each kind in turn, round after round. */
 function measure({ rounds, seconds }: DecisionsConfig): DecisionsResult {
-  const paying = new Paying();
-  const asking = new Asking();
+  const paying = new Paying(false);
+  const capped = new Paying(true);
   prepareCedar();
   const warm = paying.run(WARM_UP_MS);
-  asking.run(WARM_UP_MS);
-  const differing = disagreements(paying.agents, warm.decisions, COMPARED);
+  capped.run(WARM_UP_MS);
+  const differing = disagreements(paying.ledger, warm.decisions, COMPARED);
   let paid = warm.decisions;
   const rates = {
     pay: [] as number[],
-    decide: [] as number[],
+    capped: [] as number[],
     assess: [] as number[],
-    budget: [] as number[],
     cedar: [] as number[],
   };
   const lengthMs = seconds * 1_000;
@@ -34,17 +33,15 @@ function measure({ rounds, seconds }: DecisionsConfig): DecisionsResult {
     const timed = paying.run(lengthMs);
     paid += timed.decisions;
     rates.pay.push(perSecond(timed));
-    rates.decide.push(perSecond(paying.decide(lengthMs)));
+    rates.capped.push(perSecond(capped.run(lengthMs)));
     rates.assess.push(perSecond(paying.assess(lengthMs)));
-    rates.cedar.push(perSecond(assessByCedar(paying.agents, timeOf(paid), lengthMs)));
-    rates.budget.push(perSecond(asking.run(lengthMs)));
+    rates.cedar.push(perSecond(assessByCedar(paying.ledger, timeOf(paid), lengthMs)));
   }
   return {
     perSecond: {
       pay: median(rates.pay),
-      decide: median(rates.decide),
+      capped: median(rates.capped),
       assess: median(rates.assess),
-      budget: median(rates.budget),
       cedar: median(rates.cedar),
     },
     outcomes: paying.outcomes,

@@ -10,6 +10,7 @@ import { firstKeyId, newUuid } from "../../server/ids.ts";
 import { hashApiKey } from "../../server/secrets/api-key-hash.ts";
 import { MasterKey } from "../../server/secrets/master-key.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
+import type { LedgerCommand } from "../../src/messages/ledger.ts";
 import type { PayingAgent } from "./payments-agents.ts";
 import { BUDGET_CENTS, MASTER_KEY } from "./system.ts";
 
@@ -31,6 +32,8 @@ export interface IdleAgents {
 }
 
 const IN_FLIGHT = 50;
+/** Accounts that are opened in one update of the ledger. */
+const OPENED_AT_ONCE = 100;
 
 /** As the service has it by default. */
 const DELIVERY_WINDOW_MS = 1_800_000;
@@ -41,7 +44,7 @@ const DELIVERY_WINDOW_MS = 1_800_000;
  */
 export async function makeIdleAgents(options: IdleAgents): Promise<readonly PayingAgent[]> {
   const { count, db, place, taskQueue, temporal, withinMs } = options;
-  const actors = new TemporalActors(new TemporalCalls(temporal, taskQueue), () => Promise.resolve(false));
+  const actors = new TemporalActors(new TemporalCalls(temporal, taskQueue));
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
   const until = performance.now() + withinMs;
   const made: { readonly record: AgentDocument; readonly apiKey: string }[] = [];
@@ -54,11 +57,13 @@ export async function makeIdleAgents(options: IdleAgents): Promise<readonly Payi
       const deliverableUntil = record.createdAt.getTime() + DELIVERY_WINDOW_MS;
       const firstKey = { keyId: firstKeyId(record._id), lineageId: null, deliverableUntil };
       made.push({ record, apiKey });
-      await actors.startAgent(profileOf(record), record.policy, firstKey);
+      await actors.startAgent(profileOf(record), firstKey);
     }
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, start));
   const records = made.map(({ record }) => record);
+  for (let from = 0; from < records.length; from += OPENED_AT_ONCE)
+    await actors.submitToLedger(place, records.slice(from, from + OPENED_AT_ONCE).map(accountOf));
   const deliveries = records.map(({ _id, createdAt: at }) => ({
     _id,
     state: "open" as const,
@@ -70,6 +75,15 @@ export async function makeIdleAgents(options: IdleAgents): Promise<readonly Payi
   await agents.insertMany(records);
   return made.map(({ apiKey, record }) => ({ id: record._id, apiKey }));
 }
+
+const accountOf = ({ _id, key, name, policy, teamId }: AgentDocument): LedgerCommand => ({
+  kind: "open_account",
+  agentId: _id,
+  teamId,
+  name,
+  policy,
+  keyId: key?.id ?? null,
+});
 
 function recordOf(
   place: Place,
@@ -106,6 +120,8 @@ function recordOf(
     createdAt: now,
     updatedAt: now,
     archivedAt: null,
+    walletDetached: false,
     revision: 1,
+    accountRevision: 1,
   };
 }

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import { AUDIT_LOG } from "../../activities/audit/documents.ts";
 import { COLLECTIONS } from "../../activities/documents.ts";
-import type { AgentStateView } from "../../src/messages/agent.ts";
+import type { BookedAccount } from "../../src/messages/ledger.ts";
 import { ORDER } from "./system.ts";
 
 interface AgentTotals {
@@ -18,12 +18,12 @@ export interface Books {
 }
 
 /**
- * Compares the books: what was answered, the transactions on record, the rail's own, and what each actor says it has
- * spent. Answers what disagrees.
+ * Compares the books: what was answered, the transactions on record, the rail's own, and what the ledger says each
+ * agent has spent. Answers what disagrees.
  */
 export async function auditPayments(
   db: Db,
-  states: readonly AgentStateView[],
+  accounts: readonly BookedAccount[],
   { answered, booked }: Books,
 ): Promise<string[]> {
   const transactions = db.collection(COLLECTIONS.transactions);
@@ -38,11 +38,11 @@ export async function auditPayments(
     transactions: await transactions.countDocuments(),
     approved: approved.reduce((sum, { count }) => sum + count, 0),
     ...booked,
-    "spent by the actors": states.reduce((sum, { usage }) => sum + usage.spentCents, 0) / ORDER.amountCents,
+    "spent by the ledger": accounts.reduce((sum, { spentCents }) => sum + spentCents, 0) / ORDER.amountCents,
   };
   const agree = Object.values(counts).every((count) => count === answered);
   const listed = Object.entries(counts).map(([name, count]) => `${String(count)} ${name}`);
-  return [...(agree ? [] : [`payments: ${listed.join(", ")}`]), ...disagreeingAgents(states, approved)];
+  return [...(agree ? [] : [`payments: ${listed.join(", ")}`]), ...disagreeingAgents(accounts, approved)];
 }
 
 /** The card processor's ledger. */
@@ -75,14 +75,13 @@ async function ledgerEntriesOfApproved(db: Db): Promise<number> {
   return joined?.count ?? 0;
 }
 
-function disagreeingAgents(states: readonly AgentStateView[], approved: readonly AgentTotals[]): string[] {
+function disagreeingAgents(accounts: readonly BookedAccount[], approved: readonly AgentTotals[]): string[] {
   const totals = new Map(approved.map((agent) => [agent._id, agent.amountCents]));
-  return states.flatMap(({ profile, usage }) => {
-    const onRecord = totals.get(profile.agentId) ?? 0;
-    if (usage.spentCents === onRecord && usage.reservedCents === 0) return [];
-    const { reservedCents, spentCents } = usage;
+  return accounts.flatMap(({ agentId, reservedCents, spentCents }) => {
+    const onRecord = totals.get(agentId) ?? 0;
+    if (spentCents === onRecord && reservedCents === 0) return [];
     return [
-      `agent ${profile.agentId}: ${String(onRecord)} on record, ${String(spentCents)} spent, ${String(reservedCents)} reserved`,
+      `agent ${agentId}: ${String(onRecord)} on record, ${String(spentCents)} spent, ${String(reservedCents)} reserved`,
     ];
   });
 }

@@ -25,7 +25,7 @@ interface Flags {
 export function readOptions(argv: readonly string[]): SimulationOptions {
   const program = new Command("simulate")
     .description(
-      "Runs agents and a budget in simulated time, through crashes and lost messages, under an auditor's eyes.",
+      "Runs agents and their ledger in simulated time, through crashes and lost messages, under an auditor's eyes.",
     )
     .option("--seed <n>", "the first world's seed (a fresh one); the next worlds have the next seeds", whole)
     .option("--steps <n>", `steps in all (${String(STEPS_DEFAULT)}, or as many as the seconds allow)`, whole)
