@@ -149,7 +149,11 @@ describe("approve: the hard limits are checked again, without the payment's own 
       const { payment } = account.resolve("approve", id);
       const code = level === "team" ? "TEAM_CAP_EXCEEDED" : "PROJECT_CAP_EXCEEDED";
       expect([payment.status, payment.denial?.code]).to.deep.equal(["failed", code]);
-      expect(payment.denial?.details).to.deep.equal({ limit: HELD + 49, remaining: HELD - 1, resetsAt: null });
+      expect(payment.denial?.details).to.deep.equal({
+        limit: HELD + 49,
+        remaining: HELD - 1,
+        resetsAt: null,
+      });
       const { project, teams } = account.ledger;
       for (const { totals } of [project, ...teams.values()]) {
         expect(totals).to.deep.equal({ spentCents: 50, reservedCents: 0 });
@@ -203,13 +207,20 @@ describe("approve: the hard limits are checked again, without the payment's own 
 
   it("of several broken limits the first in the order of checks names the failure", () => {
     const { account, id } = holding();
-    account.change({ dailyVelocityLimit: 0, hourlyVelocityLimit: 0, dailySpendLimitCents: 0, budgetCents: 0 });
+    account.change({
+      dailyVelocityLimit: 0,
+      hourlyVelocityLimit: 0,
+      dailySpendLimitCents: 0,
+      budgetCents: 0,
+    });
     expect(account.resolve("approve", id).payment.denial?.code).to.equal("BUDGET_EXCEEDED");
   });
 
   it("while the agent is paused it fails with AGENT_PAUSED; denying and cancelling work", () => {
     const { account, id } = holding();
-    const [second, third] = [account.pay(150), account.pay(150)].map((payment) => payment.request.transactionId);
+    const [second, third] = [account.pay(150), account.pay(150)].map(
+      (payment) => payment.request.transactionId,
+    );
     account.do({ kind: "pause" });
     const { payment } = account.resolve("approve", id);
     expect(payment).to.include({ status: "failed" });

@@ -80,7 +80,13 @@ describe("a command that throws half-way", () => {
 
   it("is judged anew when it comes again: a failure is no first answer", () => {
     const { ledger, now } = busy();
-    const whole = { kind: "replace_team", teamId: profile.teamId, version: 1, capCents: 5, agents: [] } as const;
+    const whole = {
+      kind: "replace_team",
+      teamId: profile.teamId,
+      version: 1,
+      capCents: 5,
+      agents: [],
+    } as const;
     const { command } = cutting({ ...whole, requestId: "r1" }, 3);
     expect(judge(ledger, command, now).kind).to.equal("failed");
     expect(judge(ledger, { ...whole, requestId: "r1" }, now).kind).to.equal("replaced");

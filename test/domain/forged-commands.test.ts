@@ -212,7 +212,13 @@ describe("commands that nobody here has made", () => {
     ]) {
       expect(isAccountQueryInput(query)).to.equal(true);
     }
-    for (const query of [undefined, null, {}, { agentId, now: "noon" }, { agentId, now: NOON, payment: {} }]) {
+    for (const query of [
+      undefined,
+      null,
+      {},
+      { agentId, now: "noon" },
+      { agentId, now: NOON, payment: {} },
+    ]) {
       expect(isAccountQueryInput(query)).to.equal(false);
     }
     expect(isBooksQueryInput({ after: null, limit: 1_000 })).to.equal(true);

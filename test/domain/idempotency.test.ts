@@ -226,7 +226,13 @@ describe("the request ids of what people and backends ask for", () => {
   it("a resolution that comes again says what it did, and the payment as it is by now", () => {
     const account = newAccount({ autoApprovalThresholdCents: 0 });
     const { transactionId } = account.pay(10).request;
-    const deny = { kind: "deny", transactionId, by: { userId: "u", name: "A" }, feedback: "", proof: "" } as const;
+    const deny = {
+      kind: "deny",
+      transactionId,
+      by: { userId: "u", name: "A" },
+      feedback: "",
+      proof: "",
+    } as const;
     const first = account.as("payment", account.do({ ...deny, requestId: "r1" }));
     expect(account.as("payment", account.do({ ...deny, requestId: "r1" }))).to.deep.equal(first);
     expect(account.as("payment", account.do({ ...deny, requestId: "r2" })).changed).to.equal(false);
@@ -259,7 +265,9 @@ describe("the request ids of what people and backends ask for", () => {
     const account = newAccount();
     const ask = (number: number) => account.do({ kind: "pause", requestId: `r${number}` });
     for (let number = 0; number < 300; number += 1) ask(number);
-    expect([...account.ledger.answers.keys()]).to.deep.equal(Array.from({ length: 256 }, (_, at) => `r${at + 44}`));
+    expect([...account.ledger.answers.keys()]).to.deep.equal(
+      Array.from({ length: 256 }, (_, at) => `r${at + 44}`),
+    );
     account.now += 300 * SECOND;
     ask(300);
     expect([...account.ledger.answers.keys()]).to.deep.equal(["r300"]);

@@ -67,7 +67,12 @@ describe("limits: when several fail, the first in the order of checks names the 
   const amount = 600;
   /** Both broken, too. */
   const capsFull = [1_700, 1_700] as const;
-  const row = (guarantee: string, policy: BudgetPolicyPatch, denied: string, more: Partial<Row> = {}): Row => ({
+  const row = (
+    guarantee: string,
+    policy: BudgetPolicyPatch,
+    denied: string,
+    more: Partial<Row> = {},
+  ): Row => ({
     guarantee,
     policy,
     before,

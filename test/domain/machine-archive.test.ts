@@ -66,8 +66,7 @@ const created = (lineageId: string | null = CREATOR): TestAgent => new TestAgent
 
 const use = (agent: TestAgent, keyId = FIRST_KEY): AgentReply => agent.do({ kind: "authenticate", keyId });
 const revoke = (agent: TestAgent): AgentReply => agent.do({ kind: "revoke_key" });
-const mint = (agent: TestAgent, keyId: string): AgentReply =>
-  agent.do({ kind: "mint_key", keyId });
+const mint = (agent: TestAgent, keyId: string): AgentReply => agent.do({ kind: "mint_key", keyId });
 /** The ledger has paused or resumed its account. */
 const stand = (agent: TestAgent, standing: "active" | "paused", revision: number): AgentReply =>
   agent.do({ kind: "follow_standing", standing, revision });

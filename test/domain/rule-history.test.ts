@@ -126,7 +126,11 @@ describe("rules: duplicate", () => {
   const ends: readonly [string, (account: TestAccount) => void, boolean][] = [
     ["settled", (account) => account.settle(account.pay(1, like("shop")).request.transactionId), true],
     ["on its way", (account) => void account.pay(1, like("shop")), true],
-    ["failed", (account) => account.settle(account.pay(1, like("shop")).request.transactionId, declined), true],
+    [
+      "failed",
+      (account) => account.settle(account.pay(1, like("shop")).request.transactionId, declined),
+      true,
+    ],
     ["on hold", (account) => void account.pay(600, like("shop")), true],
     ["expired", (account) => end(account, "expire"), true],
     ["denied by a person", (account) => end(account, "deny"), false],

@@ -76,7 +76,10 @@ function judgedByNewestRules(
   return true;
 }
 
-function fullness({ bounds, openPayments, weightBytes }: Ledger, { open }: Account): "agent" | "project" | null {
+function fullness(
+  { bounds, openPayments, weightBytes }: Ledger,
+  { open }: Account,
+): "agent" | "project" | null {
   if (open.size >= bounds.openOfAgent) return "agent";
   const isFull = openPayments >= bounds.openOfProject || weightBytes >= bounds.paidBelowBytes;
   return isFull ? "project" : null;

@@ -94,7 +94,13 @@ function follow(
   agentId: string,
   change: Pick<FollowedAgent, "keyId" | "isArchived"> & Partial<FollowedAgent>,
 ): LedgerReply {
-  return world.judge({ kind: "follow_agent", agentId, name: "An agent", revision: world.number(), ...change });
+  return world.judge({
+    kind: "follow_agent",
+    agentId,
+    name: "An agent",
+    revision: world.number(),
+    ...change,
+  });
 }
 
 function close(world: LedgerWorld, agent: BookedAgent): void {

@@ -199,7 +199,11 @@ export class LedgerBook {
     must(busiest <= openOfAgent, "more payments of an agent are open than may be");
     must(ledger.openPayments <= openOfProject, "more payments are open than may be");
     mustAgree(ledger.weightBytes, sumOf(all.map(weightOf)), "the weight of all accounts");
-    mustAgree(ledger.keys.count, sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)), "the keys");
+    mustAgree(
+      ledger.keys.count,
+      sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)),
+      "the keys",
+    );
     must(ledger.keys.count <= ledger.bounds.closedKeys, "more keys are remembered than may be");
   }
 
@@ -245,7 +249,11 @@ export class LedgerBook {
     const { events: told, updatedAt: _at, ...shown } = summaryOf(account);
     const revision = `${agentId} ${account.revision}`;
     const before = this.#shown.get(revision);
-    mustAgree(JSON.stringify(shown), before ?? JSON.stringify(shown), `what one revision of ${agentId} shows`);
+    mustAgree(
+      JSON.stringify(shown),
+      before ?? JSON.stringify(shown),
+      `what one revision of ${agentId} shows`,
+    );
     this.#shown.set(revision, JSON.stringify(shown));
     const said = told.map((event) => ({ type: event.type, revision: event.revision }));
     mustAgree(said, events, `what is told of ${agentId}`);

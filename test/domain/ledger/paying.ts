@@ -73,7 +73,8 @@ function requestFor(world: LedgerWorld, agent: BookedAgent, action: ActionOf<"pa
     currency: "USD",
     recipient: "shop",
     merchantCategory: null,
-    purpose: "a test",
+    // Some are heavy.
+    purpose: "x".repeat(action.amountCents > 10 ? 500 : 5),
     likenessHash: `like-${action.like}`,
     rulesVersions: {
       project: Math.max(0, version("project") + aside),
@@ -173,7 +174,16 @@ function decided(
   mustEqual(decision.day, day, `the day of ${request.transactionId}`);
   const passed = code === null;
   const payment = decidedPayment(request, decision);
-  book.payments.push({ agentId, request, countedAt, countedOn: day, passed, day, payment, isWithdrawn: false });
+  book.payments.push({
+    agentId,
+    request,
+    countedAt,
+    countedOn: day,
+    passed,
+    day,
+    payment,
+    isWithdrawn: false,
+  });
   mustEqual(decision.sequence, book.payments.filter((each) => each.agentId === agentId).length, "a sequence");
   if (passed) book.counted(agentId, now);
   if (payment.phase === "sending") world.giveLeave(agentId);

@@ -109,7 +109,11 @@ function rollOver(world: LedgerWorld): void {
 function carriedOf(ledger: Ledger, now: number): unknown {
   const { accounts, keys, ...rest } = shownOf(ledger);
   const order = keys.order.filter(([agentId, keyHash]) => keys.byAgent.get(agentId)?.has(keyHash) === true);
-  return { ...rest, keys: { ...keys, order }, accounts: new Map([...accounts].map(([id, each]) => [id, timed(each, now)])) };
+  return {
+    ...rest,
+    keys: { ...keys, order },
+    accounts: new Map([...accounts].map(([id, each]) => [id, timed(each, now)])),
+  };
 }
 
 function timed(account: Account, now: number): unknown {

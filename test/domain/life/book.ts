@@ -46,8 +46,10 @@ export class LifeBook {
   }
 
   minted(keyId: string, reply: AgentReply): void {
-    if (this.archivedAt !== null) return mustEqual(reply, { kind: "archived" }, "a key for an archived agent");
-    if (this.activeKey === keyId) return mustEqual(reply, { kind: "key", keyId }, "a key that is minted again");
+    if (this.archivedAt !== null)
+      return mustEqual(reply, { kind: "archived" }, "a key for an archived agent");
+    if (this.activeKey === keyId)
+      return mustEqual(reply, { kind: "key", keyId }, "a key that is minted again");
     if (this.activeKey !== null) {
       this.note("second key refused");
       return mustEqual(reply, { kind: "key_exists" }, "a second key");
@@ -108,7 +110,11 @@ export class LifeBook {
   }
 
   /** In the order that callers are promised; the first that fails answers. */
-  #refusal({ balance }: Extract<ArchiveBy, { type: "machine" }>, lineage: string, now: number): string | null {
+  #refusal(
+    { balance }: Extract<ArchiveBy, { type: "machine" }>,
+    lineage: string,
+    now: number,
+  ): string | null {
     if (lineage !== this.#lineage || this.#touched) return "MACHINE_ARCHIVE_DENIED";
     if (this.#usedAt !== null) {
       this.note("refused to a machine, since it was used");
@@ -121,7 +127,8 @@ export class LifeBook {
   }
 
   renamed(name: string, reply: AgentReply): void {
-    if (this.archivedAt !== null) return mustEqual(reply, { kind: "archived" }, "an archived agent's new name");
+    if (this.archivedAt !== null)
+      return mustEqual(reply, { kind: "archived" }, "an archived agent's new name");
     mustEqual(reply, { kind: "renamed" }, "a new name");
     this.name = name;
   }

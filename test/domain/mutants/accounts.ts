@@ -1,7 +1,17 @@
 import { lifecycleEventId } from "../../../src/domain/events.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import type { LedgerDomain } from "../ledger/world.ts";
-import { accountOf, after, before, judging, judgingAs, put, putOpen, putUsage, unbounded } from "./ledger-faults.ts";
+import {
+  accountOf,
+  after,
+  before,
+  judging,
+  judgingAs,
+  put,
+  putOpen,
+  putUsage,
+  unbounded,
+} from "./ledger-faults.ts";
 import type { Mutant } from "./mutant.ts";
 
 type LedgerMutant = Mutant<LedgerDomain>;
@@ -203,7 +213,9 @@ const records: readonly LedgerMutant[] = [
     complaint: "what is told of",
     domain: () =>
       judging((ledger, command, now) => {
-        const outboxes = [...ledger.accounts.values()].map(({ agentId, outbox }) => [agentId, outbox] as const);
+        const outboxes = [...ledger.accounts.values()].map(
+          ({ agentId, outbox }) => [agentId, outbox] as const,
+        );
         const reply = judge(ledger, command, now);
         for (const [agentId, outbox] of command.kind === "confirm_records" ? outboxes : []) {
           const account = ledger.accounts.get(agentId);

@@ -23,7 +23,8 @@ export const judging = (faulty: Judge): LedgerDomain => ({ ...SOUND, judge: faul
 /** Before a command is judged, something is done to it, or to the ledger. */
 export const before = (
   change: (ledger: Ledger, command: LedgerCommand, now: number) => LedgerCommand | void,
-): LedgerDomain => judging((ledger, command, now) => judge(ledger, change(ledger, command, now) ?? command, now));
+): LedgerDomain =>
+  judging((ledger, command, now) => judge(ledger, change(ledger, command, now) ?? command, now));
 
 /** What happened to the account that a command is about. */
 export interface Judged {
@@ -63,7 +64,8 @@ export const putDay = (ledger: Ledger, account: Account, change: Partial<Usage["
 
 export function putOpen(ledger: Ledger, account: Account, id: string, change: Partial<OpenPayment>): void {
   const open = account.open.get(id);
-  if (open !== undefined) put(ledger, account, { open: new Map(account.open).set(id, { ...open, ...change }) });
+  if (open !== undefined)
+    put(ledger, account, { open: new Map(account.open).set(id, { ...open, ...change }) });
 }
 
 export function putLevel(ledger: Ledger, teamId: string | null, change: Partial<Level>): void {
@@ -71,7 +73,12 @@ export function putLevel(ledger: Ledger, teamId: string | null, change: Partial<
   else ledger.teams.set(teamId, { ...levelOf(ledger, teamId), ...change });
 }
 
-export function addTotals(ledger: Ledger, teamId: string | null, spentCents: number, reservedCents: number): void {
+export function addTotals(
+  ledger: Ledger,
+  teamId: string | null,
+  spentCents: number,
+  reservedCents: number,
+): void {
   const { totals } = teamId === null ? ledger.project : levelOf(ledger, teamId);
   const changed = {
     spentCents: totals.spentCents + spentCents,
@@ -113,7 +120,12 @@ export const under = (policyOf: (policy: BudgetPolicy) => Partial<BudgetPolicy>)
 /** Commands of these kinds are judged under other caps. */
 export const underCaps = (
   kinds: readonly Kind[],
-  capOf: (level: "team" | "project", capCents: number, ledger: Ledger, command: LedgerCommand) => number | null,
+  capOf: (
+    level: "team" | "project",
+    capCents: number,
+    ledger: Ledger,
+    command: LedgerCommand,
+  ) => number | null,
 ): LedgerDomain =>
   judging((ledger, command, now) => {
     const account = accountOf(ledger, command);
@@ -153,9 +165,7 @@ export const onRelease = (change: (ledger: Ledger, account: Account, cents: numb
 export type OfAccount = AccountCommand["kind"];
 
 /** The ledger goes on in a new run with something else than it had. */
-export const rollingOver = (
-  lose: (ledger: Ledger, now: number) => Partial<Ledger>,
-): LedgerDomain => ({
+export const rollingOver = (lose: (ledger: Ledger, now: number) => Partial<Ledger>): LedgerDomain => ({
   ...SOUND,
   pack: (ledger, now) => packLedger({ ...ledger, ...lose(ledger, now) }, now),
 });

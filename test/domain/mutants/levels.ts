@@ -224,7 +224,8 @@ const replacements: readonly LedgerMutant[] = [
     complaint: "the version of the rules of",
     domain: () =>
       after(({ command, ledger }) => {
-        if (command.kind === "follow_rules") putLevel(ledger, command.teamId, { rulesVersion: command.version });
+        if (command.kind === "follow_rules")
+          putLevel(ledger, command.teamId, { rulesVersion: command.version });
       }),
   },
 ];
@@ -235,7 +236,10 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
   ["the totals of project and teams", () => losingOfLevels(() => ({ totals: NO_TOTALS }))],
   ["the caps", () => losingOfLevels(() => ({ cap: NO_CAP }))],
   ["the versions of rules", () => losingOfLevels(() => ({ rulesVersion: 0 }))],
-  ["that a cap is not in its record", () => losingOfLevels(({ cap }) => ({ recordedCapVersion: cap.version }))],
+  [
+    "that a cap is not in its record",
+    () => losingOfLevels(({ cap }) => ({ recordedCapVersion: cap.version })),
+  ],
   [
     "what accounts have used",
     () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, spentCents: 0, reservedCents: 0 } })),
@@ -265,9 +269,15 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
   ["since when an agent is paused", () => losingOfAccounts(() => ({ pausedAt: null }))],
   ["what it has heard of the agents", () => losingOfAccounts(() => ({ followedRevision: 0 }))],
   ["the policies' versions", () => losingOfAccounts(() => ({ policyVersion: 1, mirroredPolicyVersion: 1 }))],
-  ["what wallets mirror", () => losingOfAccounts(({ policyVersion }) => ({ mirroredPolicyVersion: policyVersion }))],
+  [
+    "what wallets mirror",
+    () => losingOfAccounts(({ policyVersion }) => ({ mirroredPolicyVersion: policyVersion })),
+  ],
   ["how many payments there were", () => losingOfAccounts(({ sequence }) => ({ closed: sequence }))],
-  ["that a record is to be written", () => losingOfAccounts(({ revision }) => ({ confirmedRevision: revision }))],
+  [
+    "that a record is to be written",
+    () => losingOfAccounts(({ revision }) => ({ confirmedRevision: revision })),
+  ],
   ["how many accounts are gone", () => rollingOver(() => ({ droppedAccounts: 0 }))],
 ];
 

@@ -98,8 +98,7 @@ const keys: readonly LifeMutant[] = [
   {
     fault: "archiving leaves the key",
     complaint: "the active key",
-    domain: () =>
-      after("archive", (state, was) => void (state.access.activeKeyId = was.access.activeKeyId)),
+    domain: () => after("archive", (state, was) => void (state.access.activeKeyId = was.access.activeKeyId)),
   },
   {
     fault: "minting replaces the active key",

@@ -35,8 +35,7 @@ const limits: readonly LedgerMutant[] = [
   {
     fault: "the limit per transaction lets one cent more through",
     complaint: "PER_TRANSACTION_LIMIT_EXCEEDED",
-    domain: () =>
-      under((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, 1) })),
+    domain: () => under((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, 1) })),
   },
   {
     fault: "the limit per transaction refuses the exact amount",

@@ -136,7 +136,10 @@ export class TestAccount {
   follow(change: Partial<FollowedAgent>): Of<"followed"> {
     const { keyId, name } = this.state;
     const revision = (this.#followed += 1);
-    return this.as("followed", this.do({ kind: "follow_agent", name, keyId, isArchived: false, revision, ...change }));
+    return this.as(
+      "followed",
+      this.do({ kind: "follow_agent", name, keyId, isArchived: false, revision, ...change }),
+    );
   }
 
   /** The agent was archived. */
