@@ -36,6 +36,11 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
+/** Whoever was to send a payment was answered when leave was over: whoever comes next sends it. */
+export class LeaveTooLate extends Error {
+  override readonly name = "LeaveTooLate";
+}
+
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
@@ -137,7 +142,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       if (reply.kind !== "leave") throw new Superseded("it is not to be sent any more");
       if (reply.leave !== "send" || isFresh(askedMs)) return reply.leave;
     }
-    throw new Error("leave to send came too late each time");
+    throw new LeaveTooLate("leave to send came too late each time");
   }
 
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
@@ -192,6 +197,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const forged = forgedIn(profile, decided);
       if (forged !== null) return refuse(profile, decided, forged, keep);
       const turn = decided.phase === "sending" && decided.executor === executor;
+      // Whoever was answered the decision has made the payment's id just now. All others look whether it has ended before: a
+      // ledger that was replaced, or restored, may have forgotten that.
+      if (turn && decidedSinceMs === undefined) {
+        const ended = await projections.endOf(decided.request.transactionId);
+        if (ended !== null && ended.sequence !== decided.sequence)
+          return refuse(profile, decided, "payment", keep);
+        if (ended !== null) throw new Superseded("its record says that it has ended unpaid");
+      }
       const result = turn ? await send(profile, decided, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? decided : settle(decided, outcome.result, outcome.at);

@@ -4,15 +4,18 @@ import {
   continueAsNew,
   defineQuery,
   defineUpdate,
+  log,
   patched,
+  proxyActivities,
   setCurrentDetails,
   setHandler,
+  upsertSearchAttributes,
   workflowInfo,
 } from "@temporalio/workflow";
-import { accountDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
-import { judgeBatch } from "../src/domain/ledger/judge.ts";
+import type { Activities } from "../activities/types.ts";
+import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
-import { type Account, type Ledger, newLedger, summaryOf } from "../src/domain/ledger/state.ts";
+import { newLedger } from "../src/domain/ledger/state.ts";
 import { isAccountQueryInput, isBooksQueryInput } from "../src/messages/guards/ledger-commands.ts";
 import { ledgerRefusal } from "../src/messages/guards/refusals.ts";
 import type {
@@ -23,6 +26,7 @@ import type {
   CapsView,
   LedgerCommand,
   LedgerInput,
+  LedgerSettings,
   LedgerStateView,
   LedgerSubmitResult,
   TeamBudgets,
@@ -35,7 +39,8 @@ import {
   LEDGER_SUBMIT_UPDATE,
   TEAM_BUDGETS_QUERY,
 } from "../src/messages/ledger.ts";
-import { LedgerSweeps } from "./ledger-sweeps.ts";
+import { projectIdKey } from "../src/messages/search-attributes.ts";
+import { LedgerActor } from "./ledger-actor.ts";
 import { accountView, booksPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
 import { refuse, refuseUnless } from "./refusing.ts";
 
@@ -51,7 +56,7 @@ export const booksQuery = defineQuery<BooksPage, [BooksQueryInput]>(BOOKS_QUERY)
 /**
  * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together with the next
  * one: updates come before what came before them. A later replay keeps the two apart. So no task but an update's own ends without a
- * command: the first one has this marker, and a sweep that ended leaves one.
+ * command: the first one has this marker, and a sweep that ended and a timer that found nothing to do leave one.
  */
 const FIRST_TASK = "first-task";
 
@@ -61,7 +66,7 @@ const FIRST_TASK = "first-task";
  */
 export async function ledger(input: LedgerInput): Promise<void> {
   patched(FIRST_TASK);
-  const actor = new LedgerActor(input);
+  const actor = actorOf(input);
   setHandler(submitToLedger, (commands) => actor.submit(commands), {
     validator: (commands) => refuse(ledgerRefusal(commands)),
   });
@@ -79,7 +84,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
   setCurrentDetails(
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,
   );
-  await actor.seeThrough();
+  await seeThrough(actor, input.settings);
   // The task that ends this run has answered its updates already, so nobody is caught between two runs.
   await continueAsNew<typeof ledger>({
     start: { kind: "resume", ledger: packLedger(actor.ledger, Date.now()) },
@@ -87,58 +92,53 @@ export async function ledger(input: LedgerInput): Promise<void> {
   });
 }
 
-class LedgerActor {
-  readonly ledger: Ledger;
-  readonly #rollOverAfterEvents: number;
-  readonly #sweepSettings: SweepSettings;
-  readonly #sweeps: LedgerSweeps;
+const activities = proxyActivities<Activities>({
+  startToCloseTimeout: "20 seconds",
+  // What does not succeed by then makes room for the others, and is taken up again in its turn.
+  scheduleToCloseTimeout: "2 minutes",
+  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+});
 
-  constructor({ settings, start }: LedgerInput) {
-    this.ledger =
-      start.kind === "resume" ? unpackLedger(start.ledger) : newLedger(start.organizationId, start.projectId);
-    this.#rollOverAfterEvents = settings.rollOverAfterEvents;
-    this.#sweepSettings = { sweepAfterMs: settings.sweepAfterSeconds * 1_000 };
-    this.#sweeps = new LedgerSweeps(this.ledger, this.#sweepSettings);
-  }
-
-  /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
-  submit(commands: readonly LedgerCommand[]): LedgerSubmitResult {
-    const { ledger } = this;
-    ledger.touched.clear();
-    const replies = judgeBatch(ledger, commands, Date.now());
-    const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
-    for (const account of touched) this.#sweeps.expect(accountDueAt(account, this.#sweepSettings), account);
-    if (replies.some(({ kind }) => kind === "replaced")) this.#sweeps.lookAgain();
-    return {
-      replies,
-      accounts: touched
-        .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
-        .map(summaryOf),
-      closed: Object.fromEntries(
-        touched.filter(hasForgotten).map(({ agentId, closed }) => [agentId, closed]),
-      ),
-    };
-  }
-
-  /** Sweeps until this run should end. */
-  async seeThrough(): Promise<void> {
-    const sweeps = this.#sweeps;
-    const rollOver = () => this.#rollOverDue();
-    while (!rollOver()) {
-      const waitUntil = sweeps.nextAt;
-      const isSooner = () => rollOver() || sweeps.nextAt < waitUntil;
-      if (waitUntil === Infinity) await condition(isSooner);
-      else await condition(isSooner, Math.max(1, waitUntil - Date.now()));
-      // Whatever the order in which handlers and this function get their turns, the updates at hand are answered first.
-      await condition(allHandlersFinished);
-      if (!rollOver()) sweeps.sweep(Date.now());
-    }
-  }
-
-  #rollOverDue(): boolean {
-    const info = workflowInfo();
-    return info.continueAsNewSuggested || info.historyLength >= this.#rollOverAfterEvents;
-  }
+/** The ledger of this run of the workflow. */
+function actorOf({ settings, start }: LedgerInput): LedgerActor {
+  const ledger =
+    start.kind === "resume" ? unpackLedger(start.ledger) : newLedger(start.organizationId, start.projectId);
+  return new LedgerActor(
+    ledger,
+    { sweepAfterMs: settings.sweepAfterSeconds * 1_000 },
+    {
+      activities,
+      judge: (command) => judge(ledger, command, Date.now()),
+      now: () => Date.now(),
+      onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),
+      // No task but an update's own ends without a command.
+      leaveCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: ledger.projectId }]),
+    },
+  );
 }
 
-const hasForgotten = ({ forgottenThrough }: Account): boolean => forgottenThrough > 0;
+/** Sweeps until this run should end. */
+async function seeThrough({ sweeps }: LedgerActor, { rollOverAfterEvents }: LedgerSettings): Promise<void> {
+  const rollOver = (): boolean => {
+    const info = workflowInfo();
+    return info.continueAsNewSuggested || info.historyLength >= rollOverAfterEvents;
+  };
+  /** Waits until there is something to look after; whether a timer said so. */
+  const somethingDue = async (): Promise<boolean> => {
+    const waitUntil = sweeps.nextAt;
+    const waitMs = waitUntil - Date.now();
+    if (waitMs <= 0) return false;
+    const isSooner = () => rollOver() || sweeps.nextAt < waitUntil;
+    if (waitMs !== Infinity) return !(await condition(isSooner, waitMs));
+    await condition(isSooner);
+    return false;
+  };
+  while (!rollOver()) {
+    const isTimeUp = await somethingDue();
+    // Whatever the order in which handlers and this function get their turns, the updates at hand are answered first.
+    await condition(allHandlersFinished);
+    if (rollOver()) return;
+    sweeps.sweep(Date.now());
+    if (isTimeUp) sweeps.leaveCommand();
+  }
+}

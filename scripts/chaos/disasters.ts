@@ -38,9 +38,8 @@ export interface Struck {
 export function strike(name: DisasterName, place: Place, random: Random): Struck {
   switch (name) {
     case "worker":
-      return killRoles(place, "worker", random.between(1, place.rolesOf("worker").length));
     case "server":
-      return killRoles(place, "server", 1);
+      return killRoles(place, name, random);
     case "temporal":
     case "mongod":
     case "anvil":
@@ -52,8 +51,10 @@ export function strike(name: DisasterName, place: Place, random: Random): Struck
   }
 }
 
-function killRoles(place: Place, role: Role, count: number): Struck {
-  const victims = place.rolesOf(role).slice(0, count);
+/** Some of them, or all. */
+function killRoles(place: Place, role: Role, random: Random): Struck {
+  const roles = place.rolesOf(role);
+  const victims = random.shuffled(roles).slice(0, random.between(1, roles.length));
   for (const victim of victims) victim.kill();
   const what = `kill -9 ${victims.map((victim) => victim.name).join(", ")}`;
   return { what, kills: victims.length, over: place.ready() };

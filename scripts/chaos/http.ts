@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { reasonOf } from "./until.ts";
 
 /** A client waits this long; the service promises an answer within 5 s. */
@@ -9,14 +10,29 @@ export type Answer =
   | { readonly status: null; readonly reason: string };
 
 export interface Request {
-  readonly method: "GET" | "POST" | "PUT";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly token: string | null;
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
+/** One server after the other, as a load balancer would; one that is down is known by having no answer. */
+export class Service {
+  readonly #baseUrls: readonly string[];
+  #turn = 0;
+
+  constructor(baseUrls: readonly string[]) {
+    this.#baseUrls = baseUrls;
+  }
+
+  ask(request: Request): Promise<Answer> {
+    this.#turn += 1;
+    return ask(this.#baseUrls[this.#turn % this.#baseUrls.length] ?? "", request);
+  }
+}
+
 /** Asks once. Never throws: that there is no answer is one too. */
-export async function ask(baseUrl: string, { body, method, path, token }: Request): Promise<Answer> {
+async function ask(baseUrl: string, { body, method, path, token }: Request): Promise<Answer> {
   try {
     const response = await fetch(`${baseUrl}${path}`, {
       method,
@@ -27,11 +43,21 @@ export async function ask(baseUrl: string, { body, method, path, token }: Reques
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(ANSWER_MS),
     });
-    const parsed: unknown = JSON.parse(await response.text());
+    const text = await response.text();
+    const parsed: unknown = text === "" ? null : JSON.parse(text);
     return { status: response.status, body: parsed };
   } catch (error) {
     return { status: null, reason: reasonOf(error) };
   }
+}
+
+const refusal = z.object({ error: z.string() });
+
+/** The code of a refusal; null: it is none. */
+export function codeOf(answer: Answer): string | null {
+  if (answer.status === null) return null;
+  const parsed = refusal.safeParse(answer.body);
+  return parsed.success ? parsed.data.error : null;
 }
 
 /** Whether the same request may be sent again and come to something: an outage, or too much at once. */

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { isPassing } from "./http.ts";
+import { codeOf, isPassing } from "./http.ts";
 import { newOrder } from "./orders.ts";
 import type { Random } from "../random.ts";
-import type { Tenant } from "./tenant.ts";
+import type { PayingAgent, Tenant } from "./tenant.ts";
 import type { Ticket, Tickets } from "./tickets.ts";
 
 /** Payments under way at the same time at the most. */
@@ -16,6 +16,8 @@ const RETRY_MAX_MS = 1_000;
 const LOOK_MS = 300;
 const APPROVED_SHARE = 0.45;
 const DENIED_SHARE = 0.2;
+/** Of what is put on hold, what its agent takes back soon after. */
+const CANCELLED_SHARE = 0.25;
 /** Approvals that the owner decides at a look. */
 const DECIDED_MAX = 4;
 
@@ -23,6 +25,8 @@ const approvals = z.object({ approvals: z.array(z.object({ id: z.string() })) })
 
 export interface LoadOptions {
   readonly tenant: Tenant;
+  /** Those of it that pay. */
+  readonly agents: readonly PayingAgent[];
   readonly tickets: Tickets;
   readonly random: Random;
   /** Begins the keys of its payments. */
@@ -55,7 +59,7 @@ export class Load {
   }
 
   async #pay(client: number): Promise<void> {
-    const { name, tenant, tickets } = this.#options;
+    const { agents, name, tickets } = this.#options;
     const random = this.#options.random.fork(`client ${String(client)}`);
     while (!this.#stopping.signal.aborted) {
       const known = tickets.all;
@@ -64,7 +68,9 @@ export class Load {
         continue;
       }
       this.#number += 1;
-      await this.#see(tickets.open(newOrder(random, tenant.agents, `${name}-${String(this.#number)}`)));
+      const ticket = tickets.open(newOrder(random, agents, `${name}-${String(this.#number)}`));
+      await this.#see(ticket);
+      if (random.chance(CANCELLED_SHARE)) await this.#cancel(ticket);
     }
   }
 
@@ -73,9 +79,17 @@ export class Load {
     const { signal } = this.#stopping;
     for (let pauseMs = RETRY_MIN_MS; !signal.aborted; pauseMs = Math.min(RETRY_MAX_MS, pauseMs * 2)) {
       const answer = await this.#options.tickets.send(ticket);
-      if (!isPassing(answer)) return;
+      const isPaused = codeOf(answer) === "AGENT_PAUSED";
+      if (!isPassing(answer) && !isPaused) return;
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
     }
+  }
+
+  /** Its agent takes a payment on hold back; that it may not, or that there is no answer, is no matter. */
+  async #cancel({ isHeld, order, transactionId }: Ticket): Promise<void> {
+    if (!isHeld || transactionId === null) return;
+    const path = `/v1/payments/${transactionId}/cancel`;
+    await this.#options.tenant.service.ask({ method: "POST", path, token: order.agent.apiKey });
   }
 
   async #decide(): Promise<void> {
@@ -83,7 +97,7 @@ export class Load {
     const { signal } = this.#stopping;
     const random = this.#options.random.fork("owner");
     while (!signal.aborted) {
-      const answer = await tenant.ask({ method: "GET", path: "/v1/approvals/pending" });
+      const answer = await tenant.owner.ask({ method: "GET", path: "/v1/approvals/pending" });
       const listed = answer.status === 200 ? approvals.parse(answer.body).approvals : [];
       const fresh = listed.filter(({ id }) => !this.#decided.has(id)).slice(0, DECIDED_MAX);
       await Promise.all(fresh.map(({ id }) => this.#decideOne(id, random)));
@@ -98,8 +112,8 @@ export class Load {
     if (chosen < APPROVED_SHARE + DENIED_SHARE) {
       const answer =
         chosen < APPROVED_SHARE
-          ? await this.#options.tenant.ask({ method: "POST", path: `${path}/approve` })
-          : await this.#options.tenant.ask({
+          ? await this.#options.tenant.owner.ask({ method: "POST", path: `${path}/approve` })
+          : await this.#options.tenant.owner.ask({
               method: "POST",
               path: `${path}/deny`,
               body: { feedback: "no" },

@@ -11,12 +11,11 @@ const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 const DATABASE = "chaos";
 /** Some holds that nobody decides expire within a round. */
 const APPROVAL_WINDOW_SECONDS = 6;
+/** The window of an agent's create closes within the run, so that an archived agent's actor ends in it. */
+const KEY_DELIVERY_WINDOW_SECONDS = 30;
 
-const ROLES: readonly (readonly [name: string, role: Role])[] = [
-  ["server", "server"],
-  ["worker-1", "worker"],
-  ["worker-2", "worker"],
-];
+const SERVERS = ["server-1", "server-2"] as const;
+const WORKERS = ["worker-1", "worker-2"] as const;
 
 /** Where the books lie, for those who read them without the service. */
 export interface Addresses {
@@ -27,21 +26,22 @@ export interface Addresses {
   readonly rpcUrl: string;
 }
 
-/** A deployment to be killed: engines under supervisors, a server and two workers as processes, a line to the chain; and a receiver of webhooks, which is not killed. */
+/** A deployment to be killed: engines under supervisors, two servers and two workers as processes, a line to the chain; and a receiver of webhooks, which is not killed. */
 export class Place {
   readonly engines: Engines;
   readonly line: ChainProxy;
   readonly letterbox: Letterbox;
   readonly roles: readonly RoleProcess[];
   readonly env: NodeJS.ProcessEnv;
-  readonly baseUrl: string;
+  /** Of each server; clients go to any. */
+  readonly baseUrls: readonly string[];
   readonly addresses: Addresses;
 
   private constructor(
     engines: Engines,
     line: ChainProxy,
     letterbox: Letterbox,
-    port: number,
+    ports: readonly number[],
     logDir: string,
   ) {
     const { chain, mongodb, temporal } = engines.running;
@@ -50,7 +50,7 @@ export class Place {
     this.engines = engines;
     this.line = line;
     this.letterbox = letterbox;
-    this.baseUrl = `http://127.0.0.1:${String(port)}`;
+    this.baseUrls = ports.map((port) => `http://127.0.0.1:${String(port)}`);
     this.addresses = {
       mongodbUri: uri.toString(),
       temporalAddress: temporal.address,
@@ -68,12 +68,20 @@ export class Place {
       KEY_DELIVERY_DIR: join(logDir, "..", "key-delivery"),
       AUDIT_ANCHOR_FILE: join(logDir, "..", "audit-anchors.jsonl"),
       HOST: "127.0.0.1",
-      PORT: String(port),
+      // Sessions of one server hold at the other.
+      BASE_URL: this.baseUrls[0],
       LOG_LEVEL: "warn",
       APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS),
+      KEY_DELIVERY_WINDOW_SECONDS: String(KEY_DELIVERY_WINDOW_SECONDS),
     };
     this.env = env;
-    this.roles = ROLES.map(([name, role]) => new RoleProcess({ name, role, env, logDir }));
+    this.roles = [
+      ...SERVERS.map(
+        (name, index) =>
+          new RoleProcess({ name, role: "server", env: { ...env, PORT: String(ports[index]) }, logDir }),
+      ),
+      ...WORKERS.map((name) => new RoleProcess({ name, role: "worker", env, logDir })),
+    ];
   }
 
   static async start(dataDir: string, say: (line: string) => void): Promise<Place> {
@@ -82,10 +90,11 @@ export class Place {
     const engines = await Engines.start(dataDir, say);
     const line = await startChainProxy(engines.running.chain.directUrl);
     const letterbox = await Letterbox.open();
-    // One port for the whole run: clients know a service by its address, whichever process is behind it.
-    const { port } = await choosePorts({ port: { port: 0, variable: "PORT" } });
-    const place = new Place(engines, line, letterbox, port, logDir);
-    say("server, two workers: starting");
+    // The same ports for the whole run: clients know a service by its addresses, whichever processes are behind them.
+    const wanted = { port: 0, variable: "PORT" };
+    const { first, second } = await choosePorts({ first: wanted, second: wanted });
+    const place = new Place(engines, line, letterbox, [first, second], logDir);
+    say("two servers, two workers: starting");
     for (const role of place.roles) role.start();
     try {
       await place.ready();

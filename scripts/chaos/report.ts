@@ -9,6 +9,8 @@ export interface RoundResult {
   readonly backMs: number;
   /** Payments that were asked for. */
   readonly payments: number;
+  /** Pauses, policies, budgets and caps that were changed meanwhile. */
+  readonly changes: number;
   /** Requests sent again for want of an answer. */
   readonly retries: number;
   readonly slowestAnswerMs: number;
@@ -45,7 +47,7 @@ export function roundText(round: RoundResult, rounds: number): string {
   return [
     `${String(round.round).padStart(String(rounds).length)}/${String(rounds)}`,
     `${round.disaster} at ${seconds(round.atMs)}, back after ${seconds(round.backMs)};`,
-    `${String(round.payments)} payments, ${String(round.retries)} retries, slowest answer ${seconds(round.slowestAnswerMs)};`,
+    `${String(round.payments)} payments, ${String(round.changes)} changes, ${String(round.retries)} retries, slowest answer ${seconds(round.slowestAnswerMs)};`,
     `settled in ${seconds(round.settledMs)}; ${verdict}`,
     ...listed(round.differences),
   ].join(" ");

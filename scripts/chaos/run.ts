@@ -6,6 +6,8 @@ import { compare } from "./audit/compare.ts";
 import { Reader, type Scope } from "./audit/reader.ts";
 import { type DisasterName, DISASTERS, strike } from "./disasters.ts";
 import { finish, Load } from "./load.ts";
+import { Changes, type KnownStops, resumeAll } from "./changes.ts";
+import { Service } from "./http.ts";
 import type { ChaosOptions } from "./options.ts";
 import { Place } from "./place.ts";
 import { Random } from "../random.ts";
@@ -25,7 +27,7 @@ const AFTERWARDS_MS = 1_000;
 const SETTLED_MS = 120_000;
 /** An organization lives for so many rounds, so that one round's audit does not grow with the run. */
 const ROUNDS_PER_TENANT = 10;
-/** In every other round caps are over the agents; in between they pay without asking. */
+/** In every other round caps are over the agents; in between there are none. */
 const CAPPED_EVERY = 2;
 const RECEIPTS_PER_ROUND = 1_000;
 
@@ -72,6 +74,7 @@ class ChaosRun {
   readonly #random: Random;
   readonly #tickets: Tickets;
   readonly #tenants: Tenant[] = [];
+  readonly #stops: KnownStops = { stopped: [], resumedLate: new Map() };
   /** Oddities and endings that rounds have reported already. */
   readonly #reported = new Set<string>();
 
@@ -80,7 +83,7 @@ class ChaosRun {
     this.#place = place;
     this.#say = say;
     this.#random = new Random(options.seed);
-    this.#tickets = new Tickets(place.baseUrl);
+    this.#tickets = new Tickets(new Service(place.baseUrls));
   }
 
   async all(): Promise<ChaosResult> {
@@ -130,7 +133,10 @@ class ChaosRun {
     const tenant = await this.#tenantOf(round);
     await tenant.setCaps(round % CAPPED_EVERY === 0);
     const [paymentsBefore, retriesBefore] = [tickets.all.length, tickets.retries];
-    const load = new Load({ tenant, tickets, random: random.fork("load"), name: String(round) });
+    const brief = await tenant.createBrief(round);
+    const agents = [...tenant.agents.filter(({ isBrief }) => !isBrief), brief];
+    const load = new Load({ tenant, agents, tickets, random: random.fork("load"), name: String(round) });
+    const changes = new Changes(tenant, brief, random.fork("changes"), this.#stops);
     const startedAt = performance.now();
     const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
     await sleep(atMs);
@@ -138,7 +144,7 @@ class ChaosRun {
     await over;
     const backMs = performance.now() - startedAt - atMs;
     await sleep(Math.max(AFTERWARDS_MS, LOAD_MS - (performance.now() - startedAt)));
-    await load.stop();
+    await Promise.all([load.stop(), changes.stop()]);
     const settled = await this.#settle(tenant, reader);
     return {
       round,
@@ -147,6 +153,7 @@ class ChaosRun {
       kills,
       backMs,
       payments: tickets.all.length - paymentsBefore,
+      changes: changes.made,
       retries: tickets.retries - retriesBefore,
       slowestAnswerMs: tickets.takeSlowestMs(),
       settledMs: settled.ms,
@@ -161,6 +168,7 @@ class ChaosRun {
     const late: string[] = [];
     try {
       await untilNothingIsMissing("the service comes to rest", SETTLED_MS, async () => {
+        await resumeAll(tenant);
         const unanswered = await finish(this.#tickets);
         if (unanswered > 0) return `${String(unanswered)} payments have no answer`;
         return reader.unfinished(scope);
@@ -175,7 +183,7 @@ class ChaosRun {
   async #tenantOf(round: number): Promise<Tenant> {
     const current = this.#tenants.at(-1);
     if (current !== undefined && (round - 1) % ROUNDS_PER_TENANT > 0) {
-      await current.signIn();
+      await current.owner.freshen();
       return current;
     }
     const tenant = await Tenant.create(this.#place, this.#tenants.length + 1);
@@ -189,11 +197,12 @@ class ChaosRun {
     return {
       organizationIds: tenants.map(({ organizationId }) => organizationId),
       projectIds: tenants.map(({ projectId }) => projectId),
-      caps: tenants.flatMap(({ caps }) => caps),
+      caps: tenants.flatMap(({ caps, projectId }) => caps.map((cap) => ({ ...cap, projectId }))),
       letters: tenants.flatMap(({ letters, organizationId }) =>
         letters.map((each) => ({ ...each, organizationId })),
       ),
       agents,
+      stopped: this.#stops.stopped.filter(({ agentId }) => ids.has(agentId)),
       tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
       receiptsMax,
     };

@@ -1,13 +1,11 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { createOrganization } from "../../server/admin/create-organization.ts";
-import { type Answer, ask, type Request } from "./http.ts";
+import { Service } from "./http.ts";
 import type { Letterbox, Letters } from "./letterbox.ts";
+import { Owner, PASSWORD } from "./owner.ts";
 import type { Place } from "./place.ts";
 
-const PASSWORD = "correct horse battery staple";
 const SET_UP_TRIES_MAX = 60;
-const SET_UP_PAUSE_MS = 500;
 
 /** An agent of the load. */
 export interface PayingAgent {
@@ -20,6 +18,11 @@ export interface PayingAgent {
   readonly fundedCents: number;
   /** Whether its wallet holds more than it may spend, so that no payment may fail for want of money. */
   readonly wellFunded: boolean;
+  readonly teamId: string;
+  /** Whether the owner's changes may pause it, or give it another policy. */
+  readonly isChanged: boolean;
+  /** Created for one round, in which it is archived. */
+  readonly isBrief: boolean;
 }
 
 interface Character {
@@ -27,36 +30,57 @@ interface Character {
   readonly budgetCents: number;
   readonly autoApprovalThresholdCents: number | null;
   readonly fundedCents: number;
+  readonly isChanged?: boolean;
 }
 
 /** Who pays: with room to spare, with a person's consent, against the end of a budget, and of a wallet. */
 const CHARACTERS: readonly Character[] = [
   { name: "rich", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 3_000_000 },
-  { name: "free", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 3_000_000 },
+  {
+    name: "free",
+    budgetCents: 2_000_000,
+    autoApprovalThresholdCents: null,
+    fundedCents: 3_000_000,
+    isChanged: true,
+  },
   { name: "asks", budgetCents: 2_000_000, autoApprovalThresholdCents: 600, fundedCents: 3_000_000 },
-  { name: "asks often", budgetCents: 2_000_000, autoApprovalThresholdCents: 200, fundedCents: 3_000_000 },
+  {
+    name: "asks often",
+    budgetCents: 2_000_000,
+    autoApprovalThresholdCents: 200,
+    fundedCents: 3_000_000,
+    isChanged: true,
+  },
   { name: "small budget", budgetCents: 20_000, autoApprovalThresholdCents: null, fundedCents: 100_000 },
   { name: "thin wallet", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 10_000 },
 ];
+
+/** Archived in the round that it is created for, with payments on hold. */
+const BRIEF: Character = {
+  name: "brief",
+  budgetCents: 2_000_000,
+  autoApprovalThresholdCents: 400,
+  fundedCents: 3_000_000,
+};
 
 /** Room that capped rounds leave under each cap; some payments do not fit. */
 const TEAM_ROOM_CENTS = 8_000;
 const PROJECT_ROOM_CENTS = 14_000;
 
-/** A cap as it was set, with the agents that it is over. */
+/** The highest that a cap may have been since all of its usage fitted, with the team (null: all agents) that it is over. */
 export interface CapOver {
-  readonly name: string;
+  readonly teamId: string | null;
   readonly capCents: number;
-  readonly agentIds: readonly string[];
 }
 
 const usage = z.object({ spentCents: z.number(), reservedCents: z.number() });
-const budget = z.object({ version: z.number(), usage });
+const budget = z.object({
+  version: z.number(),
+  capCents: z.number().nullable(),
+  usage,
+  agents: z.array(z.object({ agentId: z.string(), budgetCents: z.number() })).optional(),
+});
 const team = z.object({ team: z.object({ id: z.string() }) });
-
-type Asked = Omit<Request, "token">;
-
-const session = z.object({ token: z.string() });
 const createdAgent = z.object({
   agent: z.object({ id: z.string(), wallet: z.object({ address: z.string() }) }),
   apiKey: z.string(),
@@ -68,30 +92,28 @@ const funded = z.object({ balanceCents: z.number() });
 export class Tenant {
   readonly organizationId: string;
   readonly projectId: string;
-  readonly agents: readonly PayingAgent[];
+  readonly service: Service;
+  readonly owner: Owner;
+  readonly #agents: PayingAgent[] = [];
+  readonly #teamIds: string[];
   /** Its endpoint for everything that happens, which is older than its agents. */
   letters: readonly Letters[] = [];
   /** Those that are set now. */
   caps: readonly CapOver[] = [];
-  readonly #teamOf = new Map<string, string>();
-  readonly #baseUrl: string;
-  readonly #email: string;
-  #token: string | null = null;
 
   private constructor(
-    baseUrl: string,
+    service: Service,
     email: string,
-    { organizationId, projectId }: { readonly organizationId: string; readonly projectId: string },
-    agents: PayingAgent[],
+    { organizationId, projectId, teamId }: Record<"organizationId" | "projectId" | "teamId", string>,
   ) {
     this.projectId = projectId;
-    this.#baseUrl = baseUrl;
-    this.#email = email;
+    this.service = service;
+    this.owner = new Owner(service, email);
     this.organizationId = organizationId;
-    this.agents = agents;
+    this.#teamIds = [teamId];
   }
 
-  static async create({ baseUrl, env, letterbox }: Place, number: number): Promise<Tenant> {
+  static async create({ baseUrls, env, letterbox }: Place, number: number): Promise<Tenant> {
     const ownerEmail = `owner-${String(number)}@example.com`;
     const created = await createOrganization(env, {
       name: `Chaos ${String(number)}`,
@@ -101,83 +123,84 @@ export class Tenant {
       restPerMinute: 1_000_000,
       mcpPerMinute: 1_000_000,
     });
-    const agents: PayingAgent[] = [];
-    const tenant = new Tenant(baseUrl, ownerEmail, created, agents);
-    await tenant.signIn();
+    const tenant = new Tenant(new Service(baseUrls), ownerEmail, created);
+    const { owner } = tenant;
+    await owner.enrol();
     tenant.letters = [await tenant.#register(letterbox)];
     const body = { projectId: created.projectId, name: "Second team" };
-    const made = await tenant.#do("creating a team", { method: "POST", path: "/v1/teams", body });
-    const teamIds = [created.teamId, team.parse(made).team.id];
-    for (const [index, character] of CHARACTERS.entries()) {
-      const teamId = teamIds[index % teamIds.length] ?? created.teamId;
-      const agent = await tenant.#createAgent(character, teamId);
-      tenant.#teamOf.set(agent.id, teamId);
-      agents.push(agent);
-    }
+    const made = await owner.do("creating a team", { method: "POST", path: "/v1/teams", body });
+    tenant.#teamIds.push(team.parse(made).team.id);
+    for (const [index, character] of CHARACTERS.entries()) await tenant.#createAgent(character, index);
     return tenant;
+  }
+
+  /** All that it ever had. */
+  get agents(): readonly PayingAgent[] {
+    return this.#agents;
+  }
+
+  /** One for this round only, beside those that stay. */
+  createBrief(round: number): Promise<PayingAgent> {
+    return this.#createAgent(BRIEF, round);
   }
 
   /** Sets caps a little above what is used now, over the project and each team, or takes them away. Nothing is under way. */
   async setCaps(isCapped: boolean): Promise<void> {
-    const teamIds = [...new Set(this.#teamOf.values())];
-    const path = `/v1/projects/${this.projectId}`;
     for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
-      const project = await this.#budget(path);
-      const capOver = (room: number, { reservedCents, spentCents }: z.infer<typeof usage>): number | null =>
-        isCapped ? spentCents + reservedCents + room : null;
-      const capCents = capOver(PROJECT_ROOM_CENTS, project.usage);
-      const teams = [];
-      for (const teamId of teamIds) {
-        const used = (await this.#budget(`/v1/teams/${teamId}`)).usage;
-        teams.push({ teamId, capCents: capOver(TEAM_ROOM_CENTS, used) });
-      }
-      const body = { version: project.version, capCents, teams };
-      if ((await this.ask({ method: "PUT", path: `${path}/budget`, body })).status !== 200) continue;
-      const all = this.agents.map(({ id }) => id);
-      const over = teams.map((each) => ({
-        name: `team ${each.teamId}`,
-        capCents: each.capCents,
-        agentIds: all.filter((id) => this.#teamOf.get(id) === each.teamId),
-      }));
-      const caps = [{ name: "project", capCents, agentIds: all }, ...over];
-      this.caps = caps.flatMap((cap) => (cap.capCents === null ? [] : [{ ...cap, capCents: cap.capCents }]));
+      const caps = await this.#replaceCaps(
+        isCapped ? { team: TEAM_ROOM_CENTS, project: PROJECT_ROOM_CENTS } : null,
+      );
+      if (caps === null) continue;
+      this.caps = caps;
       return;
     }
     throw new Error("caps can't be set while nothing is down");
   }
 
-  async #budget(path: string): Promise<z.infer<typeof budget>> {
-    return budget.parse(await this.#do("reading a budget", { method: "GET", path: `${path}/budget` }));
+  /** While payments go on: other caps, of which each may have been in force. */
+  async changeCaps(room: { readonly team: number; readonly project: number }): Promise<void> {
+    if (this.caps.length > 0) await this.#replaceCaps(room);
   }
 
-  /** A session lasts for some minutes only. */
-  async signIn(): Promise<void> {
-    const body = { email: this.#email, password: PASSWORD };
-    const signedIn = await this.#do("signing in", { method: "POST", path: "/v1/auth/sign-in", body });
-    this.#token = session.parse(signedIn).token;
-  }
-
-  /** As the owner, once; null-status and refusals are answers too. */
-  ask(request: Asked): Promise<Answer> {
-    return ask(this.#baseUrl, { ...request, token: this.#token });
-  }
-
-  /** As the owner, until it is done: what is asked for here must be repeatable. */
-  async #do(what: string, request: Asked | (() => Asked)): Promise<unknown> {
-    let last = "";
-    for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
-      const answer = await this.ask(typeof request === "function" ? request() : request);
-      if (answer.status === 200 || answer.status === 201) return answer.body;
-      last = JSON.stringify(answer);
-      await sleep(SET_UP_PAUSE_MS);
+  /** Puts caps so far above what is used, or takes them away. Null: nothing was answered, or somebody else came first. */
+  async #replaceCaps(
+    room: { readonly team: number; readonly project: number } | null,
+  ): Promise<CapOver[] | null> {
+    const path = `/v1/projects/${this.projectId}`;
+    const project = await this.budgetOf(path);
+    if (project === null) return null;
+    const above = (cents: number, { reservedCents, spentCents }: z.infer<typeof usage>): number =>
+      spentCents + reservedCents + cents;
+    const teams = [];
+    for (const teamId of this.#teamIds) {
+      const known = await this.budgetOf(`/v1/teams/${teamId}`);
+      if (known === null) return null;
+      teams.push({ teamId, capCents: room === null ? null : above(room.team, known.usage) });
     }
-    throw new Error(`${what} does not succeed while nothing is down: ${last}`);
+    const capCents = room === null ? null : above(room.project, project.usage);
+    // What is asked for may come to be in force without an answer.
+    const asked = [{ teamId: null, capCents }, ...teams].flatMap((cap) =>
+      cap.capCents === null ? [] : [{ ...cap, capCents: cap.capCents }],
+    );
+    this.caps = this.caps.map((known) => ({
+      ...known,
+      capCents: Math.max(known.capCents, ...asked.filter(isOver(known)).map((cap) => cap.capCents)),
+    }));
+    const body = { version: project.version, capCents, teams };
+    const answer = await this.owner.ask({ method: "PUT", path: `${path}/budget`, body });
+    return answer.status === 200 ? asked : null;
+  }
+
+  /** A project's or a team's budget; null: there was no answer. */
+  async budgetOf(path: string): Promise<z.infer<typeof budget> | null> {
+    const answer = await this.owner.ask({ method: "GET", path: `${path}/budget` });
+    return answer.status === 200 ? budget.parse(answer.body) : null;
   }
 
   /** Each time at another address: one that was registered and not answered is nobody's, and not read. */
   async #register(letterbox: Letterbox): Promise<Letters> {
     let url = letterbox.newUrl();
-    const answer = await this.#do("registering a webhook", () => {
+    const answer = await this.owner.do("registering a webhook", () => {
       url = letterbox.newUrl();
       const body = { name: "All", url: url.toString(), eventTypes: ["*"] };
       return { method: "POST", path: "/v1/webhooks", body };
@@ -186,17 +209,39 @@ export class Tenant {
     return { endpointId: endpoint.id, path: url.pathname, secret };
   }
 
-  async #createAgent(character: Character, teamId: string): Promise<PayingAgent> {
-    const { autoApprovalThresholdCents, budgetCents, fundedCents, name } = character;
+  async #createAgent(character: Character, number: number): Promise<PayingAgent> {
+    const { autoApprovalThresholdCents, budgetCents, fundedCents, isChanged = false, name } = character;
+    const teamId = this.#teamIds[number % this.#teamIds.length] ?? "";
     const body = { name, teamId, budgetCents, autoApprovalThresholdCents };
-    const answer = await this.#do(`creating agent "${name}"`, { method: "POST", path: "/v1/agents", body });
+    const path = "/v1/agents";
+    const answer = await this.owner.do(`creating agent "${name}"`, { method: "POST", path, body });
     const { agent, apiKey } = createdAgent.parse(answer);
-    const path = `/v1/sandbox/agents/${agent.id}/fund`;
-    const minted = await this.#do("funding", { method: "POST", path, body: { amountCents: fundedCents } });
+    const minted = await this.owner.do("funding", {
+      method: "POST",
+      path: `/v1/sandbox/agents/${agent.id}/fund`,
+      body: { amountCents: fundedCents },
+    });
     const { balanceCents } = funded.parse(minted);
     if (balanceCents !== fundedCents)
       throw new Error(`agent "${name}" holds ${String(balanceCents)} cents, not ${String(fundedCents)}`);
-    const wellFunded = fundedCents > budgetCents;
-    return { id: agent.id, name, apiKey, wallet: agent.wallet.address, budgetCents, fundedCents, wellFunded };
+    const created = {
+      id: agent.id,
+      name,
+      apiKey,
+      wallet: agent.wallet.address,
+      budgetCents,
+      fundedCents,
+      wellFunded: fundedCents > budgetCents,
+      teamId,
+      isChanged,
+      isBrief: character === BRIEF,
+    };
+    this.#agents.push(created);
+    return created;
   }
 }
+
+const isOver =
+  ({ teamId }: CapOver) =>
+  (other: CapOver): boolean =>
+    other.teamId === teamId;

@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { type Answer, ask } from "./http.ts";
+import { type Answer, codeOf, type Service } from "./http.ts";
 import { bodyOf, type Order } from "./orders.ts";
 
 const paid = z.object({
   transaction: z.object({ id: z.string(), status: z.string(), amountCents: z.number(), rail: z.string() }),
+  approval: z.object({}).nullable(),
 });
 
 /** An order with what its client was told of it. */
@@ -13,6 +14,10 @@ export interface Ticket {
   transactionId: string | null;
   /** The last status that a client saw. */
   status: string | null;
+  /** Whether it was on hold when it was answered first. */
+  isHeld: boolean;
+  /** Its agent's key was refused for good, since the agent was archived. */
+  isRefused: boolean;
   /** Requests so far; more than one where the client had to ask again, or wanted to. */
   requests: number;
 }
@@ -25,14 +30,14 @@ const NEXT: Readonly<Record<string, readonly string[]>> = {
 
 /** All that the clients of a run have asked for and were told, and what was odd about it. */
 export class Tickets {
-  readonly #baseUrl: string;
+  readonly #service: Service;
   readonly #tickets: Ticket[] = [];
   readonly #oddities: string[] = [];
   #slowestMs = 0;
   #retries = 0;
 
-  constructor(baseUrl: string) {
-    this.#baseUrl = baseUrl;
+  constructor(service: Service) {
+    this.#service = service;
   }
 
   get all(): readonly Ticket[] {
@@ -57,13 +62,20 @@ export class Tickets {
   }
 
   open(order: Order): Ticket {
-    const ticket: Ticket = { order, transactionId: null, status: null, requests: 0 };
+    const ticket: Ticket = {
+      order,
+      transactionId: null,
+      status: null,
+      isHeld: false,
+      isRefused: false,
+      requests: 0,
+    };
     this.#tickets.push(ticket);
     return ticket;
   }
 
   unanswered(): Ticket[] {
-    return this.#tickets.filter(({ transactionId }) => transactionId === null);
+    return this.#tickets.filter(({ isRefused, transactionId }) => transactionId === null && !isRefused);
   }
 
   /** Sends it once more, under its key. */
@@ -75,7 +87,7 @@ export class Tickets {
     if (ticket.requests > 0 && ticket.transactionId === null) this.#retries += 1;
     ticket.requests += 1;
     const request = { method: "POST", path: "/v1/payments", token: order.agent.apiKey } as const;
-    const answer = await ask(this.#baseUrl, { ...request, body: bodyOf(order) });
+    const answer = await this.#service.ask({ ...request, body: bodyOf(order) });
     this.#slowestMs = Math.max(this.#slowestMs, performance.now() - startedAt);
     this.#note(ticket, answer, status);
     return answer;
@@ -84,12 +96,17 @@ export class Tickets {
   #note(ticket: Ticket, answer: Answer, known: string | null): void {
     const { key, amountCents, rail } = ticket.order;
     if (answer.status === null || answer.status === 503 || answer.status === 429) return;
+    if (codeOf(answer) === "AGENT_PAUSED") return;
+    if (answer.status === 401 && ticket.order.agent.isBrief) {
+      ticket.isRefused = ticket.transactionId === null;
+      return;
+    }
     const parsed = paid.safeParse(answer.body);
     if ((answer.status !== 200 && answer.status !== 201) || !parsed.success) {
       this.#oddities.push(`${key} was answered ${String(answer.status)}: ${JSON.stringify(answer.body)}`);
       return;
     }
-    const { transaction } = parsed.data;
+    const { approval, transaction } = parsed.data;
     const before = ticket.transactionId;
     if (before !== null && before !== transaction.id)
       this.#oddities.push(`${key} was answered with ${before}, and later with ${transaction.id}`);
@@ -98,6 +115,7 @@ export class Tickets {
     const { status } = transaction;
     if (known !== null && known !== status && NEXT[known]?.includes(status) !== true)
       this.#oddities.push(`${key} was ${known}, and later ${status}`);
+    if (before === null) ticket.isHeld = approval !== null;
     ticket.transactionId = transaction.id;
     ticket.status = status;
   }

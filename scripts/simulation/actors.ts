@@ -1,13 +1,18 @@
-import type { PaymentActivities } from "../../activities/payments.ts";
-import type { Placed } from "../../activities/budgets.ts";
-import { budgetReport, owesReport } from "../../src/domain/agent/caps.ts";
-import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
-import type { AgentState, AgentSummary, OpenPayment } from "../../src/domain/agent/state.ts";
-import { projectedThrough, summarize } from "../../src/domain/agent/state.ts";
-import { outstanding } from "../../src/domain/budget/budget.ts";
-import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
-import { type BudgetState, cappedTeams } from "../../src/domain/budget/state.ts";
-import { confirmationOf, type SubmitResult } from "../../src/messages/agent.ts";
+import type { Activities } from "../../activities/types.ts";
+import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import {
+  type AgentState,
+  followedOf,
+  isFinished,
+  isUnfollowed,
+  summarize,
+} from "../../src/domain/agent/state.ts";
+import type { LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
+import type { Ledger } from "../../src/domain/ledger/state.ts";
+import type { SubmitResult } from "../../src/messages/agent.ts";
+import type { LedgerSubmitResult } from "../../src/messages/ledger.ts";
+import { LedgerActor } from "../../workflows/ledger-actor.ts";
+import { accountView, capsView } from "../../workflows/ledger-views.ts";
 import type { Observer } from "./audit/observer.ts";
 import type { Domain } from "./domain.ts";
 import type { Timeline } from "./timeline.ts";
@@ -15,260 +20,265 @@ import type { Timeline } from "./timeline.ts";
 /** What is not confirmed after this long, an actor does itself. */
 const SWEEP_AFTER_MS = 10_000;
 
-/** What actors have done outside of themselves. */
-export interface Outside {
-  /** Runs an activity in some process, again after a failure, and gives up after a while. */
-  readonly activity: <T>(work: (activities: PaymentActivities) => Promise<T>) => Promise<T>;
-  readonly agentsUnder: (teams: "all" | readonly string[]) => Promise<Placed[]>;
-  readonly writeSummary: (agentId: string, summary: AgentSummary) => Promise<void>;
-}
+/** What actors have done outside of themselves: in some process, again after a failure, given up after a while. */
+export type ActorActivities = Pick<
+  Activities,
+  | "executePayments"
+  | "mirrorLimits"
+  | "writeAccounts"
+  | "writeCaps"
+  | "writeAgent"
+  | "followInLedger"
+  | "detachWallet"
+  | "closeDeliveryWindow"
+>;
 
 export interface ActorDependencies {
   readonly domain: Domain;
   readonly timeline: Timeline;
   readonly observer: Observer;
-  readonly outside: Outside;
+  readonly activities: ActorActivities;
+  /** The engine's clock, which may go back. */
+  readonly now: () => number;
 }
 
-/** Looks after an actor's timer: armed while something is left to do, and it sweeps when it fires. */
-abstract class Actor {
-  protected readonly dependencies: ActorDependencies;
+/** A project's ledger as workflows/ledger.ts runs it, over the same code; only the engine is simulated. */
+export class SimulatedLedger {
+  readonly #dependencies: ActorDependencies;
+  #actor: LedgerActor;
   /** Raised by continue-as-new: what an earlier run waited for is nothing to this one. */
-  protected run = 0;
-  #isArmed = false;
+  #run = 0;
+  #armedAt = Infinity;
   sweeps = 0;
 
-  constructor(dependencies: ActorDependencies) {
-    this.dependencies = dependencies;
+  constructor(dependencies: ActorDependencies, ledger: Ledger) {
+    this.#dependencies = dependencies;
+    this.#actor = this.#actorOf(ledger);
+    this.#arm();
   }
 
-  protected abstract hasToSweep(): boolean;
-  protected abstract sweepDue(now: number): void;
+  get ledger(): Ledger {
+    return this.#actor.ledger;
+  }
 
-  protected arm(): void {
-    if (this.#isArmed || !this.hasToSweep()) return;
-    this.#isArmed = true;
-    const { run } = this;
-    this.dependencies.timeline.after(SWEEP_AFTER_MS, () => {
-      if (run !== this.run) return;
-      this.#isArmed = false;
-      this.sweepDue(this.dependencies.timeline.now);
-      this.arm();
+  submit(commands: readonly LedgerCommand[]): LedgerSubmitResult {
+    const result = this.#actor.submit(commands);
+    this.#arm();
+    return result;
+  }
+
+  /** The ledger goes on as it was packed, and the sweeps of the run before are nobody's. */
+  continueAsNew(): void {
+    const { domain, now, observer } = this.#dependencies;
+    const before = this.ledger;
+    before.touched.clear();
+    const after = domain.rollOverLedger(before, now());
+    observer.rolledOver("the ledger", shownOf(before), shownOf(after));
+    this.#run += 1;
+    this.#armedAt = Infinity;
+    this.#actor = this.#actorOf(after);
+    this.#arm();
+  }
+
+  #actorOf(ledger: Ledger): LedgerActor {
+    const { activities, now } = this.#dependencies;
+    const run = this.#run;
+    const judge = (command: LedgerCommand): LedgerReply =>
+      // Of a run that is over nothing counts any more.
+      run === this.#run ? this.#judge(ledger, command) : { kind: "confirmed" };
+    return new LedgerActor(
+      ledger,
+      { sweepAfterMs: SWEEP_AFTER_MS },
+      {
+        activities,
+        judge,
+        now,
+        onFailed: () => undefined,
+        onEnded: () => run === this.#run && this.#arm(),
+      },
+    );
+  }
+
+  #judge(ledger: Ledger, command: LedgerCommand): LedgerReply {
+    const { domain, now, observer } = this.#dependencies;
+    const at = now();
+    const reply = domain.judge(ledger, command, at);
+    const account =
+      "agentId" in command ? accountView(ledger, { agentId: command.agentId, now: at }, at) : null;
+    observer.ledgerAnswered(command, reply, {
+      now: at,
+      bounds: ledger.bounds,
+      caps: capsView(ledger),
+      account,
     });
+    return reply;
   }
 
-  protected rollOver(): void {
-    this.run += 1;
-    this.#isArmed = false;
-    this.arm();
+  /** A timer for what is due next; an earlier one that fires in vain does no harm. */
+  #arm(): void {
+    const { sweeps } = this.#actor;
+    const { now, timeline } = this.#dependencies;
+    if (sweeps.nextAt === Infinity) return;
+    const waitMs = Math.max(1, sweeps.nextAt - now());
+    const at = timeline.now + waitMs;
+    if (at >= this.#armedAt) return;
+    this.#armedAt = at;
+    const run = this.#run;
+    // What waits for hours is no matter of coming to rest: windows that close, agents that are paused.
+    const isIdle = waitMs > 2 * SWEEP_AFTER_MS + 1_000;
+    timeline.after(
+      waitMs,
+      () => {
+        if (run !== this.#run) return;
+        this.#armedAt = Infinity;
+        this.sweeps += 1;
+        sweeps.sweep(now());
+        this.#arm();
+      },
+      isIdle,
+    );
   }
 }
 
-/** An agent's actor as workflows/agent.ts runs it: decides batches, and sees through what nobody confirms. */
-export class AgentActor extends Actor {
-  state: AgentState;
-  readonly #sweeping = new Set<string>();
+/** But for what only makes it faster, and counts that are too old to matter: those show in its answers. */
+const shownOf = (ledger: Ledger): unknown => ({
+  caps: capsView(ledger),
+  keys: ledger.keys.byAgent,
+  openPayments: ledger.openPayments,
+  accounts: Object.fromEntries(
+    [...ledger.accounts].map(([agentId, { leaveUntil: _leave, usage: _usage, ...account }]) => [
+      agentId,
+      account,
+    ]),
+  ),
+});
 
-  constructor(dependencies: ActorDependencies, state: AgentState) {
-    super(dependencies);
+const DUTIES = ["window", "ledger", "record", "wallet"] as const;
+type Duty = (typeof DUTIES)[number];
+
+/** An agent's actor as workflows/agent.ts runs it: decides about the agent's life, and sees to what nobody confirms. */
+export class SimulatedAgent {
+  readonly #dependencies: ActorDependencies;
+  readonly #onEnded: () => void;
+  state: AgentState;
+  readonly #running = new Set<Duty>();
+  #run = 0;
+  #armedAt = Infinity;
+  hasEnded = false;
+
+  constructor(dependencies: ActorDependencies, state: AgentState, onEnded: () => void) {
+    this.#dependencies = dependencies;
+    this.#onEnded = onEnded;
     this.state = state;
+    this.#arm();
   }
 
   submit(commands: readonly AgentCommand[]): SubmitResult {
     const replies = commands.map((command) => this.#handle(command));
-    this.arm();
-    const report = budgetReport(this.state);
-    const { caps, profile } = this.state;
-    const { organizationId, projectId } = profile;
-    const owedRevision = owesReport(this.state) ? (caps?.owedRevision ?? null) : null;
+    this.#after();
+    const { confirmedRevision, profile, revision } = this.state;
     return {
       replies,
-      summary: summarize(this.state),
-      forgottenThrough: this.state.forgottenThrough,
-      projectedThrough: projectedThrough(this.state),
-      ...(report === null ? {} : { budget: { place: { organizationId, projectId }, report, owedRevision } }),
+      unrecorded: confirmedRevision < revision ? summarize(this.state) : null,
+      unfollowed: isUnfollowed(this.state) ? { agent: profile, followed: followedOf(this.state) } : null,
     };
   }
 
-  /** The state goes on as JSON, and the sweeps of the run before are nobody's. */
   continueAsNew(): void {
     const before = this.state;
-    this.state = this.dependencies.domain.rollOverAgent(before);
-    this.dependencies.observer.rolledOver(this.state.profile.agentId, before, this.state);
-    this.#sweeping.clear();
-    this.rollOver();
+    this.state = this.#dependencies.domain.rollOverAgent(before);
+    this.#dependencies.observer.rolledOver(before.profile.agentId, before, this.state);
+    this.#running.clear();
+    this.#run += 1;
+    this.#armedAt = Infinity;
+    this.#arm();
   }
 
-  #handle(command: AgentCommand): AgentReply {
-    const { domain, observer, timeline } = this.dependencies;
+  #handle(command: AgentCommand) {
+    const { domain, now, observer } = this.#dependencies;
+    const at = now();
+    const reply = domain.handle(this.state, command, at);
     const { agentId } = this.state.profile;
+    observer.agentAnswered({ agentId, command, reply, summary: summarize(this.state), now: at });
+    return reply;
+  }
+
+  #after(): void {
+    if (!this.hasEnded && this.#running.size === 0 && isFinished(this.state)) {
+      this.hasEnded = true;
+      this.#run += 1;
+      this.#onEnded();
+    } else this.#arm();
+  }
+
+  #dueAt(duty: Duty): number {
+    if (this.#running.has(duty) || this.hasEnded) return Infinity;
+    const { access, archivedAt, confirmedRevision, revision, updatedAt, walletDetached } = this.state;
+    switch (duty) {
+      case "window":
+        return access.bundled.erased ? Infinity : access.bundled.deliverableUntil;
+      case "ledger":
+        return isUnfollowed(this.state) ? updatedAt + SWEEP_AFTER_MS : Infinity;
+      case "record":
+        return confirmedRevision < revision ? updatedAt + SWEEP_AFTER_MS : Infinity;
+      case "wallet":
+        return archivedAt === null || walletDetached ? Infinity : archivedAt + SWEEP_AFTER_MS;
+    }
+  }
+
+  #arm(): void {
+    const { now, timeline } = this.#dependencies;
+    const dueAt = Math.min(...DUTIES.map((duty) => this.#dueAt(duty)));
+    if (dueAt === Infinity) return;
+    const waitMs = Math.max(1, dueAt - now());
+    if (timeline.now + waitMs >= this.#armedAt) return;
+    this.#armedAt = timeline.now + waitMs;
+    const run = this.#run;
+    timeline.after(waitMs, () => {
+      if (run !== this.#run) return;
+      this.#armedAt = Infinity;
+      for (const duty of DUTIES) if (this.#dueAt(duty) <= now()) void this.#see(run, duty);
+      this.#arm();
+    });
+  }
+
+  async #see(run: number, duty: Duty): Promise<void> {
+    this.#running.add(duty);
     try {
-      const reply = domain.handle(this.state, command, timeline.now);
-      observer.agentAnswered(agentId, command, reply, summarize(this.state), timeline.now);
-      return reply;
-    } catch (error) {
-      observer.broke(`${command.kind} to ${agentId}`, error);
-      throw error;
-    }
-  }
-
-  #unswept(): OpenPayment[] {
-    return Object.values(this.state.open).filter(
-      (open) =>
-        (open.confirmedRevision < open.payment.revision || open.dueAt !== undefined) &&
-        !this.#sweeping.has(open.payment.request.transactionId),
-    );
-  }
-
-  #isSummaryUnswept = (): boolean =>
-    this.state.confirmedRevision < this.state.revision && !this.#sweeping.has("summary");
-  #isReportUnswept = (): boolean => owesReport(this.state) && !this.#sweeping.has("report");
-
-  protected hasToSweep(): boolean {
-    return this.#isSummaryUnswept() || this.#isReportUnswept() || this.#unswept().length > 0;
-  }
-
-  protected sweepDue(now: number): void {
-    const dueBefore = now - SWEEP_AFTER_MS;
-    for (const open of this.#unswept()) {
-      if (open.dueAt !== undefined || open.changedAt <= dueBefore)
-        this.#sweep(open.payment.request.transactionId, () => this.#finish(open));
-    }
-    if (this.#isSummaryUnswept() && this.state.updatedAt <= dueBefore) {
-      this.#sweep("summary", () => this.#writeSummary());
-    }
-    const owedSince = this.state.caps?.owedSince ?? 0;
-    if (this.#isReportUnswept() && owedSince <= dueBefore) this.#sweep("report", () => this.#report());
-  }
-
-  #sweep(name: string, work: () => Promise<AgentCommand | null>): void {
-    const { run } = this;
-    this.sweeps += 1;
-    this.#sweeping.add(name);
-    void this.#swept(run, name, work);
-  }
-
-  async #swept(run: number, name: string, work: () => Promise<AgentCommand | null>): Promise<void> {
-    try {
-      const told = await work();
-      if (run === this.run && told !== null) this.#handle(told);
+      await this.#done(run, duty);
     } catch {
-      // It comes again; what the actor itself threw, the auditor has been told of.
+      // It comes again, after the usual pause.
+      if (run === this.#run) this.state.updatedAt = this.#dependencies.now();
     }
-    if (run !== this.run) return;
-    this.#sweeping.delete(name);
-    this.arm();
+    if (run !== this.#run) return;
+    this.#running.delete(duty);
+    this.#after();
   }
 
-  async #finish(open: OpenPayment): Promise<AgentCommand> {
-    const { payment } = open;
+  async #done(run: number, duty: Duty): Promise<void> {
+    const { activities } = this.#dependencies;
     const { profile } = this.state;
-    delete open.dueAt;
-    const report = budgetReport(this.state);
-    const isOverdue = open.confirmedRevision >= payment.revision;
-    const isTakenOver = isOverdue && payment.executor === "approval" && payment.phase === "sending";
-    const input = {
-      profile,
-      payment,
-      ...(report === null ? {} : { report }),
-      ...(isTakenOver ? { executor: "approval" as const } : {}),
+    const tell = (command: AgentCommand): void => {
+      if (run === this.#run) this.#handle(command);
     };
-    try {
-      const done = await this.dependencies.outside.activity((activities) =>
-        activities.carryOutPayment(input),
-      );
-      if (done.revision === 0) open.changedAt = this.dependencies.timeline.now;
-      return confirmationOf(done);
-    } catch (error) {
-      open.changedAt = this.dependencies.timeline.now;
-      throw error;
+    switch (duty) {
+      case "window":
+        await activities.closeDeliveryWindow({ agentId: profile.agentId });
+        if (run === this.#run) this.state.access.bundled.erased = true;
+        return;
+      case "ledger": {
+        const followed = followedOf(this.state);
+        await activities.followInLedger({ agent: profile, followed });
+        return tell({ kind: "confirm_followed", revision: followed.revision });
+      }
+      case "record": {
+        const summary = summarize(this.state);
+        await activities.writeAgent({ summary });
+        return tell({ kind: "confirm_record", revision: summary.revision });
+      }
+      case "wallet":
+        await activities.detachWallet({ profile });
+        return tell({ kind: "confirm_detached" });
     }
-  }
-
-  async #writeSummary(): Promise<AgentCommand> {
-    const summary = summarize(this.state);
-    await this.dependencies.outside.writeSummary(this.state.profile.agentId, summary);
-    return { kind: "confirm_summary", revision: summary.revision };
-  }
-
-  async #report(): Promise<AgentCommand | null> {
-    const { profile } = this.state;
-    const report = budgetReport(this.state);
-    if (report === null) return null;
-    await this.dependencies.outside.activity((activities) => activities.reportToBudget({ profile, report }));
-    return { kind: "confirm_report", revision: report.revision };
-  }
-}
-
-/** A project's budget as workflows/budget.ts runs it. */
-export class BudgetActor extends Actor {
-  state: BudgetState;
-  #isSweeping = false;
-
-  constructor(dependencies: ActorDependencies, state: BudgetState) {
-    super(dependencies);
-    this.state = state;
-  }
-
-  submit(commands: readonly BudgetCommand[]): BudgetReply[] {
-    const replies = commands.map((command) => this.#handle(command));
-    this.arm();
-    return replies;
-  }
-
-  continueAsNew(): void {
-    const before = this.state;
-    this.state = this.dependencies.domain.rollOverBudget(before);
-    this.dependencies.observer.rolledOver("the budget", before, this.state);
-    this.#isSweeping = false;
-    this.rollOver();
-  }
-
-  #handle(command: BudgetCommand): BudgetReply {
-    const { domain, observer, timeline } = this.dependencies;
-    try {
-      const reply = domain.handleBudget(this.state, command, timeline.now);
-      observer.budgetAnswered(command, reply);
-      // Decided with the rest, and told to who asks the next time.
-      if (command.kind === "delivered")
-        observer.budgetDecided(this.state.members[command.agentId]?.answers ?? []);
-      return reply;
-    } catch (error) {
-      observer.broke(`${command.kind} to the budget`, error);
-      throw error;
-    }
-  }
-
-  protected hasToSweep(): boolean {
-    const { deliveries, enrolling } = this.state;
-    return !this.#isSweeping && (enrolling || Object.keys(deliveries).length > 0);
-  }
-
-  protected sweepDue(now: number): void {
-    if (!this.hasToSweep() || this.state.toldSince > now - SWEEP_AFTER_MS) return;
-    const { run } = this;
-    this.#isSweeping = true;
-    this.sweeps += 1;
-    void this.#tell(run)
-      .catch(() => null)
-      .finally(() => {
-        if (run !== this.run) return;
-        this.#isSweeping = false;
-        this.arm();
-      });
-  }
-
-  async #tell(run: number): Promise<void> {
-    const { outside } = this.dependencies;
-    const { epoch, enrolling } = this.state;
-    if (enrolling) {
-      const agents = await outside.agentsUnder(cappedTeams(this.state));
-      if (run !== this.run) return;
-      this.#handle({ kind: "enrol", epoch, agents, last: true });
-    }
-    const deliveries = outstanding(this.state);
-    const told = await outside.activity((activities) => activities.tellAgents({ deliveries }));
-    if (run !== this.run) return;
-    for (const delivered of told) this.#handle({ kind: "delivered", ...delivered });
   }
 }

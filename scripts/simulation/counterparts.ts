@@ -1,7 +1,10 @@
 import { approvalDocument } from "../../activities/records.ts";
 import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
-import type { AgentProfile, WrittenSummary } from "../../src/domain/agent/state.ts";
-import type { Observer } from "./audit/observer.ts";
+import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
+import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
+import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
+import type { RuleCheck } from "../../src/domain/rules/checks.ts";
+import type { Observer, RecordShown } from "./audit/observer.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** What a rail does with a payment, by the name of its recipient; `-<ms>` says after how long. */
@@ -68,7 +71,7 @@ export class Processor {
     this.#entries.set(transactionId, { fate, amountCents, turnsAt, isReversed: false });
     if (fate !== "bounce") {
       this.captures += 1;
-      this.#observer.captured(transactionId, amountCents, this.#timeline.now);
+      this.#observer.captured(transactionId, amountCents);
     }
     if (fate === "flaky") throw new LineBroken(transactionId);
     return this.query(transactionId) ?? DECLINED;
@@ -91,7 +94,7 @@ export class Processor {
   }
 
   /** Cents taken and kept, by transaction. */
-  ledger(): Map<string, number> {
+  kept(): Map<string, number> {
     const kept = [...this.#entries].filter(([, entry]) => isKept(entry));
     return new Map(kept.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
   }
@@ -129,13 +132,23 @@ export class Processor {
   }
 }
 
+/** The rules of a project (null) or a team, as people have set them. */
+export interface RecordedRules {
+  readonly version: number;
+  readonly checks: readonly RuleCheck[];
+}
+
 /** The records. Writing the same revision twice, or an older one, does nothing. */
 export class Records {
   readonly payments = new Map<string, Payment>();
-  readonly agents = new Map<string, WrittenRecord>();
-  /** Payments whose approval's record is pending, as people see them. */
-  readonly pending = new Set<string>();
+  readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
+  readonly caps = new Map<string | null, Cap>();
+  readonly rules = new Map<string | null, RecordedRules>();
+  /** Payments whose approval's record is pending, as people see them, with their agents. */
+  readonly pending = new Map<string, string>();
   readonly #approvals = new Map<string, number>();
+  /** By agent and idempotency key. */
+  readonly #byKey = new Map<string, string>();
   readonly #observer: Observer;
 
   constructor(observer: Observer) {
@@ -143,30 +156,62 @@ export class Records {
   }
 
   writePayment(profile: AgentProfile, payment: Payment): void {
-    const { transactionId } = payment.request;
+    const { keyHash, transactionId } = payment.request;
     const known = this.payments.get(transactionId);
-    this.#observer.recorded(payment);
+    this.#observer.paymentRecorded(payment);
     this.#writeApproval(profile, payment);
+    this.#byKey.set(`${profile.agentId} ${keyHash}`, transactionId);
     if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
   }
 
-  writeAgent(agentId: string, summary: WrittenSummary): void {
+  under(agentId: string, keyHash: string): Payment | undefined {
+    return this.payments.get(this.#byKey.get(`${agentId} ${keyHash}`) ?? "");
+  }
+
+  /** When the newest payment of this likeness was made that was not denied. */
+  newestLikeAt(agentId: string, likenessHash: string): number | null {
+    let newest: number | null = null;
+    for (const [name, transactionId] of this.#byKey) {
+      if (!name.startsWith(`${agentId} `)) continue;
+      const payment = this.payments.get(transactionId);
+      const isLike = payment?.status !== "denied" && payment?.request.likenessHash === likenessHash;
+      if (isLike) newest = Math.max(newest ?? -Infinity, payment.createdAt);
+    }
+    return newest;
+  }
+
+  writeAccount(account: AccountSummary): void {
+    const known = this.#agent(account.agentId);
+    this.#observer.accountRecorded(account);
+    if (account.revision > known.account.revision) this.agents.set(account.agentId, { ...known, account });
+  }
+
+  writeLife(life: AgentSummary): void {
+    const known = this.#agent(life.agentId);
+    this.#observer.lifeRecorded(life);
+    if (life.revision > known.life.revision) this.agents.set(life.agentId, { ...known, life });
+  }
+
+  writeCaps(caps: readonly RecordedCap[]): void {
+    for (const { cap, teamId } of caps)
+      if (cap.version > this.cap(teamId).version) this.caps.set(teamId, cap);
+  }
+
+  cap(teamId: string | null): Cap {
+    return this.caps.get(teamId) ?? NO_CAP;
+  }
+
+  #agent(agentId: string) {
     const known = this.agents.get(agentId);
     if (known === undefined) throw new Error(`agent ${agentId} has no record`);
-    this.#observer.agentRecorded(agentId, summary);
-    if (summary.revision > known.summary.revision) this.agents.set(agentId, { ...known, summary });
+    return known;
   }
 
   #writeApproval(profile: AgentProfile, payment: Payment): void {
     const approval = approvalDocument(profile, payment);
     if (approval === null || (this.#approvals.get(approval._id) ?? 0) >= approval.revision) return;
     this.#approvals.set(approval._id, approval.revision);
-    if (approval.state === "pending") this.pending.add(approval.transactionId);
+    if (approval.state === "pending") this.pending.set(approval.transactionId, profile.agentId);
     else this.pending.delete(approval.transactionId);
   }
-}
-
-export interface WrittenRecord {
-  readonly teamId: string;
-  readonly summary: WrittenSummary;
 }

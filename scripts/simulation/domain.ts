@@ -1,21 +1,20 @@
-import { isDeliverable } from "../../src/domain/agent/access.ts";
-import { decidedPayment } from "../../src/domain/agent/commands.ts";
-import { handle } from "../../src/domain/agent/decide.ts";
+import { handle } from "../../src/domain/agent/handle.ts";
 import { type AgentState, initialAgentState } from "../../src/domain/agent/state.ts";
-import { handleBudget } from "../../src/domain/budget/budget.ts";
-import { type BudgetState, initialBudgetState } from "../../src/domain/budget/state.ts";
+import { judge } from "../../src/domain/ledger/judge.ts";
+import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
+import { decidedPayment } from "../../src/domain/ledger/pay.ts";
+import { type Ledger, newLedger } from "../../src/domain/ledger/state.ts";
 
 /** What is taken from the domain to run actors under the auditor's eyes. Faults are put in here, to see that it notices. */
 export interface Domain {
-  readonly initialAgentState: typeof initialAgentState;
-  readonly initialBudgetState: typeof initialBudgetState;
-  readonly handle: typeof handle;
-  readonly handleBudget: typeof handleBudget;
+  readonly newLedger: typeof newLedger;
+  readonly judge: typeof judge;
   readonly decidedPayment: typeof decidedPayment;
-  readonly isDeliverable: typeof isDeliverable;
+  readonly initialAgentState: typeof initialAgentState;
+  readonly handle: typeof handle;
   /** How a state goes through continue-as-new. */
+  readonly rollOverLedger: (ledger: Ledger, now: number) => Ledger;
   readonly rollOverAgent: (state: AgentState) => AgentState;
-  readonly rollOverBudget: (state: BudgetState) => BudgetState;
 }
 
 /** As the engine carries it. */
@@ -25,12 +24,11 @@ function throughJson<T>(state: T): T {
 }
 
 export const realDomain: Domain = {
-  initialAgentState,
-  initialBudgetState,
-  handle,
-  handleBudget,
+  newLedger,
+  judge,
   decidedPayment,
-  isDeliverable,
+  initialAgentState,
+  handle,
+  rollOverLedger: (ledger, now) => unpackLedger(throughJson(packLedger(ledger, now))),
   rollOverAgent: throughJson,
-  rollOverBudget: throughJson,
 };

@@ -1,22 +1,26 @@
-import { heeded, type Placed } from "../../activities/budgets.ts";
+import { accountRecorder } from "../../activities/accounts.ts";
 import {
-  type CarryOutHints,
   createPaymentEffects,
+  type ExecutionHints,
   type PaymentEffects,
   Superseded,
 } from "../../activities/effects.ts";
+import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
-import type { AgentGateway, Caps, Heard, PaymentWorkflows, RailPort, Rails } from "../../activities/ports.ts";
-import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../activities/ports.ts";
+import { AgentActors } from "../../server/actors/agent-actors.ts";
+import { Ledgers } from "../../server/actors/ledgers.ts";
+import type { Timers } from "../../server/actors/timers.ts";
+import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
-import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
-import type { Addressed, BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
-import { confirmationOf } from "../../src/messages/agent.ts";
-import type { AgentActor, BudgetActor } from "./actors.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
+import type { PaymentRules } from "../../src/domain/rules/checks.ts";
+import { confirmationOf } from "../../src/messages/ledger.ts";
+import type { ActorActivities, SimulatedAgent, SimulatedLedger } from "./actors.ts";
 import type { Observer } from "./audit/observer.ts";
-import type { Processor, Records } from "./counterparts.ts";
+import type { Processor, RecordedRules, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
-import { AgentMailbox, type Answered, Mailbox } from "./mailboxes.ts";
 import { Host, type Network, Unavailable } from "./network.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -28,188 +32,254 @@ export interface Surroundings {
   readonly observer: Observer;
   readonly processor: Processor;
   readonly records: Records;
-  readonly agents: ReadonlyMap<string, AgentActor>;
-  readonly budget: BudgetActor;
+  readonly agents: ReadonlyMap<string, SimulatedAgent>;
+  /** The ledger, as it is by now. */
+  readonly ledger: () => SimulatedLedger;
   readonly workflows: PaymentWorkflows;
+  readonly place: { readonly organizationId: string; readonly projectId: string };
   readonly approvalWindowSeconds: number;
 }
 
-type Replacement = Extract<BudgetCommand, { kind: "replace_project" | "replace_team" }>;
-
 /** How many payments an answer may wait for. */
 const PAY_MS = 3_400;
+const CONFIRM_AFTER_MS = 200;
+const ASKS_MAX = 6;
 
 /** The payment as a client is answered it; null: nothing was decided. */
 export type PaidAnswer = Payment | null;
 
 /**
- * One process of the service, server and worker at once: mailboxes of its own, the effects and activities that the
- * service has, over a network that fails. What it has in hand dies with it.
+ * One process of the service, server and worker at once: the service's own mailboxes, effects and activities, over a network that
+ * fails. What it has in hand dies with it.
  */
 export class ServiceProcess {
   readonly host: Host;
-  readonly activities: PaymentActivities;
-  readonly #agents: AgentGateway;
+  readonly activities: PaymentActivities & ActorActivities;
+  readonly ledgers: Ledgers;
+  readonly agents: AgentActors;
   readonly #effects: PaymentEffects;
   readonly #surroundings: Surroundings;
-  readonly #mailboxes = new Map<string, AgentMailbox>();
-  readonly #budget: Mailbox<BudgetCommand, BudgetReply>;
+  readonly #projections: Projections;
 
   constructor(name: string, surroundings: Surroundings) {
     this.host = new Host(name);
     this.#surroundings = surroundings;
     const { timeline } = surroundings;
-    this.#budget = new Mailbox((commands) => this.#call(() => surroundings.budget.submit(commands)));
+    this.#projections = this.#records();
+    const projections = this.#projections;
+    const timers = this.#timers();
+    const onError = (): void => undefined;
+    const agents = {
+      submit: (agentId: string, command: AgentCommand) => this.agents.submit(agentId, command),
+    };
+    this.ledgers = new Ledgers({
+      submit: (_place, commands) => this.#call(() => surroundings.ledger().submit(commands)),
+      recordAccount: accountRecorder({ projections, agents }),
+      hurry: () => undefined,
+      confirmAfterMs: CONFIRM_AFTER_MS,
+      onError,
+      timers,
+    });
+    this.agents = new AgentActors({
+      submit: (agentId, commands) => this.#call(() => this.#actorOf(agentId).submit(commands)),
+      ledgers: this.ledgers,
+      writeAgent: (summary) => projections.writeAgent(summary),
+      onError,
+      timers,
+    });
     const dependencies = {
       rails: this.#rails(),
-      projections: {
-        writePayment: (profile: AgentProfile, payment: Payment) =>
-          this.#call(() => surroundings.records.writePayment(profile, payment)),
-        writeAgentSummary: () => Promise.resolve(),
-      },
+      projections,
       workflows: this.#workflows(),
       // Who is told of payments has no part in what becomes of them.
       telling: { tell: () => Promise.resolve(), hurry: () => undefined },
-      caps: this.#caps(),
       // Nobody forges anything here.
       proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
       clock: () => new Date(timeline.now),
       monotonicMs: () => timeline.now,
+      ledgers: this.ledgers,
+      onSweepFailed: onError,
     };
-    const submit = (agentId: string, command: AgentCommand) => this.of(agentId).submit(command);
-    // Records of agents follow by themselves here.
-    this.#agents = { submit, submitAndRecord: submit };
-    const withAgents = { ...dependencies, agents: this.#agents };
-    this.#effects = createPaymentEffects(withAgents);
-    this.activities = createPaymentActivities(withAgents);
+    this.#effects = createPaymentEffects(dependencies);
+    const recordAccount = accountRecorder({ projections, agents });
+    this.activities = {
+      ...createPaymentActivities(dependencies),
+      writeAccounts: async ({ accounts }) => void (await Promise.all(accounts.map(recordAccount))),
+      writeCaps: ({ caps, projectId }) => projections.writeCaps(projectId, caps),
+      writeAgent: ({ summary }) => projections.writeAgent(summary),
+      followInLedger: async ({ agent, followed }) => {
+        const { agentId } = agent;
+        await this.ledgers.submit(agent, { kind: "follow_agent", agentId, ...followed });
+      },
+      mirrorLimits: () => this.#call(() => undefined),
+      detachWallet: () => this.#call(() => undefined),
+      closeDeliveryWindow: () => this.#call(() => "committed" as const),
+    };
   }
 
-  /** The mailbox of an agent, made when it is first needed. */
-  of(agentId: string): AgentMailbox {
-    const known = this.#mailboxes.get(agentId);
-    if (known !== undefined) return known;
-    const actor = this.#surroundings.agents.get(agentId);
-    if (actor === undefined) throw new Error(`no actor of ${agentId}`);
-    const mailbox = new AgentMailbox({
-      submit: (commands) => this.#call(() => actor.submit(commands)),
-      hear: (report) => this.#caps().hear(actor.state.profile, report),
-      writeSummary: (summary) => this.writeSummary(agentId, summary),
-      sleep: (ms) => this.#surroundings.network.sleep(this.host, ms),
-    });
-    this.#mailboxes.set(agentId, mailbox);
-    return mailbox;
-  }
-
-  writeSummary(agentId: string, summary: AgentSummary): Promise<void> {
-    return this.#call(() => this.#surroundings.records.writeAgent(agentId, summary));
-  }
-
-  /** As server/payments.ts makes a payment: decides, carries out, and leaves to the actor what can't be had in time. */
-  async pay(profile: AgentProfile, request: PaymentRequest): Promise<PaidAnswer> {
-    const { agents, approvalWindowSeconds, domain, timeline } = this.#surroundings;
-    const decidedSinceMs = timeline.now;
-    const { reply, report } = await this.of(profile.agentId).answered({
-      kind: "pay",
-      keyId: agents.get(profile.agentId)?.state.access?.activeKeyId ?? "akey_none",
-      request,
-      approvalWindowSeconds,
-      lookedUpThrough: 0,
-    });
-    switch (reply.kind) {
-      case "decided":
-        return this.#carryOut(profile, domain.decidedPayment(request, reply.decision), report, {
-          decidedSinceMs,
-        });
-      case "replayed":
-        if (!reply.samePayload) return null;
-        if (reply.payment !== null) await this.#carryOut(profile, reply.payment, report);
-        return this.#recorded(reply.transactionId);
-      default:
-        return null;
+  /** As server/payments.ts makes a payment: decides, acts, and leaves to the ledger what can't be had in time. */
+  async pay(profile: AgentProfile, keyId: string, request: PaymentRequest): Promise<PaidAnswer> {
+    const { agentId } = profile;
+    const { approvalWindowSeconds, domain } = this.#surroundings;
+    let lookedUpThrough = this.ledgers.closedOf(agentId);
+    for (let asks = 0; asks < ASKS_MAX; asks += 1) {
+      const isLookedUp = lookedUpThrough > 0;
+      const { keyHash, likenessHash } = request;
+      const { earlier, likeAt, rules } = await this.#call(() =>
+        this.#lookUp(profile, { keyHash, likenessHash }),
+      );
+      if (isLookedUp && earlier !== undefined) return replayOf(request, earlier);
+      const asked = { ...request, rulesVersions: rules.versions };
+      const withLike = isLookedUp && likeAt !== null ? { likeAt } : {};
+      const ruled: PaymentRules = { checks: rules.checks, ...withLike };
+      const { askedMs, reply } = await this.ledgers.answered(profile, {
+        kind: "pay",
+        agentId,
+        keyId,
+        request: asked,
+        approvalWindowSeconds,
+        lookedUpThrough,
+        ...(rules.checks.length > 0 ? { rules: ruled } : {}),
+      });
+      switch (reply.kind) {
+        case "look_up":
+          lookedUpThrough = reply.closed;
+          break;
+        case "stale_rules":
+          break;
+        case "decided":
+          return this.#execute(profile, domain.decidedPayment(asked, reply.decision), {
+            decidedSinceMs: askedMs,
+          });
+        case "replayed":
+          if (!reply.samePayload) return null;
+          await this.#execute(profile, reply.payment);
+          return this.#recorded(reply.transactionId);
+        case "recorded":
+          return earlier === undefined ? null : replayOf(request, earlier);
+        default:
+          return null;
+      }
     }
+    throw new Unavailable("the records do not keep up with the ledger");
   }
 
-  /** Puts a person's or the agent's decision on a payment on hold to its actor, and tells its workflow. */
-  async resolve(profile: AgentProfile, command: AgentCommand): Promise<void> {
-    const reply = await this.of(profile.agentId).submit(command);
+  #lookUp(
+    { agentId, teamId }: AgentProfile,
+    { keyHash, likenessHash }: Pick<PaymentRequest, "keyHash" | "likenessHash">,
+  ) {
+    const { records } = this.#surroundings;
+    const [project, team] = [records.rules.get(null), records.rules.get(teamId)];
+    const checks = [...(project?.checks ?? []), ...(team?.checks ?? [])];
+    return {
+      earlier: records.under(agentId, keyHash),
+      likeAt: checks.length > 0 ? records.newestLikeAt(agentId, likenessHash) : null,
+      rules: { checks, versions: { project: project?.version ?? null, team: team?.version ?? null } },
+    };
+  }
+
+  /** Puts a person's or the agent's decision on a payment on hold to the ledger, and tells its workflow. */
+  async resolve(
+    profile: AgentProfile,
+    command: CommandOf<"approve" | "deny" | "cancel"> & { readonly requestId: string },
+  ): Promise<void> {
+    const reply = await this.ledgers.submit(profile, command);
     if (reply.kind !== "payment") return;
-    if (reply.changed || reply.payment.status === "expired") {
-      await this.#carryOut(profile, reply.payment, null);
-    }
+    if (reply.changed || reply.payment.status === "expired") await this.#execute(profile, reply.payment);
   }
 
+  /** As server/handlers/agents.ts: answered once the record shows it, and nobody has leave any more to send. */
+  async setStanding(profile: AgentProfile, kind: "pause" | "resume", requestId: string): Promise<void> {
+    const { agentId } = profile;
+    const { network, observer, records } = this.#surroundings;
+    const { reply, revision } = await this.ledgers.answered(profile, { kind, agentId, requestId });
+    if (reply.kind !== "standing") return;
+    await this.ledgers.flush(profile, agentId);
+    const recorded = await this.#call(() => records.agents.get(agentId)?.account.revision ?? 0);
+    if (recorded < revision) throw new Unavailable("the record does not follow its ledger");
+    if (reply.quietAfterMs > 0) await network.sleep(this.host, reply.quietAfterMs);
+    if (kind === "pause") observer.pauseAnswered(agentId);
+  }
+
+  async changeKey(agentId: string, command: AgentCommand): Promise<AgentReply> {
+    const reply = await this.agents.submit(agentId, command);
+    const isRevoked = command.kind === "revoke_key" && reply.kind === "key";
+    if (isRevoked) this.#surroundings.observer.keyAnswered(agentId, reply.keyId);
+    return reply;
+  }
+
+  /** As server/handlers/archive-agent.ts. */
   async archive(profile: AgentProfile): Promise<void> {
     const { agentId } = profile;
-    const reply = await this.of(agentId).submit({ kind: "archive", by: { type: "user" } });
-    if (reply.kind !== "archive") return;
-    for (const transactionId of reply.ended ?? []) {
-      const read = await this.of(agentId).submit({ kind: "read_payment", transactionId });
-      if (read.kind === "payment") await this.#carryOut(profile, read.payment, null);
+    const { observer, records } = this.#surroundings;
+    try {
+      const reply = await this.agents.submit(agentId, { kind: "archive", by: { type: "user" } });
+      if (reply.kind !== "archive") return;
+    } catch (error) {
+      if (!(error instanceof NoSuchActor)) throw error;
+    }
+    observer.archiveAnswered(agentId, await this.#call(() => records.agents.get(agentId)?.life));
+    const pending = await this.#call(() =>
+      [...records.pending].flatMap(([transactionId, of]) => (of === agentId ? [transactionId] : [])),
+    );
+    for (const transactionId of pending) {
+      const read = await this.ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
+      if (read.kind === "payment" && read.payment.phase !== "held")
+        await this.#execute(profile, read.payment);
     }
   }
 
-  /** As server/budgets/container-budgets.ts replaces a budget: decides, and carries through. True once that is done. */
-  async replace(command: Replacement): Promise<boolean> {
-    const reply = await this.#budget.submit(command);
-    if (reply.kind !== "replaced") return false;
-    const { deliveries, enrols, epoch } = reply;
-    await this.#tell(enrols === null ? deliveries : await this.#enrol(epoch, enrols));
-    return true;
-  }
-
-  agentsUnder(teams: "all" | readonly string[]): Promise<Placed[]> {
-    const { agents } = this.#surroundings.records;
-    return this.#call(() =>
-      [...agents]
-        .map(([agentId, { teamId }]) => ({ agentId, teamId }))
-        .filter(({ teamId }) => teams === "all" || teams.includes(teamId)),
+  /** As server/budgets/container-budgets.ts replaces a budget: in force once it is decided, answered once it is recorded. */
+  async replace(
+    command: CommandOf<"replace_project" | "replace_team"> & { readonly requestId: string },
+  ): Promise<void> {
+    const { observer, place, records } = this.#surroundings;
+    const reply = await this.ledgers.submit(place, command);
+    if (reply.kind !== "replaced") return;
+    await this.#projections.writeCaps(place.projectId, reply.caps);
+    const caps = reply.caps.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
+    await this.ledgers.submit(place, { kind: "confirm_caps", caps });
+    const answered = await this.#call(() =>
+      reply.caps.map(({ cap, teamId }) => ({ teamId, cap, recorded: records.cap(teamId) })),
     );
+    observer.capsAnswered(answered);
   }
 
-  async #enrol(epoch: number, teams: "all" | readonly string[]): Promise<readonly Addressed[]> {
-    const agents = await this.agentsUnder(teams);
-    const reply = await this.#budget.submit({ kind: "enrol", epoch, agents, last: true });
-    if (reply.kind !== "enrolled") throw new Error(`a budget answered ${reply.kind} to an enrolment`);
-    return reply.deliveries;
+  /** Rules live in the records, and the ledger hears of their version before anybody is answered. */
+  async putRules(teamId: string | null, checks: RecordedRules["checks"]): Promise<void> {
+    const { observer, place, records } = this.#surroundings;
+    const version = await this.#call(() => {
+      const next = (records.rules.get(teamId)?.version ?? 1) + 1;
+      records.rules.set(teamId, { version: next, checks });
+      return next;
+    });
+    await this.ledgers.submit(place, { kind: "follow_rules", teamId, version });
+    observer.rulesAnswered(teamId, version);
   }
 
-  async #tell(deliveries: readonly Addressed[]): Promise<void> {
-    const tellOne = async (delivery: Addressed): Promise<void> => {
-      const { agentId, asks, epoch } = delivery;
-      const report = await heeded(this.#agents, delivery);
-      await this.#budget.submit({ kind: "delivered", agentId, epoch, asks, report });
-    };
-    await Promise.all(deliveries.map(tellOne));
+  submit(command: Parameters<Ledgers["submit"]>[1]): Promise<LedgerReply> {
+    return this.ledgers.submit(this.#surroundings.place, command);
   }
 
-  async #carryOut(
-    profile: AgentProfile,
-    payment: Payment,
-    report: Answered["report"],
-    hints?: CarryOutHints,
-  ): Promise<PaidAnswer> {
+  async #execute(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<PaidAnswer> {
     const { network } = this.#surroundings;
     try {
       const late = network.sleep(this.host, PAY_MS).then((): never => {
         throw new Unavailable("not in time");
       });
-      return await Promise.race([this.#confirmed(profile, payment, report, hints), late]);
+      return await Promise.race([this.#confirmed(profile, payment, hints), late]);
     } catch (error) {
       if (error instanceof Superseded) return this.#recorded(payment.request.transactionId);
       await this.#effects.record(profile, payment);
-      if (payment.phase === "held" || (payment.ask ?? null) !== null) throw error;
+      if (payment.phase === "held") throw error;
       return payment;
     }
   }
 
-  async #confirmed(
-    profile: AgentProfile,
-    payment: Payment,
-    report: Answered["report"],
-    hints?: CarryOutHints,
-  ): Promise<Payment> {
-    const done = await this.#effects.carryOut(profile, payment, "server", report, hints);
-    this.of(profile.agentId).confirmLater(confirmationOf(done));
+  async #confirmed(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<Payment> {
+    const done = await this.#effects.execute(profile, payment, "server", hints);
+    const told = this.#effects.tell(profile, done.payment, "soon");
+    this.ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
     return done.payment;
   }
 
@@ -221,13 +291,35 @@ export class ServiceProcess {
     return this.#surroundings.network.call(this.host, work);
   }
 
-  #caps(): Caps {
+  #actorOf(agentId: string): SimulatedAgent {
+    const actor = this.#surroundings.agents.get(agentId);
+    if (actor === undefined || actor.hasEnded) throw new NoSuchActor(agentId);
+    return actor;
+  }
+
+  #timers(): Timers {
+    const { timeline } = this.#surroundings;
     return {
-      hear: async (_place, report): Promise<Heard> => {
-        const reply = await this.#budget.submit({ kind: "report", report });
-        if (reply.kind !== "reported") throw new Error(`a budget answered ${reply.kind} to a report`);
-        return reply;
+      after: (ms, run) => {
+        let isCancelled = false;
+        timeline.after(ms, () => {
+          if (this.host.isAlive && !isCancelled) run();
+        });
+        return () => {
+          isCancelled = true;
+        };
       },
+      monotonicMs: () => timeline.now,
+    };
+  }
+
+  #records(): Projections {
+    const { records } = this.#surroundings;
+    return {
+      writePayment: (profile, payment) => this.#call(() => records.writePayment(profile, payment)),
+      writeAgent: (summary) => this.#call(() => records.writeLife(summary)),
+      writeAccount: (summary) => this.#call(() => records.writeAccount(summary)),
+      writeCaps: (_projectId, caps) => this.#call(() => records.writeCaps(caps)),
     };
   }
 
@@ -264,3 +356,7 @@ export class ServiceProcess {
     };
   }
 }
+
+/** The payment under the key, if it was asked for with the same payload. */
+const replayOf = ({ payloadHash }: PaymentRequest, earlier: Payment): PaidAnswer =>
+  earlier.request.payloadHash === payloadHash ? earlier : null;

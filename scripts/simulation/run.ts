@@ -40,7 +40,7 @@ export async function runWorld(
 ): Promise<WorldResult> {
   const auditor = new Auditor();
   const trail = new Trail(auditor);
-  const world = new World(seed, domain, trail);
+  const world = new World(seed, domain, trail.observer);
   const workload = new Workload(world);
   let steps = 0;
 
@@ -63,12 +63,12 @@ export async function runWorld(
 
   while (mayGoOn()) {
     world.calm(false);
-    auditor.stirred();
     workload.resume();
     for (let busy = 0; busy < BUSY_STEPS && mayGoOn(); busy += 1) await step();
     workload.pause();
     world.calm(true);
     await rest();
+    world.setClockRight();
     for (let probe = 0; probe <= PROBES && mayGoOn(); probe += 1) {
       auditor.atRest(world.books());
       if (probe === PROBES) break;
@@ -87,6 +87,7 @@ const countsOf = (auditor: Auditor, world: World): Record<string, number> => ({
   sweeps: world.sweeps,
   "windows closed": world.expiries,
   crashes: world.crashes,
+  "clocks set back": world.clockSetBack,
 });
 
 export interface RunResult {

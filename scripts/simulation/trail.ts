@@ -1,22 +1,73 @@
-import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary, WrittenSummary } from "../../src/domain/agent/state.ts";
-import type { NamedAnswer } from "../../src/domain/budget/report.ts";
-import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
-import type { AgentShown, Books, KeysAtFirst, NamedBudget, Observer } from "./audit/observer.ts";
+import type { Observer } from "./audit/observer.ts";
 
 const KEPT = 30;
 
 /** Remembers the last things that were observed, as values; they become text only when somebody has to read them. */
-export class Trail implements Observer {
-  readonly #observer: Observer;
+export class Trail {
+  readonly observer: Observer;
   readonly #kept: { step: number; what: unknown[] }[] = [];
   #next = 0;
   step = 0;
 
   constructor(observer: Observer) {
-    this.#observer = observer;
+    const note = (...what: unknown[]): void => this.#note(...what);
+    const told =
+      <A extends unknown[]>(name: string, tell: (...args: A) => void, shown: (...args: A) => unknown[]) =>
+      (...args: A): void => {
+        note(name, ...shown(...args));
+        tell(...args);
+      };
+    const all = <A extends unknown[]>(...args: A): unknown[] => args;
+    this.observer = {
+      agentCreated: told("created", (...args) => observer.agentCreated(...args), all),
+      agentAnswered: told(
+        "agent",
+        (answered) => observer.agentAnswered(answered),
+        ({ agentId, command, reply }) => [agentId, command, "→", reply],
+      ),
+      ledgerAnswered: told(
+        "ledger",
+        (...args) => observer.ledgerAnswered(...args),
+        (command, reply, { now }) => [new Date(now).toISOString(), command, "→", reply],
+      ),
+      rolledOver: told(
+        "continued as new",
+        (...args) => observer.rolledOver(...args),
+        (actor) => [actor],
+      ),
+      accountRecorded: (summary) => observer.accountRecorded(summary),
+      lifeRecorded: (summary) => observer.lifeRecorded(summary),
+      paymentRecorded: told(
+        "recorded",
+        (payment) => observer.paymentRecorded(payment),
+        ({ phase, request, revision, status }) => [request.transactionId, revision, status, phase],
+      ),
+      begins: told(
+        "begins",
+        (...args) => observer.begins(...args),
+        (id) => [id],
+      ),
+      captured: told("captured", (...args) => observer.captured(...args), all),
+      reversed: told("given back", (...args) => observer.reversed(...args), all),
+      railAnswered: (...args) => observer.railAnswered(...args),
+      clientAnswered: (...args) => observer.clientAnswered(...args),
+      pauseAnswered: told("pause answered", (...args) => observer.pauseAnswered(...args), all),
+      archiveAnswered: told(
+        "archive answered",
+        (...args) => observer.archiveAnswered(...args),
+        (id) => [id],
+      ),
+      keyAnswered: told("key answered", (...args) => observer.keyAnswered(...args), all),
+      capsAnswered: told("caps answered", (...args) => observer.capsAnswered(...args), all),
+      rulesAnswered: told("rules answered", (...args) => observer.rulesAnswered(...args), all),
+      checked: told("dry run", (...args) => observer.checked(...args), all),
+      atRest: (books) => observer.atRest(books),
+      broke: told(
+        "broke",
+        (...args) => observer.broke(...args),
+        (what, error) => [what, String(error)],
+      ),
+    };
   }
 
   /** The newest last. */
@@ -28,106 +79,6 @@ export class Trail implements Observer {
   #note(...what: unknown[]): void {
     this.#kept[this.#next] = { step: this.step, what };
     this.#next = (this.#next + 1) % KEPT;
-  }
-
-  agentCreated(profile: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst): void {
-    this.#note("created", profile, policy);
-    this.#observer.agentCreated(profile, policy, keys);
-  }
-
-  agentAnswered(
-    agentId: string,
-    command: AgentCommand,
-    reply: AgentReply,
-    summary: AgentSummary,
-    now: number,
-  ): void {
-    this.#note(agentId, command, "→", reply);
-    this.#observer.agentAnswered(agentId, command, reply, summary, now);
-  }
-
-  agentShown(agentId: string, shown: AgentShown, now: number): void {
-    this.#observer.agentShown(agentId, shown, now);
-  }
-
-  agentRecorded(agentId: string, summary: WrittenSummary): void {
-    this.#observer.agentRecorded(agentId, summary);
-  }
-
-  rolledOver(actor: string, before: unknown, after: unknown): void {
-    this.#note("continued as new", actor);
-    this.#observer.rolledOver(actor, before, after);
-  }
-
-  createReplayed(agentId: string, isKeyDelivered: boolean, now: number): void {
-    this.#note("create replayed", agentId, isKeyDelivered);
-    this.#observer.createReplayed(agentId, isKeyDelivered, now);
-  }
-
-  budgetAnswered(command: BudgetCommand, reply: BudgetReply): void {
-    this.#note("budget", command, "→", reply);
-    this.#observer.budgetAnswered(command, reply);
-  }
-
-  budgetDecided(answers: readonly NamedAnswer[]): void {
-    if (answers.length > 0) this.#note("budget decided", answers);
-    this.#observer.budgetDecided(answers);
-  }
-
-  replacementRequested(command: BudgetCommand, named: readonly NamedBudget[]): void {
-    this.#observer.replacementRequested(command, named);
-  }
-
-  replacementAnswered(command: BudgetCommand): void {
-    this.#note("in force", command);
-    this.#observer.replacementAnswered(command);
-  }
-
-  begins(transactionId: string, now: number): void {
-    this.#note("begins", transactionId);
-    this.#observer.begins(transactionId, now);
-  }
-
-  captured(transactionId: string, amountCents: number, now: number): void {
-    this.#note("captured", transactionId, amountCents);
-    this.#observer.captured(transactionId, amountCents, now);
-  }
-
-  reversed(transactionId: string): void {
-    this.#note("given back", transactionId);
-    this.#observer.reversed(transactionId);
-  }
-
-  railAnswered(transactionId: string, outcome: RailOutcome): void {
-    this.#observer.railAnswered(transactionId, outcome);
-  }
-
-  recorded(payment: Payment): void {
-    const { ask, denial, phase, request, revision, status } = payment;
-    this.#note("recorded", request.transactionId, revision, status, phase, ask ?? "", denial?.code ?? "");
-    this.#observer.recorded(payment);
-  }
-
-  clientAnswered(agentId: string, keyHash: string, transactionId: string): void {
-    this.#observer.clientAnswered(agentId, keyHash, transactionId);
-  }
-
-  atRest(books: Books): void {
-    this.#observer.atRest(books);
-  }
-
-  stirred(): void {
-    this.#observer.stirred();
-  }
-
-  checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
-    this.#note("dry run", agentId, amountCents, denialCode);
-    this.#observer.checked(agentId, amountCents, denialCode, now);
-  }
-
-  broke(what: string, error: unknown): void {
-    this.#note("broke", what, String(error));
-    this.#observer.broke(what, error);
   }
 }
 

@@ -1,12 +1,11 @@
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import { assess } from "../../src/domain/agent/decide.ts";
-import { budgetReport } from "../../src/domain/agent/caps.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentState } from "../../src/domain/agent/state.ts";
-import { previewCaps } from "../../src/domain/budget/budget.ts";
-import type { BudgetCommand } from "../../src/domain/budget/commands.ts";
-import { teamOf } from "../../src/domain/budget/state.ts";
+import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import type { CommandOf } from "../../src/domain/ledger/commands.ts";
+import type { Account } from "../../src/domain/ledger/state.ts";
+import type { RuleCheck } from "../../src/domain/rules/checks.ts";
+import { accountView } from "../../workflows/ledger-views.ts";
 import { FATES, recipientOf } from "./counterparts.ts";
 import { TEAMS, type World } from "./world.ts";
 
@@ -16,9 +15,10 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 const AGENTS_AT_FIRST = 10;
-const AGENTS_MAX = 40;
 const REPEATS_MAX = 4;
 const KEYS_REMEMBERED = 200;
+
+const REVOKE: AgentCommand = { kind: "revoke_key" };
 
 /** A payment that a client has asked for, and may ask for again. */
 interface Order {
@@ -27,25 +27,26 @@ interface Order {
   readonly payloadHash: string;
   readonly amountCents: number;
   readonly recipient: string;
+  /** The key that it comes with: the agent's own, or one that was revoked. */
+  readonly keyId: string;
 }
 
-const isWaiting = ({ lifecycle, open }: AgentState): boolean =>
-  lifecycle === "paused" && Object.values(open).some(({ payment }) => payment.phase === "sending");
+const isWaiting = ({ open, standing }: Account): boolean =>
+  standing === "paused" && [...open.values()].some(({ payment }) => payment.phase === "sending");
 
 /** What clients, people and fate do to a world, as its seed says. */
 export class Workload {
   readonly #world: World;
   readonly #orders: Order[] = [];
+  /** A key that each agent had. */
+  readonly #keys = new Map<string, string>();
   readonly #weighted: readonly (() => void)[];
   #isPaused = false;
   #isPlanned = false;
 
   constructor(world: World) {
     this.#world = world;
-    const asksAtFirst = world.random.chance(0.7);
-    for (let index = 0; index < AGENTS_AT_FIRST; index += 1) {
-      world.createAgent(this.#policy(), asksAtFirst || world.random.chance(0.5));
-    }
+    for (let index = 0; index < AGENTS_AT_FIRST; index += 1) world.createAgent(this.#policy());
     const actions: readonly (readonly [weight: number, action: () => void])[] = [
       [45, () => this.#pay()],
       [6, () => this.#replay()],
@@ -55,13 +56,15 @@ export class Workload {
       [3, () => this.#replaceTeam()],
       [1, () => this.#replaceBoth()],
       [4, () => this.#pauseOrResume()],
-      [2, () => this.#changeKey()],
+      [3, () => this.#changeKey()],
+      [1, () => this.#rename()],
+      [1, () => this.#putRules()],
       [2, () => this.#archiveOrCreate()],
       [2, () => world.crash()],
       [3, () => this.#rollOver()],
-      [1, () => this.#read()],
+      [0.2, () => world.setClockBack(world.random.pick([1, 300, 5 * SECOND, 5 * MINUTE, HOUR]))],
     ];
-    this.#weighted = actions.flatMap(([weight, action]) => Array.from({ length: weight }, () => action));
+    this.#weighted = actions.flatMap(([weight, action]) => Array.from({ length: weight * 5 }, () => action));
   }
 
   /** Goes on with requests, one after another at random intervals. */
@@ -76,31 +79,26 @@ export class Workload {
 
   /** With nothing under way: what a dry run says of a payment, which is then made. */
   probe(): void {
-    const { agents, budget, observer, random, timeline } = this.#world;
+    const { engineNow: now, ledger, observer, random } = this.#world;
     const profile = random.pick(this.#world.profiles);
-    const actor = agents.get(profile.agentId);
-    if (actor === undefined || actor.state.lifecycle === "archived") return;
-    const amountCents = this.#probed(profile);
-    const report = budgetReport(actor.state);
-    const probe = { rail: "card", recipient: "a shop", amountCents } as const;
-    const own = assess(actor.state, probe, timeline.now).denial;
-    const caps = report === null ? null : previewCaps(budget.state, report, amountCents).denial;
-    observer.checked(profile.agentId, amountCents, (own ?? caps)?.code ?? null, timeline.now);
+    const { agentId } = profile;
+    const likenessHash = this.#world.nextId("like");
+    const probed = (amountCents: number) =>
+      accountView(
+        ledger.ledger,
+        { agentId, now, payment: { rail: "card", recipient: "a shop", amountCents, likenessHash } },
+        now,
+      );
+    const view = probed(1);
+    if (view === null || view.standing === "closed") return;
+    // Often just what is left, or a cent more.
+    const left = random.pick([view.teamRemainingCents, view.projectRemainingCents, view.remainingCents]);
+    const some = random.between(1, 60);
+    const isExact = left !== null && random.chance(0.7);
+    const amountCents = isExact ? Math.max(1, left + random.between(-1, 1)) : some;
+    const denial = probed(amountCents)?.assessment?.denial ?? null;
+    observer.checked(agentId, amountCents, denial?.code ?? null, now);
     this.#order(profile, amountCents);
-  }
-
-  /** Often just what is left, or a cent more. */
-  #probed({ agentId, teamId }: AgentProfile): number {
-    const { agents, budget, random } = this.#world;
-    const report = budgetReport(agents.get(agentId)?.state ?? fail());
-    if (report === null || random.chance(0.3)) return random.between(1, 60);
-    const { projectRemainingCents, teamRemainingCents } = previewCaps(
-      budget.state,
-      { ...report, teamId },
-      null,
-    );
-    const left = random.chance(0.5) ? teamRemainingCents : projectRemainingCents;
-    return left === null ? random.between(1, 60) : Math.max(1, left + random.between(-1, 1));
   }
 
   #plan(): void {
@@ -148,10 +146,20 @@ export class Workload {
       payloadHash: `payload of ${keyHash}`,
       amountCents,
       recipient: recipientOf({ fate, afterMs }),
+      keyId: this.#keyOf(profile.agentId),
     };
     this.#orders.push(order);
     if (this.#orders.length > KEYS_REMEMBERED) this.#orders.shift();
     void this.#place(order);
+  }
+
+  /** Now and then one that is dead. */
+  #keyOf(agentId: string): string {
+    const { agents, random } = this.#world;
+    const own = agents.get(agentId)?.state.access.activeKeyId ?? "akey_dead";
+    const known = this.#keys.get(agentId) ?? own;
+    if (own !== "akey_dead") this.#keys.set(agentId, own);
+    return random.chance(0.95) ? own : known;
   }
 
   /** A client asks, and asks again under the same key while it has no answer; some give up. */
@@ -159,7 +167,7 @@ export class Workload {
     const { network, random } = this.#world;
     for (let attempt = 0; attempt < REPEATS_MAX; attempt += 1) {
       const answer = await this.#world.request((process) =>
-        process.pay(order.profile, this.#requestOf(order)),
+        process.pay(order.profile, order.keyId, this.#requestOf(order)),
       );
       if (answer !== null) return this.#answered(order, answer);
       if (random.chance(0.2)) return;
@@ -183,6 +191,7 @@ export class Workload {
       recipient,
       merchantCategory: null,
       purpose: "simulated",
+      likenessHash: `${recipient} ${String(amountCents)}`,
       proof: "",
     };
   }
@@ -198,37 +207,32 @@ export class Workload {
   #resolve(): void {
     const { random, records } = this.#world;
     const waiting = [...records.pending];
-    if (waiting.length === 0) return;
     // The oldest, too: its window is about to close, or just has.
-    const transactionId = (random.chance(0.5) ? waiting[0] : undefined) ?? random.pick(waiting);
-    const profile = this.#profileOf(transactionId);
+    const chosen = random.chance(0.5) ? waiting[0] : waiting[random.between(0, waiting.length - 1)];
+    if (chosen === undefined) return;
+    const [transactionId, agentId] = chosen;
+    const profile = this.#world.profiles.find((each) => each.agentId === agentId);
+    if (profile === undefined) return;
     const by = { userId: "user-1", name: "Ada" };
-    const commands: readonly AgentCommand[] = [
-      { kind: "approve", transactionId, by, proof: "" },
-      { kind: "approve", transactionId, by, proof: "" },
-      { kind: "deny", transactionId, by, feedback: "Too dear.", proof: "" },
-      { kind: "cancel", transactionId },
-    ];
-    const command = random.pick(commands);
-    void this.#world.request((process) => process.resolve(profile, command));
+    const decide = (): void => {
+      const of = { agentId, transactionId, requestId: this.#world.nextId("request") };
+      const command = random.pick([
+        { kind: "approve", ...of, by, proof: "" },
+        { kind: "approve", ...of, by, proof: "" },
+        { kind: "deny", ...of, by, feedback: "Too dear.", proof: "" },
+        { kind: "cancel", ...of },
+      ] as const);
+      void this.#world.request((process) => process.resolve(profile, command));
+    };
+    decide();
     // Two people at once.
-    if (random.chance(0.15)) {
-      const other = random.pick(commands);
-      void this.#world.request((process) => process.resolve(profile, other));
-    }
-  }
-
-  #profileOf(transactionId: string): AgentProfile {
-    for (const { state } of this.#world.agents.values()) {
-      if (state.open[transactionId] !== undefined) return state.profile;
-    }
-    return this.#world.profiles[0] ?? fail();
+    if (random.chance(0.15)) decide();
   }
 
   #changePolicy(): void {
     const { random, records } = this.#world;
     const { agentId } = random.pick(this.#world.profiles);
-    const known = records.agents.get(agentId)?.summary.policyVersion ?? 1;
+    const known = records.agents.get(agentId)?.account.policyVersion ?? 1;
     const version = random.chance(0.1) ? known - 1 : known;
     const policy = this.#policy(this.#usedBy(agentId));
     const patch: BudgetPolicyPatch = random.chance(0.4)
@@ -236,8 +240,10 @@ export class Workload {
       : random.chance(0.5)
         ? { autoApprovalThresholdCents: policy.autoApprovalThresholdCents }
         : { ...policy };
-    const command: AgentCommand = { kind: "change_policy", patch, version };
-    void this.#world.request((process) => process.of(agentId).submit(command));
+    const requestId = this.#world.nextId("request");
+    void this.#world.request((process) =>
+      process.submit({ kind: "change_policy", agentId, patch, version, requestId }),
+    );
   }
 
   #policy(usedCents = 0): BudgetPolicy {
@@ -254,8 +260,8 @@ export class Workload {
   }
 
   #usedBy(agentId: string): number {
-    const summary = this.#world.records.agents.get(agentId)?.summary;
-    return summary === undefined ? 0 : summary.spentCents + summary.reservedCents;
+    const account = this.#world.records.agents.get(agentId)?.account;
+    return account === undefined ? 0 : account.spentCents + account.reservedCents;
   }
 
   /** A cap near what is used: little is left, nothing, or less than that; sometimes none at all. */
@@ -268,18 +274,17 @@ export class Workload {
   }
 
   #replaceProject(): void {
-    const { budget, random } = this.#world;
-    const { state } = budget;
+    const { random } = this.#world;
     const teams = TEAMS.map((teamId) => ({
       teamId,
-      capCents: random.chance(0.2) ? this.#cap(teamId) : teamOf(state, teamId).capCents,
+      capCents: random.chance(0.2) ? this.#cap(teamId) : this.#world.capOf(teamId).capCents,
     }));
     this.#replace({
       kind: "replace_project",
-      version: this.#version(state.project.version),
+      version: this.#version(this.#world.capOf(null).version),
       capCents: this.#cap(null),
       teams,
-      complete: random.chance(0.97),
+      requestId: this.#world.nextId("request"),
     });
   }
 
@@ -291,62 +296,73 @@ export class Workload {
   }
 
   #replaceTeam(): void {
-    const { budget, random, records } = this.#world;
+    const { random, records } = this.#world;
     const teamId = random.pick(TEAMS);
     const live = [...records.agents].filter(
-      ([, record]) => record.teamId === teamId && record.summary.lifecycle !== "archived",
+      ([, record]) => record.teamId === teamId && record.life.archivedAt === null,
     );
-    const outstanding = budget.state.deliveries;
-    const named = live.map(([agentId, { summary }]) => ({
-      agentId,
-      budgetCents: random.chance(0.2)
-        ? Math.max(0, this.#usedBy(agentId) + random.between(-50, 500))
-        : (outstanding[agentId]?.budgetCents ?? summary.policy.budgetCents),
-    }));
-    const command = {
+    this.#replace({
       kind: "replace_team",
       teamId,
-      version: this.#version(teamOf(budget.state, teamId).version),
+      version: this.#version(this.#world.capOf(teamId).version),
       capCents: this.#cap(teamId),
-      budgets: named,
-      complete: random.chance(0.97),
-    } as const;
-    this.#world.observer.replacementRequested(command, named);
-    this.#replace(command);
+      agents: live.map(([agentId, { account }]) => ({
+        agentId,
+        budgetCents: random.chance(0.2)
+          ? Math.max(0, this.#usedBy(agentId) + random.between(-50, 500))
+          : account.policy.budgetCents,
+      })),
+      requestId: this.#world.nextId("request"),
+    });
   }
 
-  #replace(command: Extract<BudgetCommand, { kind: "replace_project" | "replace_team" }>): void {
-    void this.#replaced(command);
-  }
-
-  async #replaced(
-    command: Extract<BudgetCommand, { kind: "replace_project" | "replace_team" }>,
-  ): Promise<void> {
-    const isDone = await this.#world.request((process) => process.replace(command));
-    if (isDone === true) this.#world.observer.replacementAnswered(command);
+  #replace(command: CommandOf<"replace_project" | "replace_team"> & { readonly requestId: string }): void {
+    void this.#world.request((process) => process.replace(command));
   }
 
   #version(current: number): number {
     return this.#world.random.chance(0.1) ? Math.max(1, current - 1) : current;
   }
 
+  #putRules(): void {
+    const { random } = this.#world;
+    const some = <T>(probability: number, value: T): T[] => (random.chance(probability) ? [value] : []);
+    const windowSeconds = random.pick([60, 3_600]);
+    const checks: RuleCheck[] = [
+      ...some(0.3, { type: "velocity", count: random.between(1, 20), windowSeconds } as const),
+      ...some(0.5, { type: "duplicate", windowSeconds } as const),
+    ];
+    const teamId = random.pick([null, ...TEAMS]);
+    void this.#world.request((process) => process.putRules(teamId, checks));
+  }
+
   #pauseOrResume(): void {
     const { random } = this.#world;
-    const { agentId } = random.pick(this.#world.profiles);
-    const kind = random.chance(0.25) ? "pause" : "resume";
-    void this.#world.request((process) => process.of(agentId).submit({ kind }));
+    const profile = random.pick(this.#world.profiles);
+    const set = (kind: "pause" | "resume"): void => {
+      const requestId = this.#world.nextId("request");
+      void this.#world.request((process) => process.setStanding(profile, kind, requestId));
+    };
+    if (random.chance(0.6)) return set("resume");
+    set("pause");
+    // The emergency stop: its key, too, or all of it.
+    if (random.chance(0.15))
+      void this.#world.request((process) => process.changeKey(profile.agentId, REVOKE));
+    if (random.chance(0.03)) void this.#world.request((process) => process.archive(profile));
   }
 
   /** Whether a payment waits for its agent to be resumed. */
   get isAnyWaiting(): boolean {
-    return [...this.#world.agents.values()].some(({ state }) => isWaiting(state));
+    return [...this.#world.ledger.ledger.accounts.values()].some(isWaiting);
   }
 
   /** Resumes the agents with payments that wait for it. */
   resumeWaiting(): void {
-    for (const [agentId, { state }] of this.#world.agents) {
-      if (!isWaiting(state)) continue;
-      void this.#world.request((process) => process.of(agentId).submit({ kind: "resume" }));
+    for (const account of this.#world.ledger.ledger.accounts.values()) {
+      const profile = this.#world.profiles.find(({ agentId }) => agentId === account.agentId);
+      if (!isWaiting(account) || profile === undefined) continue;
+      const requestId = this.#world.nextId("request");
+      void this.#world.request((process) => process.setStanding(profile, "resume", requestId));
     }
   }
 
@@ -356,37 +372,32 @@ export class Workload {
     const { agentId } = random.pick(profiles);
     const access = agents.get(agentId)?.state.access;
     if (access === undefined) return;
-    const recordedKeyId = access.activeKeyId;
-    const command: AgentCommand =
-      recordedKeyId === null
-        ? { kind: "mint_key", keyId: this.#world.nextId("akey"), recordedKeyId }
-        : { kind: "revoke_key", recordedKeyId };
-    void this.#world.request((process) => process.of(agentId).submit(command));
+    const put = (command: AgentCommand): void =>
+      void this.#world.request((process) => process.changeKey(agentId, command));
+    if (access.activeKeyId === null) return put({ kind: "mint_key", keyId: this.#world.nextId("akey") });
+    if (random.chance(0.6)) return put({ kind: "authenticate", keyId: this.#keyOf(agentId) });
+    put({ kind: "revoke_key" });
+    // Mostly to give it another one soon.
+    const mint = (): void => put({ kind: "mint_key", keyId: this.#world.nextId("akey") });
+    if (random.chance(0.8)) this.#world.timeline.after(random.between(1, 20 * SECOND), mint);
+  }
+
+  #rename(): void {
+    const { agentId } = this.#world.random.pick(this.#world.profiles);
+    const command = { kind: "rename", name: this.#world.nextId("name") } as const;
+    void this.#world.request((process) => process.agents.submit(agentId, command));
   }
 
   #archiveOrCreate(): void {
     const { profiles, random } = this.#world;
-    if (random.chance(0.4)) {
-      const profile = random.pick(profiles);
-      void this.#world.request((process) => process.archive(profile));
-    } else if (profiles.length < AGENTS_MAX) {
-      this.#world.createAgent(this.#policy(), true);
-    }
+    if (random.chance(0.5)) this.#world.createAgent(this.#policy());
+    else void this.#world.request((process) => process.archive(random.pick(profiles)));
   }
 
   #rollOver(): void {
-    const { agents, budget, random } = this.#world;
+    const { agents, ledger, random } = this.#world;
     const { agentId } = random.pick(this.#world.profiles);
-    if (random.chance(0.3)) budget.continueAsNew();
+    if (random.chance(0.5)) ledger.continueAsNew();
     else agents.get(agentId)?.continueAsNew();
   }
-
-  #read(): void {
-    const { agentId } = this.#world.random.pick(this.#world.profiles);
-    void this.#world.request((process) => process.of(agentId).submit({ kind: "read_report" }));
-  }
-}
-
-function fail(): never {
-  throw new Error("a world without agents");
 }

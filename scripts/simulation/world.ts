@@ -1,22 +1,26 @@
-import { Superseded } from "../../activities/effects.ts";
-import type { PaymentActivities } from "../../activities/payments.ts";
-import { summarize } from "../../src/domain/agent/state.ts";
+import { LeaveTooLate, Superseded } from "../../activities/effects.ts";
+import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
-import type { AgentProfile } from "../../src/domain/agent/state.ts";
+import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
+import { type LedgerBounds, levelOf, summaryOf } from "../../src/domain/ledger/state.ts";
+import { accountView, booksPage, capsView } from "../../workflows/ledger-views.ts";
+import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
 import { Random } from "../random.ts";
-import { AgentActor, type ActorDependencies, BudgetActor } from "./actors.ts";
+import { type ActorDependencies, SimulatedAgent, SimulatedLedger } from "./actors.ts";
 import type { Books, Observer } from "./audit/observer.ts";
 import { LineBroken, Processor, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
 import { CALM, Host, Network, Unavailable, type Weather } from "./network.ts";
 import { ServiceProcess, type Surroundings } from "./process.ts";
-import { shownOf } from "./shown.ts";
 import { Timeline } from "./timeline.ts";
 import { DurableWorkflows } from "./workflows.ts";
 
 const PROCESSES = 3;
-const PROJECT = "project-1";
+const PLACE = { organizationId: "org-1", projectId: "project-1" } as const;
 export const TEAMS = ["team-1", "team-2", "team-3"] as const;
+
+/** Low, so that worlds come to them. */
+const BOUNDS: LedgerBounds = { accounts: 24, openOfAgent: 5, openOfProject: 30, closedKeys: 40 };
 
 /** An activity is tried so often before its actor gives it up for now; a workflow's own, for ever. */
 const ACTIVITY_ATTEMPTS = 4;
@@ -27,6 +31,9 @@ const EVENINGS = [Date.UTC(2026, 11, 31, 20), Date.UTC(2028, 1, 28, 20), Date.UT
 /** How long people have to decide; short, so that many windows close within a run. */
 const APPROVAL_WINDOWS_SECONDS = [60, 3_600, 86_400] as const;
 
+/** The create's window of an agent. */
+const DELIVERY_WINDOW_MS = 60_000;
+
 export const STORMY: Weather = { lost: 0.01, late: 0.05, twice: 0.04 };
 
 /** One project with all that is around it: actors, processes that die, a network that fails, a rail and the records. */
@@ -36,8 +43,8 @@ export class World {
   readonly network: Network;
   readonly records: Records;
   readonly processor: Processor;
-  readonly budget: BudgetActor;
-  readonly agents = new Map<string, AgentActor>();
+  readonly ledger: SimulatedLedger;
+  readonly agents = new Map<string, SimulatedAgent>();
   readonly profiles: AgentProfile[] = [];
   readonly observer: Observer;
   readonly #domain: Domain;
@@ -49,6 +56,8 @@ export class World {
   readonly clients = new Host("clients");
   #numbered = 0;
   crashes = 0;
+  clockSetBack = 0;
+  #behindMs = 0;
 
   constructor(seed: number, domain: Domain, observer: Observer) {
     this.random = new Random(seed);
@@ -65,13 +74,14 @@ export class World {
       domain,
       timeline: this.timeline,
       observer,
-      outside: {
-        activity: (work) => this.#activity(work, ACTIVITY_ATTEMPTS),
-        agentsUnder: (teams) => this.process().agentsUnder(teams),
-        writeSummary: (agentId, summary) => this.process().writeSummary(agentId, summary),
-      },
+      activities: this.#activities(),
+      now: () => this.engineNow,
     };
-    this.budget = new BudgetActor(this.#actorDependencies, domain.initialBudgetState("org-1", PROJECT));
+    const { organizationId, projectId } = PLACE;
+    this.ledger = new SimulatedLedger(
+      this.#actorDependencies,
+      domain.newLedger(organizationId, projectId, BOUNDS),
+    );
     this.#surroundings = {
       domain,
       timeline: this.timeline,
@@ -80,17 +90,32 @@ export class World {
       processor: this.processor,
       records: this.records,
       agents: this.agents,
-      budget: this.budget,
+      ledger: () => this.ledger,
       workflows: this.#workflows,
+      place: PLACE,
       approvalWindowSeconds: this.random.pick(APPROVAL_WINDOWS_SECONDS),
     };
     for (let index = 0; index < PROCESSES; index += 1) this.#startProcess();
   }
 
+  /** By the engine's clock, which is what actors go by: it may have gone back. */
+  get engineNow(): number {
+    return this.timeline.now - this.#behindMs;
+  }
+
+  /** The engine is set up anew on a machine whose clock is behind. */
+  setClockBack(ms: number): void {
+    this.#behindMs += ms;
+    this.clockSetBack += 1;
+  }
+
+  /** With nothing under way, the clock is put right. */
+  setClockRight(): void {
+    this.#behindMs = 0;
+  }
+
   get sweeps(): number {
-    let sweeps = this.budget.sweeps;
-    for (const { sweeps: ofAgent } of this.agents.values()) sweeps += ofAgent;
-    return sweeps;
+    return this.ledger.sweeps;
   }
 
   get expiries(): number {
@@ -102,20 +127,29 @@ export class World {
     return `${prefix}_${String(this.#numbered)}`;
   }
 
-  /** `asks` false: an actor from before there were caps. */
-  createAgent(policy: BudgetPolicy, asks: boolean): void {
-    const { now } = this.timeline;
+  /** Whoever creates an agent opens its account, starts its actor and writes its record; false: the project is full. */
+  createAgent(policy: BudgetPolicy): boolean {
+    const now = this.engineNow;
     const agentId = this.nextId("agent");
-    const place = { organizationId: "org-1", projectId: PROJECT, teamId: this.random.pick(TEAMS) };
-    const profile = { ...place, agentId, name: agentId };
-    // Actors from before there were caps do not know of their keys, either.
-    const firstKey = { keyId: this.nextId("akey"), lineageId: null, deliverableUntil: now };
-    const state = this.#domain.initialAgentState(profile, policy, now, asks ? firstKey : undefined, asks);
-    this.records.agents.set(agentId, { teamId: place.teamId, summary: summarize(state) });
-    this.agents.set(agentId, new AgentActor(this.#actorDependencies, state));
+    const profile = { ...PLACE, teamId: this.random.pick(TEAMS), agentId, name: agentId };
+    const { name, teamId } = profile;
+    const keyId = this.nextId("akey");
+    const { replies } = this.ledger.submit([{ kind: "open_account", agentId, teamId, name, policy, keyId }]);
+    if (replies[0]?.kind !== "opened") return false;
+    const firstKey = { keyId, lineageId: null, deliverableUntil: now + DELIVERY_WINDOW_MS };
+    this.observer.agentCreated(profile, firstKey);
+    const state = this.#domain.initialAgentState(profile, firstKey, now);
+    const account = this.ledger.ledger.accounts.get(agentId);
+    if (account === undefined) throw new Error("an account that was opened is gone");
+    this.records.agents.set(agentId, { teamId, life: summarize(state), account: summaryOf(account) });
+    const onEnded = (): void => {
+      this.agents.delete(agentId);
+      // Most of what has no actor any more is left in peace.
+      if (this.random.chance(0.8)) this.profiles.splice(this.profiles.indexOf(profile), 1);
+    };
+    this.agents.set(agentId, new SimulatedAgent(this.#actorDependencies, state, onEnded));
     this.profiles.push(profile);
-    const keys = { firstKey: asks ? firstKey : null, recordedKeyId: firstKey.keyId };
-    this.observer.agentCreated(profile, policy, keys);
+    return true;
   }
 
   process(): ServiceProcess {
@@ -144,17 +178,30 @@ export class World {
 
   /** Everybody's books, laid open. */
   books(): Books {
-    const { used } = this.budget.state;
-    const { now } = this.timeline;
+    const now = this.engineNow;
+    const { ledger } = this.ledger;
+    const { accounts } = booksPage(ledger, { after: null, limit: Infinity });
+    const withViews = accounts.flatMap((account) => {
+      const view = accountView(ledger, { agentId: account.agentId, now }, now);
+      return view === null ? [] : [[account.agentId, { ...account, view }] as const];
+    });
     return {
       now,
-      agents: new Map([...this.agents].map(([agentId, { state }]) => [agentId, shownOf(state, now)])),
-      agentRecords: new Map([...this.records.agents].map(([agentId, { summary }]) => [agentId, summary])),
+      caps: capsView(ledger),
+      accounts: new Map(withViews),
+      lives: new Map([...this.agents].map(([agentId, { state }]) => [agentId, summarize(state)])),
+      records: this.records.agents,
+      recordedCaps: new Map([null, ...TEAMS].map((teamId) => [teamId, this.records.cap(teamId)])),
       paymentRecords: this.records.payments,
-      pendingApprovals: this.records.pending,
-      budget: used,
-      ledger: this.processor.ledger(),
+      pendingApprovals: new Set(this.records.pending.keys()),
+      rail: this.processor.kept(),
     };
+  }
+
+  /** The cap of the project (null) or a team, as it is now. */
+  capOf(teamId: string | null) {
+    const { ledger } = this.ledger;
+    return (teamId === null ? ledger.project : levelOf(ledger, teamId)).cap;
   }
 
   calm(isCalm: boolean): void {
@@ -165,7 +212,27 @@ export class World {
     this.#processes.push(new ServiceProcess(this.nextId("process"), this.#surroundings));
   }
 
-  async #activity<T>(work: (activities: PaymentActivities) => Promise<T>, attempts: number): Promise<T> {
+  #activities(): ActorDependencies["activities"] {
+    const run =
+      <I, T>(choose: (activities: ServiceProcess["activities"]) => (input: I) => Promise<T>) =>
+      (input: I): Promise<T> =>
+        this.#activity((activities) => choose(activities)(input), ACTIVITY_ATTEMPTS);
+    return {
+      executePayments: run((activities) => activities.executePayments),
+      mirrorLimits: run((activities) => activities.mirrorLimits),
+      writeAccounts: run((activities) => activities.writeAccounts),
+      writeCaps: run((activities) => activities.writeCaps),
+      writeAgent: run((activities) => activities.writeAgent),
+      followInLedger: run((activities) => activities.followInLedger),
+      detachWallet: run((activities) => activities.detachWallet),
+      closeDeliveryWindow: run((activities) => activities.closeDeliveryWindow),
+    };
+  }
+
+  async #activity<T>(
+    work: (activities: ServiceProcess["activities"]) => Promise<T>,
+    attempts: number,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       const process = this.process();
       try {
@@ -180,7 +247,12 @@ export class World {
 
   #expectFailure(error: unknown): void {
     const isExpected =
-      error instanceof Unavailable || error instanceof LineBroken || error instanceof Superseded;
+      error instanceof Unavailable ||
+      error instanceof LineBroken ||
+      error instanceof Superseded ||
+      error instanceof LeaveTooLate ||
+      error instanceof NoSuchActor ||
+      error instanceof ActorUnavailable;
     if (!isExpected) this.observer.broke("a process", error);
   }
 }

@@ -1,6 +1,7 @@
 import type { RecordAccount } from "../../activities/accounts.ts";
 import type { CommandOf } from "../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../src/domain/ledger/state.ts";
+import { realTimers, type Timers } from "./timers.ts";
 
 /**
  * How far behind its ledger an agent's record may be when nobody on this server reads it. All agents' are written at the
@@ -14,6 +15,7 @@ const CONFIRMED_AT_ONCE_MAX = 1_000;
 export interface AccountRecordsDependencies {
   readonly recordAccount: RecordAccount;
   readonly onError: (message: string, error: unknown) => void;
+  readonly timers?: Timers;
 }
 
 /** Agents' records of a project, which follow their accounts a little behind: many changes in one write. */
@@ -25,10 +27,12 @@ export class AccountRecords {
   readonly #writing = new Map<string, Promise<void>>();
   /** The newest revisions that were written and not confirmed. */
   readonly #unconfirmed = new Map<string, number>();
-  #timer: NodeJS.Timeout | null = null;
+  readonly #timers: Timers;
+  #cancelTimer: (() => void) | null = null;
 
   constructor(dependencies: AccountRecordsDependencies, onWritten: () => void) {
     this.#dependencies = dependencies;
+    this.#timers = dependencies.timers ?? realTimers;
     this.#onWritten = onWritten;
   }
 
@@ -53,8 +57,8 @@ export class AccountRecords {
         this.#unwritten.set(agentId, account);
     }
     if (this.#unwritten.size === 0) return;
-    const untilTick = TICK_MS - (performance.now() % TICK_MS);
-    this.#timer ??= setTimeout(() => this.#writeAll(), untilTick);
+    const untilTick = TICK_MS - (this.#timers.monotonicMs() % TICK_MS);
+    this.#cancelTimer ??= this.#timers.after(untilTick, () => this.#writeAll());
   }
 
   /** Writes what is known of an agent (null: of all), and waits for it. */
@@ -68,8 +72,8 @@ export class AccountRecords {
   }
 
   #writeAll(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
     for (const agentId of this.#unwritten.keys()) this.#write(agentId);
   }
 

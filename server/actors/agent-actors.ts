@@ -4,6 +4,7 @@ import type { AgentProfile, AgentSummary, FollowedAgent } from "../../src/domain
 import { SUBMIT_BATCH_MAX, type SubmitResult } from "../../src/messages/agent.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchRoom } from "./batch.ts";
+import { realTimers, type Timers } from "./timers.ts";
 
 /** Commands that may wait for one agent in this process. */
 const WAITING_COMMANDS_MAX = 1_000;
@@ -17,6 +18,7 @@ export interface AgentActorsDependencies {
   readonly ledgers: LedgerGateway;
   readonly writeAgent: Projections["writeAgent"];
   readonly onError: (message: string, error: unknown) => void;
+  readonly timers?: Timers;
 }
 
 interface Waiting {
@@ -33,12 +35,14 @@ class AgentMailbox {
   readonly #waiting: Waiting[] = [];
   #confirmations: AgentCommand[] = [];
   #inFlight: Promise<void> | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  readonly #timers: Timers;
+  #cancelTimer: (() => void) | null = null;
 
   constructor(agentId: string, dependencies: AgentActorsDependencies, retire: () => void) {
     this.#agentId = agentId;
     this.#dependencies = dependencies;
     this.#retire = retire;
+    this.#timers = dependencies.timers ?? realTimers;
   }
 
   get waiting(): number {
@@ -65,8 +69,8 @@ class AgentMailbox {
   }
 
   #send(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
     this.#inFlight ??= this.#exchange().finally(() => {
       this.#inFlight = null;
       this.#pump();
@@ -76,7 +80,8 @@ class AgentMailbox {
 
   #rest(): void {
     if (this.#inFlight !== null) return;
-    if (this.#confirmations.length > 0) this.#timer ??= setTimeout(() => this.#send(), CONFIRM_AFTER_MS);
+    if (this.#confirmations.length > 0)
+      this.#cancelTimer ??= this.#timers.after(CONFIRM_AFTER_MS, () => this.#send());
     else this.#retire();
   }
 

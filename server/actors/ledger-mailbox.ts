@@ -8,6 +8,7 @@ import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchRoom } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue, type Urgency } from "./fair-queue.ts";
+import { realTimers, type Timers } from "./timers.ts";
 
 /** Commands that may wait in this process: for one agent, for one project, and stops beyond both. */
 const WAITING_OF_AGENT_MAX = 1_000;
@@ -28,6 +29,7 @@ export interface LedgerMailboxDependencies {
   readonly hurry: () => void;
   /** How long a confirmation waits for an update to ride along with. Well under the ledger's own sweep. */
   readonly confirmAfterMs: number;
+  readonly timers?: Timers;
   readonly onError: (message: string, error: unknown) => void;
 }
 
@@ -64,16 +66,18 @@ export class LedgerMailbox {
   /** Confirmations of what is still being told of, by agent. None of them ever rejects. */
   readonly #untold = new Map<Promise<void>, string>();
   #inFlight: Promise<void> | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  readonly #timers: Timers;
+  #cancelTimer: (() => void) | null = null;
   /** Requests that are about to ask. */
   #expected = 0;
-  #linger: NodeJS.Timeout | null = null;
+  #cancelLinger: (() => void) | null = null;
   #hasLingered = false;
 
   constructor(place: LedgerPlace, dependencies: LedgerMailboxDependencies, retire: () => void) {
     this.#place = place;
     this.#dependencies = dependencies;
     this.#retire = retire;
+    this.#timers = dependencies.timers ?? realTimers;
     this.#records = new AccountRecords(dependencies, () => this.#rest());
   }
 
@@ -103,7 +107,7 @@ export class LedgerMailbox {
       if (isOver) return;
       isOver = true;
       this.#expected -= 1;
-      if (this.#expected === 0 && this.#linger !== null) this.#pump();
+      if (this.#expected === 0 && this.#cancelLinger !== null) this.#pump();
       this.#rest();
     };
   }
@@ -179,11 +183,11 @@ export class LedgerMailbox {
   #pump(): void {
     if (this.#inFlight !== null || this.#waiting.size === 0) return;
     if (this.#expected > 0 && !this.#hasLingered) {
-      this.#linger ??= setTimeout(() => {
-        this.#linger = null;
+      this.#cancelLinger ??= this.#timers.after(LINGER_MS, () => {
+        this.#cancelLinger = null;
         this.#hasLingered = true;
         this.#pump();
-      }, LINGER_MS);
+      });
       return;
     }
     this.#send();
@@ -191,8 +195,8 @@ export class LedgerMailbox {
 
   #send(): void {
     this.#clearTimer();
-    if (this.#linger !== null) clearTimeout(this.#linger);
-    this.#linger = null;
+    this.#cancelLinger?.();
+    this.#cancelLinger = null;
     this.#hasLingered = false;
     this.#inFlight = this.#exchange().finally(() => {
       this.#inFlight = null;
@@ -205,7 +209,7 @@ export class LedgerMailbox {
   #rest(): void {
     if (this.#inFlight !== null || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
-      this.#timer ??= setTimeout(() => this.#confirmNow(), this.#dependencies.confirmAfterMs);
+      this.#cancelTimer ??= this.#timers.after(this.#dependencies.confirmAfterMs, () => this.#confirmNow());
     else if (this.#untold.size === 0 && this.#expected === 0 && !this.#records.hasToWrite) this.#retire();
   }
 
@@ -218,7 +222,7 @@ export class LedgerMailbox {
       ({ command }) => command,
       repliedBytesOf,
     );
-    const askedMs = performance.now();
+    const askedMs = this.#timers.monotonicMs();
     try {
       const commands = [...before, ...batch.map(({ command }) => command)];
       const result = await this.#dependencies.submit(this.#place, commands);
@@ -266,8 +270,8 @@ export class LedgerMailbox {
   }
 
   #clearTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
   }
 }
 

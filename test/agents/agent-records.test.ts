@@ -3,26 +3,40 @@ import type { AgentDocument, EventDocument } from "../../activities/documents.ts
 import { COLLECTIONS } from "../../activities/documents.ts";
 import { EventJournal } from "../../activities/journal.ts";
 import { MongoProjections } from "../../activities/projections.ts";
-import type { WrittenSummary } from "../../src/domain/agent/state.ts";
+import type { AgentSummary } from "../../src/domain/agent/state.ts";
+import type { AccountSummary } from "../../src/domain/ledger/state.ts";
 import { openPolicy } from "../domain/support/actor.ts";
 import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 
 const AT = new Date("2026-05-13T12:00:00.000Z");
 
-const summary = (change: Partial<WrittenSummary> = {}): WrittenSummary => ({
+const life = (agentId: string, change: Partial<AgentSummary> = {}): AgentSummary => ({
+  agentId,
   name: "Agent",
-  lifecycle: "paused",
+  archivedAt: null,
   walletDetached: false,
+  keyId: null,
+  authenticatedAt: null,
+  revision: 2,
+  updatedAt: AT.getTime(),
+  events: [],
+  ...change,
+});
+
+const money = (agentId: string, change: Partial<AccountSummary> = {}): AccountSummary => ({
+  agentId,
+  standing: "paused",
   policy: openPolicy,
   policyVersion: 1,
   spentCents: 0,
   reservedCents: 0,
   revision: 2,
   updatedAt: AT.getTime(),
+  events: [],
   ...change,
 });
 
-/** An agent's record follows its actor, whichever version of the service has said what is to be written. */
+/** An agent's record follows its actor and its ledger, each by revisions of its own. */
 describe("agents' records", () => {
   let database: TestDatabase;
 
@@ -55,31 +69,53 @@ describe("agents' records", () => {
       createdAt: AT,
       updatedAt: AT,
       archivedAt: null,
+      walletDetached: false,
       revision: 1,
+      accountRevision: 1,
       ...change,
     });
   }
 
   const projections = () => new MongoProjections(database.db, new EventJournal(database.db));
 
-  it("a write that an earlier version scheduled is done, and marks no agent archived or used", async () => {
-    await newAgent("before");
-    await projections().writeAgentSummary("before", summary());
-    const { archivedAt, authenticatedAt, lifecycle } = (await agents().findOne({ _id: "before" })) ?? {};
-    expect({ archivedAt, authenticatedAt, lifecycle }).to.deep.equal({
-      archivedAt: null,
-      authenticatedAt: null,
+  it("what actor and ledger write keeps apart, in whatever order, and older ones change nothing", async () => {
+    await newAgent("both");
+    const written = projections();
+    await written.writeAccount(money("both", { spentCents: 5, revision: 3 }));
+    await written.writeAgent(life("both", { name: "Renamed" }));
+    await written.writeAccount(money("both", { spentCents: 4, standing: "active" }));
+    await written.writeAgent(life("both", { name: "Older", revision: 1 }));
+    const { accountRevision, lifecycle, name, revision, spentCents } =
+      (await agents().findOne({ _id: "both" })) ?? {};
+    expect({ accountRevision, lifecycle, name, revision, spentCents }).to.deep.equal({
+      accountRevision: 3,
       lifecycle: "paused",
+      name: "Renamed",
+      revision: 2,
+      spentCents: 5,
     });
+  });
+
+  it("an archived agent stays so, whatever its ledger says later of its account", async () => {
+    await newAgent("ended");
+    await projections().writeAgent(life("ended", { archivedAt: AT.getTime() }));
+    for (const [revision, standing] of [
+      [2, "active"],
+      [3, "paused"],
+      [4, "closed"],
+    ] as const) {
+      await projections().writeAccount(money("ended", { standing, revision, spentCents: revision }));
+      const { lifecycle, spentCents } = (await agents().findOne({ _id: "ended" })) ?? {};
+      expect({ lifecycle, spentCents }).to.deep.equal({ lifecycle: "archived", spentCents: revision });
+    }
   });
 
   it("an event shows the agent as it was then, even when told after the agent was archived", async () => {
     await newAgent("late", { lifecycle: "archived", archivedAt: AT, revision: 3 });
-    const told = [
-      { id: "evt_late_2", type: "agent.paused", at: AT.getTime(), revision: 2 },
-      { id: "evt_late_3", type: "agent.archived", at: AT.getTime(), revision: 3 },
-    ] as const;
-    await projections().writeAgentSummary("late", summary({ events: told }));
+    const paused = { id: "evt_late_account_2", type: "agent.paused", at: AT.getTime(), revision: 2 } as const;
+    const ended = { id: "evt_late_agent_3", type: "agent.archived", at: AT.getTime(), revision: 3 } as const;
+    await projections().writeAccount(money("late", { events: [paused] }));
+    await projections().writeAgent(life("late", { events: [ended] }));
     const shown = await events().find({ agentId: "late" }).sort({ _id: 1 }).toArray();
     expect(shown.map(({ data }) => [data.agent?.["lifecycle"], data.agent?.["archivedAt"]])).to.deep.equal([
       ["paused", null],
@@ -87,7 +123,7 @@ describe("agents' records", () => {
     ]);
   });
 
-  it("what a summary brings along besides what an actor says is not written", async () => {
+  it("what a summary brings along besides what it may say is not written", async () => {
     await newAgent("mine");
     const wallet = { address: "0x1", chainCaip2: "eip155:1", owner: "0x2", spender: "0x3", factory: "0x4" };
     const forged = {
@@ -98,9 +134,14 @@ describe("agents' records", () => {
       scopes: null,
     };
     const before = await agents().findOne({ _id: "mine" });
-    await projections().writeAgentSummary("mine", { ...summary(), ...forged });
-    const { authenticatedAt: _first, ...after } = (await agents().findOne({ _id: "mine" })) ?? {};
-    const told = { lifecycle: "paused", revision: 2, walletDetached: false };
+    await projections().writeAgent({ ...life("mine"), ...forged });
+    await projections().writeAccount({ ...money("mine"), ...forged });
+    const {
+      authenticatedAt: _first,
+      candidateKeys: _none,
+      ...after
+    } = (await agents().findOne({ _id: "mine" })) ?? {};
+    const told = { lifecycle: "paused", revision: 2, accountRevision: 2 };
     expect(after).to.deep.equal({ ...before, ...told });
   });
 });

@@ -2,16 +2,23 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
 import { collectionsOf } from "../../server/collections.ts";
+import { judge } from "../../src/domain/ledger/judge.ts";
+import { packLedger } from "../../src/domain/ledger/pack.ts";
+import { LEDGER_BOUNDS, newLedger } from "../../src/domain/ledger/state.ts";
+import { LEDGER_SETTINGS, LEDGER_WORKFLOW, ledgerWorkflowId } from "../../src/messages/ledger.ts";
+import { openPolicy } from "../domain/support/actor.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { secondService } from "../support/own-service.ts";
 import {
+  elevate,
   type Fields,
   newWorld,
   organizationKey,
   rotated,
   tally,
   times,
+  until,
   worldOf,
   type World,
 } from "../support/world.ts";
@@ -216,37 +223,23 @@ describe("creates over HTTP", () => {
     expect(first.lineageId).to.equal(first.id);
   });
 
-  it("a capped project takes 5,000 agents, archived ones included; then 409, but for replays", async () => {
-    const { projectId, teamId } = world.organization;
-    const { teams } = collectionsOf(world.service.db);
-    const { team } = await world.api.ok("createTeam", 201, {
-      token: world.token,
-      body: { name: "Another", projectId },
+  it("a project takes 10,000 live agents; then 409, but for replays, until one is archived", async () => {
+    const own = await newWorld();
+    await elevate(own);
+    const teamId = await fullProject(own, LEDGER_BOUNDS.accounts - 1);
+    const another = () => ({
+      token: own.token,
+      body: { name: "Last", teamId, budgetCents: 1, idempotencyKey: randomUUID() },
     });
-    const before = (await teams.findOne({ _id: teamId }))?.createdInside ?? 0;
-    await teams.updateOne({ _id: teamId }, { $set: { createdInside: 4_999 } });
-    try {
-      const another = (idempotencyKey: string) => ({
-        token: world.token,
-        body: { name: "Last", teamId: team.id, budgetCents: 1, idempotencyKey },
-      });
-      await world.api.ok("createAgent", 201, another(randomUUID()));
-      // Beyond the bound there can be no caps, and without caps there is no bound.
-      await world.api.ok("createAgent", 201, another(randomUUID()));
-      const budget = { capCents: 1, agents: [], version: 1 };
-      const replace = { token: world.token, id: team.id, body: budget };
-      await world.api.refused("setTeamBudget", 409, "PROJECT_FULL", replace);
-      await teams.updateOne({ _id: teamId }, { $set: { createdInside: 4_997 } });
-      const { projects } = collectionsOf(world.service.db);
-      await projects.updateOne({ _id: projectId }, { $set: { hadCaps: true } });
-      const last = another(randomUUID());
-      await world.api.ok("createAgent", 201, last);
-      await world.api.refused("createAgent", 409, "PROJECT_FULL", another(randomUUID()));
-      await world.api.ok("createAgent", 200, last);
-      await projects.updateOne({ _id: projectId }, { $unset: { hadCaps: "" } });
-    } finally {
-      await teams.updateOne({ _id: teamId }, { $set: { createdInside: before } });
-    }
+    const last = another();
+    const { agent } = await own.api.ok("createAgent", 201, last);
+    await own.api.refused("createAgent", 409, "PROJECT_FULL", another());
+    await own.api.ok("createAgent", 200, last);
+    await own.api.ok("archiveAgent", 200, { token: own.token, id: agent.id });
+    await until("there is room again", async () => {
+      const answer = await own.api.call("createAgent", another());
+      return answer.status === 201 ? true : null;
+    });
   });
 
   it("a replay answers the record also when its container was archived since", async () => {
@@ -308,3 +301,28 @@ describe("creates over HTTP", () => {
     }
   });
 });
+
+/** A project with so many agents in its ledger; they have no records. Its team's id. */
+async function fullProject({ organization, service }: World, agents: number): Promise<string> {
+  const { organizationId } = organization;
+  const [projectId, teamId] = [randomUUID(), randomUUID()];
+  const ledger = newLedger(organizationId, projectId);
+  for (const agentId of times(agents, () => randomUUID())) {
+    const account = { agentId, teamId, name: "Agent", policy: openPolicy, keyId: null };
+    judge(ledger, { kind: "open_account", ...account }, Date.now());
+  }
+  const { addresses, db, temporal } = service.connections;
+  const start = { kind: "resume", ledger: packLedger(ledger, Date.now()) } as const;
+  await temporal.workflow.start(LEDGER_WORKFLOW, {
+    workflowId: ledgerWorkflowId(projectId),
+    taskQueue: addresses.taskQueue,
+    args: [{ start, settings: LEDGER_SETTINGS }],
+  });
+  const { projects, teams } = collectionsOf(db);
+  const project = await projects.findOne({ _id: organization.projectId });
+  const team = await teams.findOne({ _id: organization.teamId });
+  if (project === null || team === null) throw new Error("the organization has lost its default containers");
+  await projects.insertOne({ ...project, _id: projectId });
+  await teams.insertOne({ ...team, _id: teamId, projectId });
+  return teamId;
+}

@@ -1,12 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { collectionsOf } from "../../server/collections.ts";
-import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
-import { budgetWorkflowId } from "../../src/messages/budget.ts";
+import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { organizationWorkflowId } from "../../src/messages/organization.ts";
-import { TestBudgets } from "../support/budgets.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { cardPayment, elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
@@ -37,91 +36,99 @@ describe("an actor that an operator has ended", () => {
     return answers;
   };
 
-  it("an agent's: what needs it is a coded 503, never 500; its records are read on", async () => {
-    const agent = await world.agent({ autoApprovalThresholdCents: 0 });
-    const { approvalId, transactionId } = await agent.hold();
+  it("an agent's: its keys and end are a coded 503, never 500; the ledger pays and pauses on", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 5_000 });
+    const { approvalId, transactionId } = await agent.hold({ amountCents: 5_001 });
     await terminated(agentWorkflowId(agent.id));
     const { token } = world;
     const id = agent.id;
-    const changes: readonly Asked[] = [
-      pay(agent),
-      ["approveApproval", { token, id: approvalId }],
-      ["denyApproval", { token, id: approvalId, body: { feedback: "no" } }],
-      ["cancelPayment", { token: agent.key, id: transactionId }],
-      ["updateAgentBudgetPolicy", { token, id, body: { version: 1, budgetCents: 9_000 } }],
+    const kept: readonly Asked[] = [
       ["updateAgent", { token, id, body: { name: "Renamed" } }],
-      ["pauseAgent", { token, id }],
-      ["resumeAgent", { token, id }],
       ["revokeAgentKey", { token, id }],
       ["mintAgentKey", { token, id }],
       ["archiveAgent", { token, id }],
     ];
-    expect(await answersTo(changes)).to.deep.equal(unavailable(changes));
-    const reads: readonly Asked[] = [
+    expect(await answersTo(kept)).to.deep.equal(unavailable(kept));
+    const decided: readonly Asked[] = [
+      pay(agent),
+      ["updateAgentBudgetPolicy", { token, id, body: { version: 1, budgetCents: 9_000 } }],
+      ["pauseAgent", { token, id }],
+      ["resumeAgent", { token, id }],
+      ["approveApproval", { token, id: approvalId }],
       ["getAgent", { token, id }],
       ["getAgentBudgetPolicy", { token, id }],
       ["getPayment", { token: agent.key, id: transactionId }],
       ["getApproval", { token, id: approvalId }],
       ["listPayments", { token: agent.key }],
     ];
-    for (const [operation, answer] of Object.entries(await answersTo(reads))) {
-      expect(answer, operation).to.be.oneOf(["200", "503 SERVICE_UNAVAILABLE"]);
-    }
+    for (const [operation, answer] of Object.entries(await answersTo(decided)))
+      expect(answer, operation).to.be.oneOf(["200", "201"]);
   });
 
-  it("a project's budget: what it is to judge, and what is to change it, is a coded 503", async () => {
-    const agent = await world.agent();
-    const { projectId, teamId } = world.organization;
-    const { token } = world;
-    const { version } = await new TestBudgets(world).setProject({ capCents: 5_000 });
-    const body = { capCents: 4_000, teams: [{ teamId, capCents: null }], version };
+  it("a project's ledger: all about its money is a coded 503, and its records are read on", async () => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 5_000 });
+    const { approvalId, transactionId } = await agent.hold({ amountCents: 5_001 });
     await agent.pay();
-    await terminated(budgetWorkflowId(projectId));
-    const changes: readonly Asked[] = [
-      pay(agent),
-      ["setProjectBudget", { token, id: projectId, body }],
-      [
-        "setTeamBudget",
-        {
-          token,
-          id: teamId,
-          body: { capCents: 1, agents: [{ agentId: agent.id, budgetCents: 10_000 }], version: 1 },
-        },
-      ],
-    ];
-    expect(await answersTo(changes)).to.deep.equal(unavailable(changes));
-    for (const answer of Object.values(
-      await answersTo([
-        ["getProjectBudget", { token, id: projectId }],
-        ["getTeamBudget", { token, id: teamId }],
-      ]),
-    )) {
-      expect(answer).to.be.oneOf(["200", "503 SERVICE_UNAVAILABLE"]);
-    }
+    await terminated(ledgerWorkflowId(world.organization.projectId));
+    await expectNothingPaid(agent, { approvalId, transactionId });
   });
 
-  it("a capped project's budget that the engine forgot: still 503, and reconcile names it", async () => {
-    const { connections, db, env } = world.service;
-    const { projects } = collectionsOf(db);
-    const { organizationId, projectId } = world.organization;
-    const budgets = new TestBudgets(world);
-    await budgets.setProject({ capCents: 5_000 });
-    expect((await projects.findOne({ _id: projectId }))?.hadCaps).to.equal(true);
+  it("a project's ledger that the engine forgot is never begun anew: still 503", async () => {
+    const { projects, teams } = collectionsOf(world.service.db);
+    const { projectId, teamId } = world.organization;
     // The engine forgets an actor days after its end. This one was never begun, which is the same to it.
-    const id = await budgets.newProject();
-    const agent = await world.agent({ teamId: await budgets.newTeam(id) });
-    await projects.updateOne({ _id: id }, { $set: { hadCaps: true } });
+    const [project, team] = [
+      await projects.findOne({ _id: projectId }),
+      await teams.findOne({ _id: teamId }),
+    ];
+    if (project === null || team === null)
+      throw new Error("the organization has lost its default containers");
+    const forgotten = { ...project, _id: randomUUID() };
+    const under = { ...team, _id: randomUUID(), projectId: forgotten._id };
+    await Promise.all([projects.insertOne(forgotten), teams.insertOne(under)]);
     const { token } = world;
     const asked: readonly Asked[] = [
-      pay(agent),
-      ["getProjectBudget", { token, id }],
-      ["setProjectBudget", { token, id, body: { capCents: null, teams: [], version: 1 } }],
+      ["getProjectBudget", { token, id: forgotten._id }],
+      ["setProjectBudget", { token, id: forgotten._id, body: { capCents: null, teams: [], version: 1 } }],
+      ["createAgent", { token, body: { name: "Agent", teamId: under._id, budgetCents: 1 } }],
     ];
-    expect(await answersTo(asked)).to.deep.equal(unavailable(asked));
-    const options = { organizationId, repair: false, patienceMs: 1, onProgress: () => undefined };
-    const { differences } = await reconcileOn(connections, env, options);
-    expect(differences.map(({ kind }) => kind)).to.include("budget_lost");
+    const answers = await answersTo(asked);
+    expect(Object.values(answers).map((answer) => answer.slice(0, 3))).to.deep.equal(["503", "503", "503"]);
   });
+
+  async function expectNothingPaid(
+    agent: TestAgent,
+    { approvalId, transactionId }: { readonly approvalId: string; readonly transactionId: string },
+  ): Promise<void> {
+    const { projectId, teamId } = world.organization;
+    const { token } = world;
+    const { id } = agent;
+    const teams = [{ teamId, capCents: null }];
+    const agents = [{ agentId: id, budgetCents: 10_000 }];
+    const changes: readonly Asked[] = [
+      pay(agent),
+      ["approveApproval", { token, id: approvalId }],
+      ["denyApproval", { token, id: approvalId, body: { feedback: "no" } }],
+      ["cancelPayment", { token: agent.key, id: transactionId }],
+      ["updateAgentBudgetPolicy", { token, id, body: { version: 1, budgetCents: 9_000 } }],
+      ["pauseAgent", { token, id }],
+      ["resumeAgent", { token, id }],
+      ["setProjectBudget", { token, id: projectId, body: { capCents: 4_000, teams, version: 1 } }],
+      ["setTeamBudget", { token, id: teamId, body: { capCents: 1, agents, version: 1 } }],
+    ];
+    expect(await answersTo(changes)).to.deep.equal(unavailable(changes));
+    const reads: readonly Asked[] = [
+      ["getAgent", { token, id }],
+      ["getPayment", { token: agent.key, id: transactionId }],
+      ["getApproval", { token, id: approvalId }],
+      ["listPayments", { token: agent.key }],
+    ];
+    for (const [operation, answer] of Object.entries(await answersTo(reads)))
+      expect(answer, operation).to.equal("200");
+    // The actor revokes it all the same, and its ledger pays nothing: only that it has followed can't be answered.
+    const revoked: readonly Asked[] = [["revokeAgentKey", { token, id }]];
+    expect(await answersTo(revoked)).to.deep.equal(unavailable(revoked));
+  }
 
   it("an approval's, or an organization's: what follows is no 500", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });

@@ -2,18 +2,14 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { COLLECTIONS } from "../../activities/documents.ts";
 import { CommandsRefused, refusalIn } from "../../server/actors/commands-refused.ts";
-import type { AgentCommand } from "../../src/domain/agent/commands.ts";
+import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import {
-  type AgentStateView,
-  agentWorkflowId,
-  STATE_QUERY,
-  SUBMIT_UPDATE,
-} from "../../src/messages/agent.ts";
+import { LEDGER_SUBMIT_UPDATE, ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { expectBooksAgree } from "../support/books.ts";
+import { bookedAccount } from "../support/ledger.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
 import { send } from "../support/wire.ts";
 
@@ -24,6 +20,7 @@ const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
   approvalId: `apr_forged_${randomUUID()}`,
   keyHash: randomUUID(),
   payloadHash: "payload",
+  likenessHash: "likeness",
   rail: "card",
   amountCents: 700,
   currency: "USD",
@@ -34,9 +31,10 @@ const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
   ...fields,
 });
 
-const payCommand = (request: PaymentRequest): AgentCommand => ({
+const payCommand = (agentId: string, keyId: string, request: PaymentRequest): CommandOf<"pay"> => ({
   kind: "pay",
-  keyId: "akey_1",
+  agentId,
+  keyId,
   request,
   approvalWindowSeconds: WINDOW_SECONDS,
   lookedUpThrough: 0,
@@ -51,10 +49,10 @@ describe("what is written to Temporal past this service", () => {
 
   const asksAlways = (): Promise<TestAgent> => world.agent({ autoApprovalThresholdCents: 0 });
   const temporal = () => world.service.connections.temporal.workflow;
-  const actorOf = (agentId: string) => temporal().getHandle(agentWorkflowId(agentId));
-  const tell = (agent: TestAgent, command: AgentCommand) =>
-    actorOf(agent.id).executeUpdate(SUBMIT_UPDATE, { args: [[command]] });
-  const stateOf = (agent: TestAgent) => actorOf(agent.id).query<AgentStateView>(STATE_QUERY);
+  const ledger = () => temporal().getHandle(ledgerWorkflowId(world.organization.projectId));
+  const tell = (command: LedgerCommand) =>
+    ledger().executeUpdate(LEDGER_SUBMIT_UPDATE, { args: [[command]] });
+  const accountOf = (agent: TestAgent) => bookedAccount(world, agent.id);
   const owner = () => ({ userId: world.organization.userId, name: "Owner" });
   const paymentOf = (agent: TestAgent, id: string) =>
     world.api.ok("getPayment", 200, { token: agent.key, id });
@@ -65,10 +63,11 @@ describe("what is written to Temporal past this service", () => {
     agent: TestAgent,
   ): Promise<{ readonly profile: AgentProfile; readonly payment: Payment }> {
     const { transactionId } = await agent.hold();
-    const { open, profile } = await stateOf(agent);
-    const found = open[transactionId];
+    const { agentId, name, open, teamId } = await accountOf(agent);
+    const found = open.find(({ payment }) => payment.request.transactionId === transactionId);
     if (found === undefined) throw new Error("what is on hold is open");
-    return { profile, payment: found.payment };
+    const { organizationId, projectId } = world.organization;
+    return { profile: { organizationId, projectId, teamId, agentId, name }, payment: found.payment };
   }
 
   const decidedBy = async (transactionId: string, action: string) => {
@@ -77,10 +76,10 @@ describe("what is written to Temporal past this service", () => {
     return entries.map(({ actor }) => actor);
   };
 
-  /** All are done with, which the actors see to by themselves. */
+  /** All are done with, which the ledger sees to by itself. */
   const nothingIsOpen = (agent: TestAgent) =>
-    until("its actor has nothing left to do", async () =>
-      Object.keys((await stateOf(agent)).open).length === 0 ? true : null,
+    until("its ledger has nothing left to do", async () =>
+      (await accountOf(agent)).open.length === 0 ? true : null,
     );
 
   it("an approval in the owner's name pays nothing and names nobody; the agent pays on", async () => {
@@ -90,7 +89,7 @@ describe("what is written to Temporal past this service", () => {
     const other = await heldBy(agent);
     await world.api.ok("approveApproval", 200, { token: world.token, id: other.payment.request.approvalId });
     // The proof of the payment itself is genuine, and one of nothing that a person has said.
-    await tell(agent, { kind: "approve", transactionId, by: owner(), proof });
+    await tell({ kind: "approve", agentId: agent.id, transactionId, by: owner(), proof });
     await nothingIsOpen(agent);
     const { approval, transaction } = await paymentOf(agent, transactionId);
     expect([transaction.status, transaction.denialCode]).to.deep.equal(["failed", "RAIL_UNAVAILABLE"]);
@@ -111,13 +110,13 @@ describe("what is written to Temporal past this service", () => {
     expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
   });
 
-  it("an approval in nobody's name is refused by the actor, and a person decides after it", async () => {
+  it("an approval in nobody's name is refused by the ledger, and a person decides after it", async () => {
     const agent = await asksAlways();
     const { payment } = await heldBy(agent);
     const { approvalId, proof, transactionId } = payment.request;
     for (const name of [{ by: null }, {}, { by: "Owner" }, { by: {} }]) {
-      const command = { kind: "approve", transactionId, proof, ...name };
-      const told = actorOf(agent.id).executeUpdate<unknown, [unknown[]]>(SUBMIT_UPDATE, {
+      const command = { kind: "approve", agentId: agent.id, transactionId, proof, ...name };
+      const told = ledger().executeUpdate<unknown, [unknown[]]>(LEDGER_SUBMIT_UPDATE, {
         args: [[command]],
       });
       const error = await told.then(
@@ -140,7 +139,8 @@ describe("what is written to Temporal past this service", () => {
     const agent = await asksAlways();
     const { payment } = await heldBy(agent);
     const { proof, transactionId } = payment.request;
-    await tell(agent, { kind: "deny", transactionId, by: owner(), feedback: "I am the owner.", proof });
+    const feedback = "I am the owner.";
+    await tell({ kind: "deny", agentId: agent.id, transactionId, by: owner(), feedback, proof });
     await nothingIsOpen(agent);
     const { approval, transaction } = await paymentOf(agent, transactionId);
     expect(transaction).to.deep.include({ status: "denied" });
@@ -149,6 +149,27 @@ describe("what is written to Temporal past this service", () => {
       { type: "system", id: "verification" },
     ]);
     await expectBooksAgree(world, agent);
+  });
+
+  it("what a person has denied is not paid when its request is sent anew under another key", async () => {
+    const agent = await asksAlways();
+    const { payment } = await heldBy(agent);
+    const { approvalId, transactionId } = payment.request;
+    const denying = { token: world.token, id: approvalId, body: { feedback: "No." } };
+    await world.api.ok("denyApproval", 200, denying);
+    await nothingIsOpen(agent);
+    const { policyVersion: version } = await accountOf(agent);
+    const patch = { autoApprovalThresholdCents: null };
+    await tell({ kind: "change_policy", agentId: agent.id, patch, version });
+    const { keyId, sequence } = await accountOf(agent);
+    const again = { ...payment.request, keyHash: randomUUID() };
+    await tell(payCommand(agent.id, keyId ?? "", again));
+    expect((await accountOf(agent)).sequence, "the ledger has taken it in").to.equal(sequence + 1);
+    await nothingIsOpen(agent);
+    expect(await effectsOn(transactionId)).to.equal(0);
+    const { approval, transaction } = await paymentOf(agent, transactionId);
+    expect([transaction.status, transaction.denialCode]).to.deep.equal(["denied", "APPROVAL_DENIED"]);
+    expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["denied", owner().userId]);
   });
 
   it("payments that no agent asked for are not made, and leave no reservation and no record", async () => {
@@ -160,12 +181,16 @@ describe("what is written to Temporal past this service", () => {
       // Genuine, but for where the money goes.
       requestOf({ ...payment.request, keyHash: randomUUID(), recipient: "thief" }),
     ];
-    await tell(agent, payCommand(sent));
-    await tell(agent, payCommand(altered));
-    await tell(asker, payCommand(held));
+    // Whose key it is stands in the ledger's state, for everybody to read who reaches Temporal.
+    const before = await accountOf(agent);
+    const [keyId, askersKeyId] = [before.keyId, (await accountOf(asker)).keyId];
+    await tell(payCommand(agent.id, keyId ?? "", sent));
+    await tell(payCommand(agent.id, keyId ?? "", altered));
+    await tell(payCommand(asker.id, askersKeyId ?? "", held));
+    expect((await accountOf(agent)).sequence, "the ledger has taken them in").to.equal(before.sequence + 2);
     await nothingIsOpen(agent);
     await until("only what is genuine is on hold", async () =>
-      Object.keys((await stateOf(asker)).open).length === 1 ? true : null,
+      (await accountOf(asker)).open.length === 1 ? true : null,
     );
     for (const { transactionId } of [sent, held]) {
       expect(await effectsOn(transactionId)).to.equal(0);
@@ -176,8 +201,8 @@ describe("what is written to Temporal past this service", () => {
       ).to.equal(null);
     }
     expect(await effectsOn(altered.transactionId)).to.equal(0);
-    const { usage } = await stateOf(agent);
-    expect([usage.spentCents, usage.reservedCents]).to.deep.equal([0, 0]);
+    const { reservedCents, spentCents } = await accountOf(agent);
+    expect([spentCents, reservedCents]).to.deep.equal([0, 0]);
     expect((await agent.pay()).transaction.status).to.equal("approved");
   });
 
@@ -233,16 +258,20 @@ describe("what is written to Temporal past this service", () => {
       phase: "following",
       revision: 9,
     };
-    const following = await temporal().start(SETTLEMENT_WORKFLOW, {
-      workflowId: `forged/${randomUUID()}`,
-      taskQueue,
-      args: [{ profile, payment: altered, asked: 0 }],
-    });
-    await following.result();
+    const retold: Payment = { ...altered, request: { ...request, purpose: "The rent." }, revision: 10 };
+    for (const told of [altered, retold]) {
+      const following = await temporal().start(SETTLEMENT_WORKFLOW, {
+        workflowId: `forged/${randomUUID()}`,
+        taskQueue,
+        args: [{ profile, payment: told, asked: 0 }],
+      });
+      await following.result();
+    }
     for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
     const { approval, transaction } = await paymentOf(agent, request.transactionId);
     expect(approval?.resolvedBy ?? null).to.equal(null);
     expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
+    expect(transaction.purpose, "what a person decides by").to.equal(request.purpose);
     expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
   });
 });

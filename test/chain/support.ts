@@ -202,7 +202,8 @@ function recordOf(
   const now = new Date();
   const about = { organizationId, projectId, teamId, name, description: null, scopes: null };
   const money = { policy, policyVersion: 1, spentCents: 0, reservedCents: 0, wallet, key: null };
-  const times = { createdAt: now, updatedAt: now, archivedAt: null, revision: 1 };
+  const revisions = { revision: 1, accountRevision: 1, walletDetached: false };
+  const times = { createdAt: now, updatedAt: now, archivedAt: null, ...revisions };
   const createdBy = { type: "user", id: "usr_1" } as const;
   return {
     _id: agentId,
@@ -222,6 +223,7 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     approvalId: newId("apr"),
     keyHash: "k",
     payloadHash: "p",
+    likenessHash: "l",
     proof: "",
   };
   const order = {
@@ -240,6 +242,7 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     status: "pending",
     phase: "sending",
     executor: "server",
+    policyVersion: 1,
     revision: 1,
     ...nothingYet,
   };

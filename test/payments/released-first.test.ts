@@ -5,7 +5,7 @@ import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const CAP = 1_000;
-/** An actor does itself what nobody has done 10 s after it was decided. */
+/** A ledger does itself what nobody has done 10 s after it was decided. */
 const SWEPT_MS = 120_000;
 
 describe("what is given back under caps is there for others before anyone can read that it ended", () => {
@@ -21,7 +21,10 @@ describe("what is given back under caps is there for others before anyone can re
       decorateEffects: (plain) => ({
         ...plain,
         projections: {
-          writeAgentSummary: (agentId, summary) => plain.projections.writeAgentSummary(agentId, summary),
+          endOf: (transactionId) => plain.projections.endOf(transactionId),
+          writeAgent: (summary) => plain.projections.writeAgent(summary),
+          writeAccount: (summary) => plain.projections.writeAccount(summary),
+          writeCaps: (projectId, caps) => plain.projections.writeCaps(projectId, caps),
           async writePayment(profile, payment) {
             const noticed = onEnd;
             if (noticed !== null && ["failed", "reversed"].includes(payment.status)) {
@@ -91,7 +94,7 @@ describe("what is given back under caps is there for others before anyone can re
       afterwards: lowerTheCapAndApprove,
     },
     {
-      name: "a declined card, found by the actor that sees to what its server left",
+      name: "a declined card, found by the ledger that sees to what its server left",
       merchant: "sandbox-decline",
       unansweredCalls: 2,
     },

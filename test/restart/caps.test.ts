@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { ContractApi } from "../support/contract-api.ts";
 import { Stage } from "./support/stage.ts";
 
-/** Actors do themselves what nobody has done 10 s after it was decided; an activity that died with its worker, later. */
+/** A ledger does itself what nobody has done 10 s after it was decided; an activity that died with its worker, later. */
 const SWEPT_MS = 120_000;
 
 const BEFORE_CENTS = 300;
@@ -21,8 +21,8 @@ describe("Caps, after kill -9", () => {
   let stage: Stage;
   /** A project for each point at which a replacement is held, and one whose payments are. */
   let decided: Place;
-  let enrolled: Place;
-  let told: Place;
+  let capRecorded: Place;
+  let allRecorded: Place;
   let paying: Place;
   let lost: { readonly granted: string; readonly refused: string };
 
@@ -58,13 +58,13 @@ describe("Caps, after kill -9", () => {
 
   before(async () => {
     stage = await Stage.set();
-    [decided, enrolled, told, paying] = [
+    [decided, capRecorded, allRecorded, paying] = [
       await newPlace(),
       await newPlace(),
       await newPlace(),
       await newPlace(),
     ];
-    for (const place of [decided, enrolled, told]) {
+    for (const place of [decided, capRecorded, allRecorded]) {
       expect(await pay(agentOf(place, 0), BEFORE_CENTS)).to.equal("approved");
     }
     await cap(paying);
@@ -73,9 +73,9 @@ describe("Caps, after kill -9", () => {
       granted: (await stage.payAndHold(agentOf(paying, 0).apiKey, "before-rail", 600)).transactionId,
       refused: (await stage.payAndHold(agentOf(paying, 1).apiKey, "after-projection", 401)).transactionId,
     };
+    await stage.holdBudget("after-agents-recorded", allRecorded.projectId, () => cap(allRecorded));
+    await stage.holdBudget("after-caps-recorded", capRecorded.projectId, () => cap(capRecorded));
     await stage.holdBudget("after-replacement", decided.projectId, () => cap(decided));
-    await stage.holdBudget("after-enrolment", enrolled.projectId, () => cap(enrolled));
-    await stage.holdBudget("before-delivered", told.projectId, () => cap(told));
     await stage.service.killMain();
     await stage.restart();
   });
@@ -83,17 +83,17 @@ describe("Caps, after kill -9", () => {
 
   const points: readonly (readonly [string, () => Place])[] = [
     ["only decided", () => decided],
-    ["enrolled but not told", () => enrolled],
-    ["told but unconfirmed", () => told],
+    ["recorded in the team alone", () => capRecorded],
+    ["recorded and not answered", () => allRecorded],
   ];
   for (const [how, place] of points) {
-    it(`a replacement ${how} is completed: every budget once, past spending counted`, async () => {
+    it(`a replacement ${how} is whole: each budget once, past spending counted`, async () => {
       const here = place();
       const expected = here.agents.map(({ agent }) => ({ agentId: agent.id, budgetCents: BUDGET_CENTS }));
       const budget = await api().ok("getTeamBudget", 200, as(here.teamId));
       expect(budget).to.include({ capCents: CAP_CENTS, version: 2 });
       expect(budget.agents).to.have.deep.members(expected);
-      // What is shown is in force, whether the budget's actor has come to it or not.
+      // What is shown is in force, whether its records have come to it or not.
       for (const { agent } of here.agents) {
         const policy = await api().ok("getAgentBudgetPolicy", 200, as(agent.id));
         expect(policy).to.include({ budgetCents: BUDGET_CENTS, version: 2 });

@@ -22,6 +22,8 @@ describe("A mint or an archive whose process is killed with kill -9", () => {
   let stage: LifeStage;
   let owner: Creator;
   let minting: Readonly<Record<"mint-proposed" | "mint-decided" | "mint-recorded", Agent>>;
+  let revoking: Agent;
+  let pausing: Readonly<Record<"pause-decided" | "pause-recorded", Agent>>;
   let archiving: Agent;
   /** Another one, whose archive is asked for again as soon as the service is back. */
   let repeating: Agent;
@@ -51,6 +53,13 @@ describe("A mint or an archive whose process is killed with kill -9", () => {
     return agent;
   }
 
+  /** A pause that is held at the point. */
+  async function dyingPause(point: LifePoint): Promise<Agent> {
+    const agent = await newAgent();
+    await stage.hold(point, () => stage.api.call("pauseAgent", by(agent)));
+    return agent;
+  }
+
   /** Archived by its actor, with a payment on hold and a wallet that it has paid from. */
   async function dyingArchive(): Promise<void> {
     archiving = await newAgent();
@@ -75,6 +84,12 @@ describe("A mint or an archive whose process is killed with kill -9", () => {
       "mint-decided": await dyingMint("mint-decided"),
       "mint-recorded": await dyingMint("mint-recorded"),
     };
+    revoking = await newAgent();
+    await stage.hold("revoke-decided", () => stage.api.call("revokeAgentKey", by(revoking)));
+    pausing = {
+      "pause-decided": await dyingPause("pause-decided"),
+      "pause-recorded": await dyingPause("pause-recorded"),
+    };
     await dyingArchive();
     repeating = await newAgent();
     await stage.hold("archive-decided", () => stage.api.call("archiveAgent", by(repeating)));
@@ -86,6 +101,32 @@ describe("A mint or an archive whose process is killed with kill -9", () => {
     await stage.elevate();
   });
   after(() => stage.dispose());
+
+  it("a revocation that nobody was answered is finished: its key is nobody's", async () => {
+    await until("its record has no key", SWEPT_MS, async () =>
+      (await record(revoking)).key === null ? true : null,
+    );
+    expect(await statusOf(revoking.apiKey)).to.equal(401);
+  });
+
+  for (const point of ["pause-decided", "pause-recorded"] as const) {
+    it(`killed at ${point}: the pause holds, its record shows it, one event; resumed it pays`, async () => {
+      const agent = pausing[point];
+      await until("its record says so", SWEPT_MS, async () =>
+        (await record(agent)).lifecycle === "paused" ? true : null,
+      );
+      expect(await statusOf(agent.apiKey)).to.equal(403);
+      await until("it is told of once", SWEPT_MS, async () =>
+        (await eventsOf(agent, "agent.paused")) === 1 ? true : null,
+      );
+      const again = await stage.api.ok("pauseAgent", 200, by(agent));
+      expect(again.agent.state).to.equal("paused");
+      expect(await eventsOf(agent, "agent.paused")).to.equal(1);
+      await stage.api.ok("resumeAgent", 200, by(agent));
+      const { transaction } = await stage.tenant.api.pay(agent.apiKey, { amountCents: 100 });
+      expect(transaction.status).to.equal("approved");
+    });
+  }
 
   it("an archive that is asked for again is 200 and whole, with one event", async () => {
     const { agent, walletsFailed } = await stage.api.ok("archiveAgent", 200, by(repeating));

@@ -1,20 +1,28 @@
 import { expect } from "chai";
+import { judge } from "../../src/domain/ledger/judge.ts";
+import { packLedger } from "../../src/domain/ledger/pack.ts";
+import { type Account, newLedger } from "../../src/domain/ledger/state.ts";
 import {
-  AGENT_SETTINGS,
-  AGENT_WORKFLOW,
-  type AgentInput,
-  agentWorkflowId,
-} from "../../src/messages/agent.ts";
-import { REMEMBERED_KEYS_MAX } from "../../src/domain/agent/state.ts";
+  BOOKS_QUERY,
+  type BookedAccount,
+  type BooksPage,
+  LEDGER_SETTINGS,
+  LEDGER_WORKFLOW,
+  type LedgerInput,
+  ledgerWorkflowId,
+} from "../../src/messages/ledger.ts";
 import { sharedService, type TestService } from "../support/service.ts";
+import { until } from "../support/process.ts";
 import { Load, replay } from "./support/load.ts";
 import { Tenant } from "./support/tenant.ts";
 
 const CLIENTS = 24;
 /** Every fifth request of a client is a retry of an earlier one, by this client or another. */
 const RETRY_EVERY = 5;
-/** Enough that the first keys are no longer remembered by the actor, and several roll-overs fall into them. */
-const PAYMENTS = REMEMBERED_KEYS_MAX + 300;
+/** Enough that several roll-overs fall into them. */
+const PAYMENTS = 1_500;
+/** Their idempotency keys are forgotten before the others are paid. */
+const FORGOTTEN = 100;
 const EVENTS_PER_RUN = 80;
 const ROLL_OVERS_MIN = 4;
 const LOAD_MS = 400_000;
@@ -23,7 +31,7 @@ const SLOWEST_MS = 1_000;
 const SLOWEST_TIMES = 5;
 const SWEPT_MS = 120_000;
 
-describe("An agent's actor that rolls over under load", function () {
+describe("A ledger that rolls over under load", function () {
   this.timeout(900_000);
   let service: TestService;
   let tenant: Tenant;
@@ -34,36 +42,50 @@ describe("An agent's actor that rolls over under load", function () {
     tenant = await Tenant.create({ baseUrl, env, mongodbUri: connections.addresses.mongodbUri });
   });
 
-  /** A new agent whose actor rolls over far sooner than others. */
-  async function createAgent() {
-    const created = await tenant.createAgent({ budgetCents: 1_000_000 });
-    const { id, name, projectId, teamId, budgetCents } = created.agent;
-    const policy = {
-      budgetCents,
-      autoApprovalThresholdCents: null,
-      perTransactionLimitCents: null,
-      dailySpendLimitCents: null,
-      hourlyVelocityLimit: null,
-      dailyVelocityLimit: null,
+  const handle = (projectId: string) =>
+    service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+
+  /** The account once all that was paid is closed. */
+  async function closedAccount(projectId: string, agentId: string): Promise<BookedAccount> {
+    return until("all payments are closed", SWEPT_MS, async () => {
+      const page = { after: null, limit: 10 };
+      const { accounts } = await handle(projectId).query<BooksPage, [object]>(BOOKS_QUERY, page);
+      const account = accounts.find((each) => each.agentId === agentId);
+      return account !== undefined && account.open.length === 0 ? account : null;
+    });
+  }
+
+  /** Goes on with a ledger that rolls over far sooner than others, and has forgotten every idempotency key. */
+  async function forgetAndHurry(projectId: string, known: BookedAccount): Promise<void> {
+    const { agentId, keyId, name, policy, reservedCents, revision, sequence, spentCents, teamId } = known;
+    const ledger = newLedger(tenant.organization.organizationId, projectId);
+    judge(ledger, { kind: "open_account", agentId, keyId, name, policy, teamId }, Date.now());
+    const account: Account | undefined = ledger.accounts.get(agentId);
+    if (account === undefined) throw new Error("the account was not opened");
+    Object.assign(account, { sequence, closed: sequence, forgottenThrough: sequence, revision });
+    account.confirmedRevision = revision;
+    account.usage = { ...account.usage, spentCents, reservedCents };
+    const totals = { spentCents, reservedCents };
+    ledger.project = { ...ledger.project, totals };
+    ledger.teams.set(teamId, { ...ledger.project, totals });
+    const settings = { ...LEDGER_SETTINGS, rollOverAfterEvents: EVENTS_PER_RUN };
+    const input: LedgerInput = {
+      start: { kind: "resume", ledger: packLedger(ledger, Date.now()) },
+      settings,
     };
-    const { organizationId } = tenant.organization;
-    const profile = { organizationId, projectId, teamId, agentId: id, name };
-    const settings = { ...AGENT_SETTINGS, rollOverAfterEvents: EVENTS_PER_RUN };
-    const input: AgentInput = { start: { kind: "create", profile, policy }, settings };
     const { addresses, temporal } = service.connections;
-    await temporal.workflow.start(AGENT_WORKFLOW, {
-      workflowId: agentWorkflowId(id),
+    await temporal.workflow.start(LEDGER_WORKFLOW, {
+      workflowId: ledgerWorkflowId(projectId),
       taskQueue: addresses.taskQueue,
       workflowIdConflictPolicy: "TERMINATE_EXISTING",
       args: [input],
     });
-    return created;
   }
 
-  /** How often the actor has rolled over: each run names the one before it. */
-  async function rollOvers(agentId: string): Promise<number> {
+  /** How often the ledger has rolled over: each run names the one before it. */
+  async function rollOvers(projectId: string): Promise<number> {
     const { addresses, temporal } = service.connections;
-    const workflowId = agentWorkflowId(agentId);
+    const workflowId = ledgerWorkflowId(projectId);
     let runId = "";
     for (let count = 0; ; count += 1) {
       const { history } = await temporal.workflowService.getWorkflowExecutionHistory({
@@ -78,7 +100,19 @@ describe("An agent's actor that rolls over under load", function () {
   }
 
   it("loses no payment, makes none twice, even by old or forgotten keys, and nobody waits", async () => {
-    const { agent, apiKey } = await createAgent();
+    const { agent, apiKey } = await tenant.createAgent({ budgetCents: 1_000_000 });
+    const { id, projectId } = agent;
+    const first = new Load({
+      apiKeys: [apiKey],
+      apis: [service.api],
+      clients: CLIENTS,
+      name: "forgotten",
+      retryEvery: RETRY_EVERY,
+      comeAgain: true,
+    });
+    await first.untilPaid(FORGOTTEN, LOAD_MS);
+    const forgotten = await first.stop();
+    await forgetAndHurry(projectId, await closedAccount(projectId, id));
     const load = new Load({
       apiKeys: [apiKey],
       apis: [service.api],
@@ -91,10 +125,10 @@ describe("An agent's actor that rolls over under load", function () {
     const sent = await load.stop();
     expect(sent.filter(({ status }) => status !== 201)).to.deep.equal([]);
     expect(load.retries).to.be.greaterThan(PAYMENTS / RETRY_EVERY / 2);
-    const rolledOver = await rollOvers(agent.id);
+    const rolledOver = await rollOvers(projectId);
     expect(rolledOver).to.be.at.least(ROLL_OVERS_MIN);
 
-    await replay(service.api, [...sent.slice(0, 100), ...sent.slice(-100)]);
+    await replay(service.api, [...forgotten, ...sent.slice(0, 100), ...sent.slice(-100)]);
     await tenant.expectBooksToAgree(SWEPT_MS);
     // A stall at a roll-over would hold up a batch each time; now and then, another program may have had the processor.
     const usualMs = sent.map(({ ms }) => ms).toSorted((a, b) => a - b)[sent.length >> 1] ?? 0;

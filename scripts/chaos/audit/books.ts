@@ -1,10 +1,8 @@
 import type { Hash } from "viem";
-import type {
-  LedgerEntry,
-  PaymentEntry,
-  ProjectBooks,
-  SpentEvent,
-} from "../../../server/admin/reconcile/books.ts";
+import type { LedgerEntry, PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/books.ts";
+import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
+import type { Stopped } from "../changes.ts";
 import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
 import type { ApprovalEntry, Arrival, DeliveryEntry } from "./told.ts";
@@ -15,13 +13,20 @@ export interface Books {
   readonly tickets: readonly Ticket[];
   readonly transactions: readonly TransactionEntry[];
   readonly approvals: readonly ApprovalEntry[];
-  readonly ledger: readonly LedgerEntry[];
-  readonly actors: readonly ActorEntry[];
+  /** The card processor's. */
+  readonly cardLedger: readonly LedgerEntry[];
+  /** Accounts that projects' ledgers have. */
+  readonly accounts: readonly AccountEntry[];
+  /** Agents' actors that run. */
+  readonly lives: readonly LifeEntry[];
   readonly records: readonly RecordEntry[];
+  /** Projects and teams, as their ledgers and their records have them. */
+  readonly levels: readonly LevelEntry[];
   readonly chain: ChainBooks;
-  /** Caps that are set, which were never above what they are now. */
-  readonly caps: readonly CapOver[];
-  readonly projects: readonly ProjectBooks[];
+  /** The highest that each cap may have been since all of its usage fitted. */
+  readonly caps: readonly (CapOver & { readonly projectId: string })[];
+  /** When agents could not pay. */
+  readonly stopped: readonly Stopped[];
   readonly told: readonly ToldBooks[];
 }
 
@@ -30,19 +35,45 @@ export interface TransactionEntry extends PaymentEntry {
   readonly keyHash: string;
   readonly sequence: number;
   readonly denialCode: string | null;
+  readonly createdAt: Date;
+  readonly projectId: string;
+  readonly teamId: string;
 }
 
-/** What an actor says of its money. */
-export interface ActorEntry {
+/** What an agent's account and its record both show. */
+export interface Shown {
   readonly agentId: string;
-  readonly budgetCents: number;
+  readonly name: string;
+  readonly keyId: string | null;
+  readonly state: "active" | "paused" | "archived";
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
   readonly spentCents: number;
   readonly reservedCents: number;
+}
+
+export interface AccountEntry extends Shown {
+  /** How many payments it has decided. */
+  readonly sequence: number;
   readonly openCount: number;
 }
 
-/** What an agent's record in MongoDB shows of its money. */
-export type RecordEntry = Pick<ActorEntry, "agentId" | "spentCents" | "reservedCents">;
+export type RecordEntry = Shown;
+
+/** What an agent's actor says of its life. */
+export interface LifeEntry extends Pick<Shown, "agentId" | "name" | "keyId" | "state"> {
+  /** Its create's window is still open: until then its actor runs. */
+  readonly isWindowOpen: boolean;
+}
+
+export interface LevelEntry {
+  readonly projectId: string;
+  /** Null: the project itself. */
+  readonly teamId: string | null;
+  readonly cap: Cap;
+  readonly totals: Totals;
+  readonly recordedCap: Cap;
+}
 
 /** What one organization was told by webhook, at its endpoint for everything. */
 export interface ToldBooks {

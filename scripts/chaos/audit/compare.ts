@@ -1,8 +1,8 @@
-import { compareProject } from "../../../server/admin/reconcile/budgets.ts";
+import { isDeepStrictEqual } from "node:util";
 import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
 import type { PayingAgent } from "../tenant.ts";
-import type { Books, ToldBooks, TransactionEntry } from "./books.ts";
-import { changesIn, compareTold } from "./told.ts";
+import type { Books, RecordEntry, Shown, ToldBooks, TransactionEntry } from "./books.ts";
+import { changesIn, compareTold, toldStates } from "./told.ts";
 
 /** Units of the sandbox's token (6 decimals) in a cent. */
 const UNITS_PER_CENT = 10_000n;
@@ -11,7 +11,7 @@ const UNITS_PER_CENT = 10_000n;
 export const compare = (books: Books): readonly string[] => [
   ...compareTickets(books),
   ...books.transactions.flatMap(compareStatus(books)),
-  ...compareCards(books.transactions, books.ledger).map(findingText),
+  ...compareCards(books.transactions, books.cardLedger).map(findingText),
   ...compareWallets({
     payments: books.transactions,
     walletOf: new Map(books.agents.map(({ id, wallet }) => [id, wallet])),
@@ -19,10 +19,9 @@ export const compare = (books: Books): readonly string[] => [
     unitsPerCent: UNITS_PER_CENT,
   }).map(findingText),
   ...books.agents.flatMap((agent) => compareAgent(books, agent)),
+  ...compareLevels(books),
   ...compareCaps(books),
-  ...books.projects
-    .flatMap(compareProject)
-    .map(({ expected, found, id, what }) => `${id}: ${what}; expected ${expected}, found ${found}`),
+  ...compareStopped(books),
   ...compareBalances(books),
   ...compareNonces(books),
   ...books.told.flatMap((told) => compareWebhooks(books, told)),
@@ -33,9 +32,11 @@ function compareTickets({ tickets, transactions }: Books): string[] {
   const differences: string[] = [];
   const byId = new Map(transactions.map((transaction) => [transaction.id, transaction]));
   const claimed = new Map<string, string>();
-  for (const { order, transactionId } of tickets) {
+  const refused = new Set(tickets.filter(({ isRefused }) => isRefused).map(({ order }) => order.agent.id));
+  for (const { isRefused, order, transactionId } of tickets) {
     const { agent, amountCents, key, rail, to } = order;
     if (transactionId === null) {
+      if (isRefused) continue;
       differences.push(`${key}: never answered`);
       continue;
     }
@@ -50,8 +51,9 @@ function compareTickets({ tickets, transactions }: Books): string[] {
     const asAsked = made.agentId === agent.id && made.amountCents === amountCents && made.rail === rail;
     if (!asAsked || made.to !== to) differences.push(`${transactionId}: not what ${key} asked for`);
   }
-  for (const { id } of transactions) {
-    if (!claimed.has(id))
+  for (const { agentId, id } of transactions) {
+    // Whose agent was archived over it was never answered.
+    if (!claimed.has(id) && !refused.has(agentId))
       differences.push(`${id}: nobody was answered with it, though every key was answered`);
   }
   const keys = transactions.map(({ agentId, keyHash }) => `${agentId} ${keyHash}`);
@@ -59,9 +61,22 @@ function compareTickets({ tickets, transactions }: Books): string[] {
   return differences;
 }
 
+/** What an approval may fail by: the limits are checked again, and so is whether the agent is paused. */
+const FAILS_AN_APPROVAL: readonly (string | null)[] = [
+  "AGENT_PAUSED",
+  "PER_TRANSACTION_LIMIT_EXCEEDED",
+  "BUDGET_EXCEEDED",
+  "DAILY_SPEND_LIMIT_EXCEEDED",
+  "TEAM_CAP_EXCEEDED",
+  "PROJECT_CAP_EXCEEDED",
+];
+
 /** Statuses that this load can lead to; anything else is a payment that was wrongly refused, or never ended. */
-function compareStatus({ agents }: Books): (transaction: TransactionEntry) => string[] {
+function compareStatus({ agents, approvals }: Books): (transaction: TransactionEntry) => string[] {
   const byId = new Map(agents.map((agent) => [agent.id, agent]));
+  const approved = new Set(
+    approvals.flatMap(({ isDecidedByPerson, transactionId }) => (isDecidedByPerson ? [transactionId] : [])),
+  );
   return ({ agentId, amountCents, denialCode, id, rail, status, to }) => {
     const agent = byId.get(agentId);
     const what = `${id} (${rail}, ${String(amountCents)}, agent "${agent?.name ?? "unknown"}")`;
@@ -69,45 +84,117 @@ function compareStatus({ agents }: Books): (transaction: TransactionEntry) => st
     if (status !== "failed") return [];
     if (denialCode === "CARD_DECLINED" && to === "sandbox-decline") return [];
     if (denialCode === "INSUFFICIENT_FUNDS" && rail === "wallet" && agent?.wellFunded === false) return [];
+    // Archived over it: the service has given up its right to spend from the wallet.
+    if (denialCode === "RAIL_UNAVAILABLE" && rail === "wallet" && agent?.isBrief === true) return [];
+    if (approved.has(id) && FAILS_AN_APPROVAL.includes(denialCode)) return [];
     return [`${what}: failed with ${String(denialCode)}, for which there is no reason`];
   };
 }
 
-/** The actor, the record and the payments of an agent say the same; every decision is there; the budget held. */
-function compareAgent({ actors, records, transactions }: Books, agent: PayingAgent): string[] {
-  const differences: string[] = [];
-  const own = transactions.filter(({ agentId }) => agentId === agent.id);
-  const spent = own
+const spentIn = (transactions: readonly TransactionEntry[]): number =>
+  transactions
     .filter(({ status }) => status === "approved")
     .reduce((sum, { amountCents }) => sum + amountCents, 0);
+
+/** Account, actor, record and payments of an agent say the same; every decision is there; the budget held. */
+function compareAgent({ accounts, lives, records, transactions }: Books, agent: PayingAgent): string[] {
+  const own = transactions.filter(({ agentId }) => agentId === agent.id);
+  const spent = spentIn(own);
   const who = `agent "${agent.name}" (${agent.id})`;
-  const actor = actors.find(({ agentId }) => agentId === agent.id);
   const record = records.find(({ agentId }) => agentId === agent.id);
-  for (const [name, said] of [
-    ["actor", actor],
-    ["record", record],
-  ] as const) {
-    if (said?.spentCents === spent && said.reservedCents === 0) continue;
-    const text = `${String(said?.spentCents)} spent, ${String(said?.reservedCents)} reserved`;
-    differences.push(`${who}: its ${name} says ${text}; its payments add up to ${String(spent)}`);
+  if (record === undefined) return [`${who}: it has no record`];
+  const differences: string[] = [];
+  if (record.spentCents !== spent || record.reservedCents !== 0)
+    differences.push(`its record says ${moneyText(record)}; its payments add up to ${String(spent)}`);
+  const account = accounts.find(({ agentId }) => agentId === agent.id);
+  const life = lives.find(({ agentId }) => agentId === agent.id);
+  if (record.state === "archived") {
+    // Nothing is left to be done for it.
+    if (account !== undefined) differences.push("it is archived, and its account is still there");
+    if (life?.isWindowOpen === false) differences.push("it is archived, and its actor runs on");
+    if (life !== undefined) differences.push(...differing("actor", life, record));
+  } else {
+    if (account === undefined) differences.push("its ledger has no account of it");
+    else differences.push(...differing("account", account, record));
+    if (life === undefined) differences.push("its actor does not run");
+    else differences.push(...differing("actor", life, record));
+    if ((account?.openCount ?? 0) > 0) differences.push("its account has payments open");
+    if (account !== undefined && account.sequence !== own.length)
+      differences.push(`its account has decided ${String(account.sequence)} of ${String(own.length)}`);
   }
-  if ((actor?.openCount ?? 0) > 0) differences.push(`${who}: its actor has payments open`);
   if (spent > agent.budgetCents)
-    differences.push(`${who}: spent ${String(spent)} of a budget of ${String(agent.budgetCents)}`);
+    differences.push(`spent ${String(spent)} of a budget of ${String(agent.budgetCents)}`);
   const numbers = own.map(({ sequence }) => sequence).toSorted((one, other) => one - other);
   const wrong = numbers.findIndex((number, index) => number !== index + 1);
-  if (wrong >= 0) differences.push(`${who}: decision ${String(wrong + 1)} is missing, or there twice`);
-  return differences;
+  if (wrong >= 0) differences.push(`decision ${String(wrong + 1)} is missing, or there twice`);
+  return differences.map((difference) => `${who}: ${difference}`);
 }
+
+const moneyText = ({ reservedCents, spentCents }: Pick<Shown, "reservedCents" | "spentCents">): string =>
+  `${String(spentCents)} spent, ${String(reservedCents)} reserved`;
+
+const SHOWN = [
+  "name",
+  "keyId",
+  "state",
+  "policy",
+  "policyVersion",
+  "spentCents",
+  "reservedCents",
+] as const satisfies readonly (keyof Shown)[];
+
+/** What somebody says of an agent, as far as he says something of it, against its record. */
+const differing = (who: string, said: Partial<Shown>, record: RecordEntry): string[] =>
+  SHOWN.filter((field) => field in said && !isDeepStrictEqual(said[field], record[field])).map(
+    (field) =>
+      `its ${who} says ${field} ${JSON.stringify(said[field])}, its record ${JSON.stringify(record[field])}`,
+  );
+
+const nameOf = ({ projectId, teamId }: Record<"projectId", string> & { teamId: string | null }): string =>
+  teamId === null ? `project ${projectId}` : `team ${teamId}`;
+
+const isUnder =
+  (level: { readonly projectId: string; readonly teamId: string | null }) =>
+  ({ projectId, teamId }: TransactionEntry): boolean =>
+    level.teamId === null ? projectId === level.projectId : teamId === level.teamId;
+
+/** What a ledger counts for its project and each team is the sum of their payments, archived agents' too; records show the caps. */
+const compareLevels = ({ levels, transactions }: Books): string[] =>
+  levels.flatMap((level) => {
+    const { cap, recordedCap, totals } = level;
+    const spent = spentIn(transactions.filter(isUnder(level)));
+    const isRight = totals.spentCents === spent && totals.reservedCents === 0;
+    const caps = [cap, recordedCap].map(
+      (each) => `${String(each.capCents)} of version ${String(each.version)}`,
+    );
+    return [
+      ...(isRight ? [] : [`its ledger says ${moneyText(totals)}; its payments add up to ${String(spent)}`]),
+      ...(isDeepStrictEqual({ ...cap }, { ...recordedCap })
+        ? []
+        : [`its cap is ${caps.join(" in the ledger, and in its record ")}`]),
+    ].map((difference) => `${nameOf(level)}: ${difference}`);
+  });
 
 /** What the agents under a cap have spent fits it. */
 const compareCaps = ({ caps, transactions }: Books): string[] =>
-  caps.flatMap(({ agentIds, capCents, name }) => {
-    const spent = transactions
-      .filter(({ agentId, status }) => status === "approved" && agentIds.includes(agentId))
-      .reduce((sum, { amountCents }) => sum + amountCents, 0);
-    return spent <= capCents ? [] : [`${name}: spent ${String(spent)} under a cap of ${String(capCents)}`];
+  caps.flatMap((cap) => {
+    const spent = spentIn(transactions.filter(isUnder(cap)));
+    return spent <= cap.capCents
+      ? []
+      : [`${nameOf(cap)}: spent ${String(spent)} under a cap of ${String(cap.capCents)}`];
   });
+
+/** After a pause or an archive was answered nothing is decided but to deny it. */
+const compareStopped = ({ stopped, transactions }: Books): string[] =>
+  stopped.flatMap(({ agentId, from, until }) =>
+    transactions
+      .filter((each) => each.agentId === agentId && each.status !== "denied")
+      .filter(({ createdAt }) => createdAt.getTime() > from && createdAt.getTime() < until)
+      .map(
+        ({ createdAt, id }) =>
+          `${id}: decided at ${createdAt.toISOString()}, when its agent was stopped since ${new Date(from).toISOString()}`,
+      ),
+  );
 
 /** What was minted is in the wallet, but for what was spent; and nothing is anywhere else. */
 function compareBalances({ agents, chain }: Books): string[] {
@@ -149,13 +236,16 @@ function compareNonces({ chain }: Books): string[] {
 }
 
 /** An organization was told of each of its changes, once by its delivery's id, and of nobody else's. */
-function compareWebhooks({ approvals, transactions }: Books, told: ToldBooks): string[] {
+function compareWebhooks({ approvals, records, transactions }: Books, told: ToldBooks): string[] {
   const { agentIds, arrivals, deliveries, forged } = told;
   const isOwn = ({ agentId }: { readonly agentId: string }): boolean => agentIds.includes(agentId);
-  const changes = changesIn({
-    agentIds,
-    approvals: approvals.filter(isOwn),
-    transactions: transactions.filter(isOwn),
-  });
+  const changes = [
+    ...changesIn({
+      agentIds,
+      approvals: approvals.filter(isOwn),
+      transactions: transactions.filter(isOwn),
+    }),
+    ...records.filter(isOwn).flatMap(({ agentId, state }) => toldStates(agentId, state, arrivals)),
+  ];
   return [...forged, ...compareTold(changes, arrivals, deliveries)].map((line) => `webhooks: ${line}`);
 }

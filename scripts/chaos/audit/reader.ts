@@ -1,4 +1,4 @@
-import { Client, Connection, WorkflowNotFoundError } from "@temporalio/client";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import {
   type Address,
@@ -18,19 +18,41 @@ import type { ChainTransactionDocument } from "../../../activities/chain/outbox.
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
 import { webhookCollections } from "../../../activities/webhooks/documents.ts";
 import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
-import type { ProjectBooks } from "../../../server/admin/reconcile/books.ts";
-import { owesReport } from "../../../src/domain/agent/caps.ts";
-import type { AgentStateView } from "../../../src/messages/agent.ts";
-import { BUDGET_BOOKS_QUERY, type BudgetBooksView, budgetWorkflowId } from "../../../src/messages/budget.ts";
+import type { ProjectDocument, TeamDocument } from "../../../activities/documents.ts";
+import { lifecycleOf } from "../../../src/domain/agent/state.ts";
+import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
+import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
+import {
+  type BookedAccount,
+  BOOKS_QUERY,
+  type BooksPage,
+  type BooksQueryInput,
+  CAPS_QUERY,
+  type CapsView,
+  ledgerWorkflowId,
+} from "../../../src/messages/ledger.ts";
 import { askEach } from "../../../server/admin/reconcile/ask-each.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
 import type { Place } from "../place.ts";
-import type { CapOver, PayingAgent } from "../tenant.ts";
+import type { Stopped } from "../changes.ts";
+import type { PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
-import type { ActorEntry, Books, ChainBooks, RecordedEntry, ToldBooks, WalletEntry } from "./books.ts";
+import type {
+  AccountEntry,
+  Books,
+  ChainBooks,
+  LevelEntry,
+  LifeEntry,
+  RecordedEntry,
+  RecordEntry,
+  ToldBooks,
+  WalletEntry,
+} from "./books.ts";
 
 const CALL_MS = 10_000;
+/** Accounts that are read at once. */
+const PAGE = 200;
 /** Receipts asked for in one request. */
 const BATCH = 100;
 
@@ -44,7 +66,8 @@ export interface Scope {
   readonly agents: readonly PayingAgent[];
   readonly tickets: readonly Ticket[];
   readonly projectIds: readonly string[];
-  readonly caps: readonly CapOver[];
+  readonly caps: Books["caps"];
+  readonly stopped: readonly Stopped[];
   /** The organizations' endpoints. */
   readonly letters: readonly OwnLetters[];
   /** How many of the newest recorded transactions are looked up in the chain. */
@@ -95,16 +118,18 @@ export class Reader {
     organizationIds,
     projectIds,
     receiptsMax,
+    stopped,
     tickets,
   }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
-    const states = await askEach(agents, (agent) => this.#state(agent));
-    const [transactions, approvals, ledger, records, projects, chain] = await Promise.all([
+    const accounts = (await askEach(projectIds, (projectId) => this.#accounts(projectId))).flat();
+    const lives = await this.#lives(agents);
+    const levels = (await askEach(projectIds, (projectId) => this.#levels(projectId))).flat();
+    const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
-      askEach(projectIds, (projectId) => this.#project(projectId, states)),
       this.#chainBooks(agents, receiptsMax),
     ]);
     return {
@@ -112,26 +137,25 @@ export class Reader {
       tickets,
       chain,
       caps,
-      projects,
-      actors: states.map(actorEntry),
+      stopped,
+      accounts: accounts.map(accountEntry),
+      lives: lives.map(lifeEntry),
+      levels,
       transactions: transactions.map(({ _id, merchant, onChainTxHash, ...rest }) => ({
         ...rest,
         id: _id,
         to: merchant,
         hash: onChainTxHash,
       })),
-      approvals: approvals.map(({ _id, agentId, resolvedBy }) => ({
+      approvals: approvals.map(({ _id, agentId, resolvedBy, transactionId }) => ({
         id: _id,
         agentId,
+        transactionId,
         isDecidedByPerson: resolvedBy !== null,
       })),
       told: await askEach(letters, (each) => this.#told(each, records)),
-      ledger: ledger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
-      records: records.map(({ _id, reservedCents, spentCents }) => ({
-        agentId: _id,
-        reservedCents,
-        spentCents,
-      })),
+      cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
+      records: records.map(recordEntry),
     };
   }
 
@@ -145,17 +169,19 @@ export class Reader {
     const of = { organizationId: { $in: [...organizationIds] } };
     const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
     if (pending > 0) return `${String(pending)} payments are pending`;
-    const states = await Promise.all(agents.map((agent) => this.#state(agent)));
-    const open = states.flatMap((state) => Object.keys(state.open));
+    const accounts = (await askEach(projectIds, (projectId) => this.#accounts(projectId))).flat();
+    const open = accounts.flatMap((account) => account.open.map(({ payment }) => payment.request));
     if (open.length > 0)
-      return `${String(open.length)} payments are open in their actors (${open.join(", ")})`;
-    const unwritten = states.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
-    if (unwritten.length > 0) return `${String(unwritten.length)} actors have not written their totals`;
-    const owing = states.filter(owesReport);
-    if (owing.length > 0) return `${String(owing.length)} actors owe their budget a report`;
-    const budgets = await askEach(projectIds, (projectId) => this.#budget(projectId));
-    if (budgets.some((budget) => budget !== null && (budget.enrolling || budget.untold.length > 0)))
-      return "agents are still to be told of a budget";
+      return `${String(open.length)} payments are open in ledgers (${open.map(({ transactionId }) => transactionId).join(", ")})`;
+    const closed = accounts.filter(({ standing }) => standing === "closed");
+    if (closed.length > 0) return `${String(closed.length)} closed accounts are still there`;
+    const behind = await this.#db.collection<AgentDocument>("agents").countDocuments({
+      $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
+    });
+    if (behind > 0) return `${String(behind)} agents' records are behind their accounts`;
+    const running = await this.#lives(agents);
+    const ending = running.filter(({ access, archivedAt }) => archivedAt !== null && access.bundled.erased);
+    if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
     const untold = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
     if (untold > 0) return `${String(untold)} events have no deliveries yet`;
     const { deliveries } = webhookCollections(this.#db);
@@ -170,8 +196,44 @@ export class Reader {
     return count > 0 ? `${String(count)} workflows still follow something` : null;
   }
 
-  #state({ id }: PayingAgent): Promise<AgentStateView> {
-    return this.#temporal.workflow.getHandle(`agent/${id}`).query<AgentStateView>("state");
+  /** The states of agents' actors that run. */
+  async #lives(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
+    const states = await askEach(agents, async ({ id }) => {
+      const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
+      const { status } = await handle.describe();
+      return status.name === "RUNNING" ? handle.query<AgentStateView>(STATE_QUERY) : null;
+    });
+    return states.flatMap((state) => state ?? []);
+  }
+
+  async #accounts(projectId: string): Promise<BookedAccount[]> {
+    const accounts: BookedAccount[] = [];
+    for (;;) {
+      const input: BooksQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
+      const page = await this.#ledger(projectId).query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+      accounts.push(...page.accounts);
+      if (!page.hasMore) return accounts;
+    }
+  }
+
+  async #levels(projectId: string): Promise<LevelEntry[]> {
+    const view = await this.#ledger(projectId).query<CapsView>(CAPS_QUERY);
+    const teams = await this.#db.collection<TeamDocument>("teams").find({ projectId }).toArray();
+    const project = await this.#db.collection<ProjectDocument>("projects").findOne({ _id: projectId });
+    const none = { cap: NO_CAP, totals: NO_TOTALS };
+    return [
+      { projectId, teamId: null, ...view.project, recordedCap: project?.cap ?? NO_CAP },
+      ...teams.map(({ _id, cap }) => ({
+        projectId,
+        teamId: _id,
+        ...(view.teams[_id] ?? none),
+        recordedCap: cap ?? NO_CAP,
+      })),
+    ];
+  }
+
+  #ledger(projectId: string): WorkflowHandle {
+    return this.#temporal.workflow.getHandle(ledgerWorkflowId(projectId));
   }
 
   async #told(letters: OwnLetters, records: readonly AgentDocument[]): Promise<ToldBooks> {
@@ -184,19 +246,6 @@ export class Reader {
       agentIds: records.filter((agent) => agent.organizationId === organizationId).map(({ _id }) => _id),
       deliveries: deliveries.map(({ _id, status }) => ({ id: _id, status })),
     };
-  }
-
-  async #project(projectId: string, states: readonly AgentStateView[]): Promise<ProjectBooks> {
-    const agents = states.filter(({ profile }) => profile.projectId === projectId);
-    return { projectId, agents, budget: await this.#budget(projectId), isBudgetLost: false };
-  }
-
-  async #budget(projectId: string): Promise<BudgetBooksView | null> {
-    const handle = this.#temporal.workflow.getHandle(budgetWorkflowId(projectId));
-    return handle.query<BudgetBooksView>(BUDGET_BOOKS_QUERY).catch((error: unknown) => {
-      if (error instanceof WorkflowNotFoundError) return null;
-      throw error;
-    });
   }
 
   async #chainBooks(agents: readonly PayingAgent[], receiptsMax: number): Promise<ChainBooks> {
@@ -289,8 +338,34 @@ export class Reader {
   }
 }
 
-function actorEntry({ open, policy, profile, usage }: AgentStateView): ActorEntry {
-  const { reservedCents, spentCents } = usage;
-  const openCount = Object.keys(open).length;
-  return { agentId: profile.agentId, budgetCents: policy.budgetCents, spentCents, reservedCents, openCount };
-}
+const accountEntry = ({ open, standing, ...account }: BookedAccount): AccountEntry => ({
+  agentId: account.agentId,
+  name: account.name,
+  keyId: account.keyId,
+  state: standing === "closed" ? "archived" : standing,
+  policy: account.policy,
+  policyVersion: account.policyVersion,
+  spentCents: account.spentCents,
+  reservedCents: account.reservedCents,
+  sequence: account.sequence,
+  openCount: open.length,
+});
+
+const lifeEntry = (state: AgentStateView): LifeEntry => ({
+  agentId: state.profile.agentId,
+  name: state.profile.name,
+  keyId: state.access.activeKeyId,
+  state: lifecycleOf(state),
+  isWindowOpen: !state.access.bundled.erased,
+});
+
+const recordEntry = ({ _id, key, lifecycle, name, policy, ...record }: AgentDocument): RecordEntry => ({
+  agentId: _id,
+  name,
+  keyId: key?.id ?? null,
+  state: lifecycle,
+  policy,
+  policyVersion: record.policyVersion,
+  spentCents: record.spentCents,
+  reservedCents: record.reservedCents,
+});

@@ -32,6 +32,7 @@ export interface DeliveryEntry {
 
 export interface ApprovalEntry {
   readonly id: string;
+  readonly transactionId: string;
   readonly agentId: string;
   readonly isDecidedByPerson: boolean;
 }
@@ -42,7 +43,7 @@ const STATES: readonly string[] = ["agent.paused", "agent.resumed", "agent.archi
 
 interface Records {
   readonly transactions: readonly Pick<TransactionEntry, "id" | "agentId" | "status" | "denialCode">[];
-  readonly approvals: readonly ApprovalEntry[];
+  readonly approvals: readonly Omit<ApprovalEntry, "transactionId">[];
   /** Of agents that were created since there are endpoints. */
   readonly agentIds: readonly string[];
 }
@@ -65,6 +66,25 @@ export const changesIn = ({ agentIds, approvals, transactions }: Records): Chang
 /** An agent's changes of state, in their order. */
 export const stateChanges = (agentId: string, types: readonly string[]): Change[] =>
   types.map((type, index) => ({ type, subject: numbered(agentId, index + 1), agentId }));
+
+/**
+ * The changes of state that lead an agent to where it is: as often paused and resumed in turn as there are deliveries of it, since a
+ * pause that its owner had no answer to may have come to something, or not.
+ */
+export function toldStates(
+  agentId: string,
+  state: "active" | "paused" | "archived",
+  arrivals: readonly Arrival[],
+): Change[] {
+  const pauses = new Set(
+    arrivals.flatMap(({ deliveryId, record: about, type }) =>
+      type === "agent.paused" && about === agentId ? [deliveryId] : [],
+    ),
+  ).size;
+  const inTurn = Array.from({ length: pauses }, () => ["agent.paused", "agent.resumed"]).flat();
+  if (state === "archived") return stateChanges(agentId, [...inTurn, "agent.archived"]);
+  return stateChanges(agentId, state === "paused" ? inTurn.slice(0, -1) : inTurn);
+}
 
 const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;
 

@@ -1,40 +1,34 @@
 import type { RailOutcome, TransactionStatus } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/agent/policy.ts";
-import type { AgentLifecycle, AgentProfile } from "../../../src/domain/agent/state.ts";
-import type { CapAnswer } from "../../../src/domain/budget/report.ts";
+import type { NewAccount, Standing } from "../../../src/domain/ledger/state.ts";
+import type { RuleCheck } from "../../../src/domain/rules/checks.ts";
 import { JournalBook } from "./journal-book.ts";
-import { KeyBook } from "./key-book.ts";
-import type { KeysAtFirst } from "./observer.ts";
+import { must } from "./violation.ts";
 
 /** A payment as the book has it: what may become of it, in the slowest and plainest way. */
 export interface BookedPayment {
   readonly id: string;
   readonly agentId: string;
+  readonly keyHash: string;
   readonly payloadHash: string;
+  readonly likenessHash: string;
   readonly amountCents: number;
   readonly createdAt: number;
-  /** The UTC day of that. */
-  readonly createdOn: string;
+  /** When it counts: never before what was counted earlier. */
+  readonly countedAt: number;
   readonly expiresAt: number;
   /** Whether a person is asked. */
   readonly needsPerson: boolean;
-  /** Whether the budget was to be asked when it was decided. */
-  readonly isAsked: boolean;
+  /** Passed policy, so that the velocity limits count it. */
+  readonly isCounted: boolean;
   status: TransactionStatus;
   /** Nothing more can become of it. */
   isOver: boolean;
-  /** Passed policy, so that the velocity limits count it. */
-  isCounted: boolean;
   /** UTC day its amount counts on. */
   day: string;
   approvedAt: number | null;
-  /** What the agent still waits to hear from the budget. */
-  ask: "reserve" | "recheck" | null;
-  /** What the budget said first. */
-  reserveAnswer: CapAnswer | null;
-  recheckAnswer: CapAnswer | null;
-  /** Whether the caps of team and project count it while it is reserved or spent. */
-  isUnderCaps: boolean;
+  /** Whether its rail has it, as far as the ledger has heard. */
+  isFollowed: boolean;
   isCaptured: boolean;
   isReversed: boolean;
   rail: RailOutcome["status"] | "final" | null;
@@ -43,10 +37,9 @@ export interface BookedPayment {
   readonly written: Map<number, string>;
   /** It was let through, and is not to be sent any more. */
   isWithdrawn: boolean;
-  /** Whether the agent has heard that something was carried out for it since it is over. */
-  isConfirmed: boolean;
-  /** As its agent has shown it last. */
-  shown: TransactionStatus;
+  /** How often it has changed, and the newest change whose effects are known to be done. */
+  revision: number;
+  confirmedRevision: number;
 }
 
 export interface Verdict {
@@ -63,70 +56,99 @@ const orZero = (cents: number): number => (cents < 0 ? 0 : cents);
 
 export const isMoney = (status: TransactionStatus): boolean => status === "pending" || status === "approved";
 
+/** What may follow on a status. */
+const CHANGES: Readonly<Record<string, readonly TransactionStatus[]>> = {
+  pending: ["pending", "approved", "denied", "failed", "expired", "reversed"],
+  approved: ["approved", "reversed"],
+};
+
+/** The same of a record, which may have missed some in between. */
+export const mayFollow = (before: TransactionStatus, after: TransactionStatus): boolean =>
+  before === after || CHANGES[before]?.includes(after) === true;
+
 /**
- * The one book of an agent, whoever puts commands to it: what its payments, limits, counts, keys and life must be. Written
- * from the rules and not from the code, in the slowest and plainest way: lists, and sums over them.
+ * The one book of an agent's account: what its payments, limits and counts must be. Written from the rules and not from the code, in
+ * the slowest and plainest way: lists, and sums over them.
  */
 export class AgentBook {
   readonly agentId: string;
   readonly teamId: string;
-  readonly keys: KeyBook;
   readonly journal = new JournalBook();
   readonly byKey = new Map<string, BookedPayment>();
   readonly payments: BookedPayment[] = [];
+  name: string;
   policy: BudgetPolicy;
   version = 1;
-  lifecycle: AgentLifecycle = "active";
-  archivedAt: number | null = null;
+  standing: Standing = "active";
+  /** The key that may pay, and the revision of the agent's actor that name, key and end are from. */
+  keyId: string | null;
+  followedRevision = 0;
+  /** How often it was paused or resumed. */
+  turns = 0;
   /** Until when some process may begin to send what it has leave to. */
   leaveUntil = 0;
-  /** While it is paused: from when on nobody begins to send anything. */
-  quietAt: number | null = null;
-  #archivedBy: "user" | "organization_key" | null = null;
-  isDetached = false;
-  name: string;
-  /** Of its record, and what the record of this revision shows. */
-  revision = 0;
-  record = "";
-  /** The newest replacement of its team's budget that it has heard of. */
-  budgetEpoch = 0;
-  /** What the newest replacement of its team's budget said; null: nothing, or a person changed it since. */
-  budgetByTeam: number | null = null;
   spentCents = 0;
   reservedCents = 0;
-  /** Of both, what the caps count. */
-  underCapsCents = 0;
+  /** The newest day, and the newest time, that anything was counted on. */
+  #newestDay = "";
+  #newestCountedAt = 0;
 
-  constructor({ agentId, name, teamId }: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst) {
+  constructor({ agentId, keyId, name, policy, teamId }: NewAccount) {
     this.agentId = agentId;
     this.teamId = teamId;
     this.name = name;
     this.policy = policy;
-    this.keys = new KeyBook(keys);
+    this.keyId = keyId;
   }
 
-  add(payment: BookedPayment, keyHash: string): void {
-    this.byKey.set(keyHash, payment);
+  add(payment: BookedPayment): void {
+    this.byKey.set(payment.keyHash, payment);
     this.payments.push(payment);
     this.#count(payment, 1);
+    if (!payment.isCounted) return;
+    this.#newestCountedAt = payment.countedAt;
+    this.#newestDay = payment.day;
   }
 
-  /** A payment's money moves with its status, and with nothing else. */
-  change(payment: BookedPayment, change: Partial<BookedPayment>): void {
+  /** A payment's money moves with its status, and with nothing else; whatever was held or spent comes to an end once. */
+  change(payment: BookedPayment, change: Partial<BookedPayment>, now: number): void {
+    const { status } = payment;
+    must(change.status === undefined || mayFollow(status, change.status), `${payment.id} changed twice`);
+    const wasMoney = isMoney(status);
     this.#count(payment, -1);
-    Object.assign(payment, change);
+    Object.assign(payment, change, { revision: payment.revision + 1 });
     this.#count(payment, 1);
+    if (status !== payment.status && (wasMoney || isMoney(payment.status))) this.counted(now);
   }
 
-  #count({ amountCents, isUnderCaps, status }: BookedPayment, sign: 1 | -1): void {
+  #count({ amountCents, status }: BookedPayment, sign: 1 | -1): void {
     if (status === "pending") this.reservedCents += sign * amountCents;
     if (status === "approved") this.spentCents += sign * amountCents;
-    if (isMoney(status) && isUnderCaps) this.underCapsCents += sign * amountCents;
+  }
+
+  /** Something was counted now: what comes later is not counted on a day before that. */
+  counted(now: number): void {
+    this.#newestDay = this.dayOf(now);
+  }
+
+  /** Where the clock goes back over midnight, days do not. */
+  dayOf(now: number): string {
+    const today = dayOf(now);
+    return this.#newestDay > today ? this.#newestDay : today;
+  }
+
+  countedAt(now: number): number {
+    return Math.max(now, this.#newestCountedAt);
   }
 
   /** Who waits for a person. */
   held(): BookedPayment[] {
     return this.payments.filter(isHeld);
+  }
+
+  /** Something is left to be done for them. */
+  open(): BookedPayment[] {
+    return this.payments.filter((one) => !isClosed(one));
   }
 
   /** Decided and not over, and no person is to be asked. */
@@ -143,23 +165,6 @@ export class AgentBook {
     return this.spentCents + this.reservedCents;
   }
 
-  /** By anybody, for anything: a request with its key, or a payment. */
-  wasUsed(): boolean {
-    return this.keys.authenticatedAt !== null || this.payments.length > 0;
-  }
-
-  isArchivedByMachine(): boolean {
-    return this.#archivedBy === "organization_key";
-  }
-
-  archive(by: "user" | "organization_key", now: number): void {
-    this.lifecycle = "archived";
-    this.#archivedBy = by;
-    this.archivedAt = now;
-    this.keys.die();
-    this.journal.happened("agent.archived", now);
-  }
-
   needsPerson(amountCents: number): boolean {
     const threshold = this.policy.autoApprovalThresholdCents;
     return threshold !== null && (threshold === 0 || amountCents > threshold);
@@ -167,15 +172,15 @@ export class AgentBook {
 
   /** What the agent's life and its own limits say to an amount, `own` not counted; the first that fails. */
   verdict(amountCents: number, now: number, own: BookedPayment | null = null): Verdict | null {
-    if (this.lifecycle !== "active") {
-      return { code: this.lifecycle === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
+    if (this.standing !== "active") {
+      return { code: this.standing === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
     return this.#amounts(amountCents, now, own) ?? this.#counts(now, own);
   }
 
   /** What the agent's budget shows. */
   usage(now: number): { todayCents: number; todayCount: number; lastHourCount: number } {
-    const today = dayOf(now);
+    const today = this.dayOf(now);
     return {
       todayCents: this.#spentOn(today, null),
       todayCount: this.#countOn(today, null),
@@ -195,9 +200,9 @@ export class AgentBook {
       return { code: "BUDGET_EXCEEDED", details };
     }
     if (daily === null) return null;
-    const leftToday = daily - this.#spentOn(dayOf(now), own);
+    const leftToday = daily - this.#spentOn(this.dayOf(now), own);
     if (amountCents <= leftToday) return null;
-    const details = { limit: daily, remaining: orZero(leftToday), resetsAt: midnightAfter(now) };
+    const details = { limit: daily, remaining: orZero(leftToday), resetsAt: this.#dayEndsAt(now) };
     return { code: "DAILY_SPEND_LIMIT_EXCEEDED", details };
   }
 
@@ -209,11 +214,35 @@ export class AgentBook {
       const resetsAt = last === undefined ? null : last + HOUR;
       return { code: "HOURLY_VELOCITY_EXCEEDED", details: { limit: hourly, remaining: 0, resetsAt } };
     }
-    if (daily !== null && this.#countOn(dayOf(now), own) >= daily) {
-      const details = { limit: daily, remaining: 0, resetsAt: midnightAfter(now) };
+    if (daily !== null && this.#countOn(this.dayOf(now), own) >= daily) {
+      const details = { limit: daily, remaining: 0, resetsAt: this.#dayEndsAt(now) };
       return { code: "DAILY_VELOCITY_EXCEEDED", details };
     }
     return null;
+  }
+
+  #dayEndsAt(now: number): number {
+    const day = this.dayOf(now);
+    return day > dayOf(now) ? midnightAfter(Date.parse(day)) : midnightAfter(now);
+  }
+
+  /** Which rules flag a payment that is not denied, and whether its threshold does. */
+  flags(amountCents: number, likenessHash: string, rules: readonly RuleCheck[], now: number): Set<string> {
+    const flags = new Set<string>();
+    if (this.needsPerson(amountCents)) flags.add("agent_threshold");
+    for (const rule of rules) {
+      if (rule.type === "velocity") {
+        const since = now - rule.windowSeconds * 1_000;
+        const recent = this.payments.filter((one) => one.isCounted && one.countedAt > since);
+        if (recent.length >= rule.count) flags.add(rule.type);
+      } else if (rule.type === "duplicate") {
+        const since = now - rule.windowSeconds * 1_000;
+        const isLike = (one: BookedPayment): boolean =>
+          one.likenessHash === likenessHash && one.status !== "denied" && one.createdAt > since;
+        if (this.payments.some(isLike)) flags.add(rule.type);
+      } else flags.add(rule.type);
+    }
+    return flags;
   }
 
   #spentOn(day: string, own: BookedPayment | null): number {
@@ -225,17 +254,21 @@ export class AgentBook {
   }
 
   #countOn(day: string, own: BookedPayment | null): number {
-    return this.payments.filter((one) => one !== own && one.isCounted && one.createdOn === day).length;
+    return this.payments.filter((one) => one !== own && one.isCounted && dayOf(one.countedAt) === day).length;
   }
 
   /** When the payments of the hour that ends now were made, newest first. */
   #ofHour(now: number, own: BookedPayment | null): number[] {
     return this.payments
-      .filter((one) => now - one.createdAt < HOUR && one !== own && one.isCounted)
-      .map(({ createdAt }) => createdAt)
+      .filter((one) => now - one.countedAt < HOUR && one !== own && one.isCounted)
+      .map(({ countedAt }) => countedAt)
       .toSorted((a, b) => b - a);
   }
 }
 
 export const isHeld = ({ approvedAt, isOver, needsPerson }: BookedPayment): boolean =>
   needsPerson && approvedAt === null && !isOver;
+
+/** All is done for it. */
+export const isClosed = ({ confirmedRevision, isOver, revision }: BookedPayment): boolean =>
+  isOver && confirmedRevision >= revision;

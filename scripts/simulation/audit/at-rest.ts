@@ -1,83 +1,76 @@
-import type { AgentBook, BookedPayment } from "./agent-book.ts";
-import { isHeld } from "./agent-book.ts";
-import { auditShown } from "./shown.ts";
-import type { CapBook } from "./cap-book.ts";
+import { type AgentBook, type BookedPayment, isClosed, isHeld } from "./agent-book.ts";
+import type { AuditBooks } from "./books.ts";
+import { STATUS_BY_RAIL } from "./ledger-audit.ts";
+import type { LifeBook } from "./life-book.ts";
 import type { Books } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
 
-interface Ours {
-  readonly agents: ReadonlyMap<string, AgentBook>;
-  readonly payments: ReadonlyMap<string, BookedPayment>;
-  readonly caps: CapBook;
-}
-
-/** With nothing under way, the books of actors, budget, records and rail say the same, to the cent. */
-export function auditBooks({ agents, caps, payments }: Ours, books: Books): void {
-  for (const agent of agents.values()) auditAgent(agent, books, payments);
-  for (const payment of payments.values()) auditPayment(payment, books);
-  const held = [...payments.values()].filter(isHeld).map(({ id }) => id);
+/** With nothing under way, the books of ledger, actors, records and rail say the same, to the cent. */
+export function auditAtRest(ours: AuditBooks, books: Books): void {
+  for (const account of ours.accounts.values()) {
+    const life = ours.life(account.agentId);
+    auditRecord(account, life, books);
+    if (account.standing === "closed") auditEnded(account, books);
+    else auditAccount(account, life, books);
+    account.journal.expectComplete();
+  }
+  for (const payment of ours.payments.values()) auditPayment(payment, books);
+  const held = [...ours.payments.values()].filter(isHeld).map(({ id }) => id);
   mustEqual([...books.pendingApprovals].toSorted(), held.toSorted(), "the approvals that are pending");
-  for (const transactionId of books.ledger.keys()) {
-    must(payments.has(transactionId), `the rail was paid for ${transactionId}, which nobody decided`);
-  }
-  caps.mustAgree(null, books.budget.project);
-  for (const teamId of new Set([...agents.values()].map((agent) => agent.teamId))) {
-    caps.mustAgree(teamId, books.budget.teams[teamId] ?? { spentCents: 0, reservedCents: 0 });
+  for (const transactionId of books.rail.keys())
+    must(ours.payments.has(transactionId), `the rail was paid for ${transactionId}, which nobody decided`);
+  for (const [teamId, recorded] of books.recordedCaps) {
+    const { capCents, version } = ours.level(teamId);
+    mustEqual({ ...recorded }, { capCents, version }, `the recorded cap of ${teamId ?? "the project"}`);
   }
 }
 
-function auditAgent(
-  agent: AgentBook,
-  { agentRecords, agents, now }: Books,
-  payments: Ours["payments"],
-): void {
-  const { agentId } = agent;
-  const shown = agents.get(agentId);
-  must(shown !== undefined, `${agentId} shows nothing`);
-  auditShown(agent, shown, payments, now);
-  mustEqual(
-    shown.open.map(({ transactionId }) => transactionId).filter((id) => !isWaiting(payments.get(id))),
-    [],
-    "what is open for ever",
-  );
-  agent.journal.expectComplete(shown.events);
-  for (const summary of [shown, agentRecords.get(agentId)]) {
-    mustEqual(summary?.spentCents, agent.spentCents, `spent by ${agentId}`);
-    mustEqual(summary?.reservedCents, agent.reservedCents, `reserved by ${agentId}`);
-    mustEqual(summary?.policyVersion, agent.version, `the version of the policy of ${agentId}`);
-    mustEqual(summary?.lifecycle, agent.lifecycle, `the life of ${agentId}`);
-    mustEqual(summary?.name, agent.name, `the name of ${agentId}`);
-  }
-  const isSet = agent.lifecycle === "archived" || agent.budgetByTeam === null;
-  must(
-    isSet || agent.budgetByTeam === agent.policy.budgetCents,
-    () =>
-      `${agentId} has ${agent.policy.budgetCents}, and its team's budget gave it ${agent.budgetByTeam ?? ""}`,
-  );
+function auditAccount(account: AgentBook, life: LifeBook, { accounts, lives, now }: Books): void {
+  const { agentId } = account;
+  const shown = accounts.get(agentId);
+  must(shown !== undefined, `the account of ${agentId} is gone`);
+  must(lives.has(agentId), `the actor of ${agentId} has ended`);
+  mustEqual(life.archivedAt, null, `the account of an archived agent is open: when ${agentId} ended`);
+  mustEqual(shown.keyId, life.keys.activeKeyId(), `the key of ${agentId} that may pay`);
+  mustEqual(shown.name, life.name, `the name of ${agentId} in the ledger`);
+  mustEqual(shown.sequence, account.payments.length, `how many payments ${agentId} has decided`);
+  const { lastHourCount, todayCents, todayCount } = shown.view;
+  mustEqual({ todayCents, todayCount, lastHourCount }, account.usage(now), `the usage of ${agentId}`);
+  const open = shown.open.map(({ payment }) => payment.request.transactionId).toSorted();
+  const waiting = account.payments.filter(({ isOver }) => !isOver).map(({ id }) => id);
+  mustEqual(open, waiting.toSorted(), `what is open for ever of ${agentId}`);
+  mustEqual(shown.events, [], `events of ${agentId} that stay in the outbox for ever`);
 }
 
-/** For a person, or for a rail that has not made up its mind for good. */
-const isWaiting = (payment: BookedPayment | undefined): boolean => payment !== undefined && !payment.isOver;
+/** Nothing is left of an archived agent but its records, once all that it had under way is over. */
+function auditEnded({ agentId, payments }: AgentBook, { accounts, lives }: Books): void {
+  const isWaiting = payments.some((payment) => !isClosed(payment));
+  must(isWaiting || !accounts.has(agentId), `the closed account of ${agentId} stays for ever`);
+  must(!lives.has(agentId), `the actor of ${agentId} goes on after its end`);
+}
 
-function auditPayment(payment: BookedPayment, { ledger, paymentRecords }: Books): void {
+function auditRecord(account: AgentBook, book: LifeBook, { records }: Books): void {
+  const { agentId } = account;
+  const record = records.get(agentId);
+  must(record !== undefined, `${agentId} has no record`);
+  const { account: money, life } = record;
+  mustEqual(money.spentCents, account.spentCents, `recorded as spent by ${agentId}`);
+  mustEqual(money.reservedCents, account.reservedCents, `recorded as reserved by ${agentId}`);
+  mustEqual(money.policyVersion, account.version, `the recorded version of the policy of ${agentId}`);
+  mustEqual(money.policy, account.policy, `the recorded policy of ${agentId}`);
+  mustEqual(money.standing, account.standing, `the recorded standing of ${agentId}`);
+  mustEqual(life.name, book.name, `the recorded name of ${agentId}`);
+  mustEqual(life.archivedAt, book.archivedAt, `the recorded end of ${agentId}`);
+  mustEqual(life.keyId, book.keys.activeKeyId(), `the recorded key of ${agentId}`);
+}
+
+function auditPayment(payment: BookedPayment, { paymentRecords, rail }: Books): void {
   const { amountCents, id, isCaptured, isReversed, status } = payment;
   mustEqual(paymentRecords.get(id)?.status, status, `the record of ${id}`);
-  mustEqual(ledger.get(id) ?? 0, isCaptured && !isReversed ? amountCents : 0, `the rail's books for ${id}`);
+  mustEqual(rail.get(id) ?? 0, isCaptured && !isReversed ? amountCents : 0, `the rail's books for ${id}`);
   if (status === "approved") must(isCaptured && !isReversed, `${id} is approved, and the rail has nothing`);
-  must(payment.ask === null, `${id} still waits for the budget's word`);
   if (isHeld(payment)) return must(payment.rail === null, `${id} is on hold and was sent`);
-  if (payment.rail === null) {
+  if (payment.rail === null)
     return must(payment.isOver && !isCaptured, `${id} is ${status}, and was never sent`);
-  }
   mustEqual(status, STATUS_BY_RAIL[payment.rail], `${id}, after its rail said ${payment.rail}`);
 }
-
-/** What a payment is when its rail has said so. */
-export const STATUS_BY_RAIL = {
-  pending: "pending",
-  settled: "approved",
-  final: "approved",
-  failed: "failed",
-  reversed: "reversed",
-  withheld: "denied",
-} as const;

@@ -1,150 +1,97 @@
-import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
+import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
-import type { AgentProfile, AgentSummary, WrittenSummary } from "../../../src/domain/agent/state.ts";
-import type { BudgetCommand, BudgetReply } from "../../../src/domain/budget/commands.ts";
-import type { NamedAnswer } from "../../../src/domain/budget/report.ts";
-import { AgentAudit } from "./agent-audit.ts";
-import { AgentBook, type BookedPayment } from "./agent-book.ts";
-import { auditBooks, STATUS_BY_RAIL } from "./at-rest.ts";
-import { BudgetAudit } from "./budget-audit.ts";
-import { Ledger } from "./ledger.ts";
-import type { AgentShown, Books, KeysAtFirst, NamedBudget, Observer } from "./observer.ts";
-import { auditRecord } from "./record.ts";
-import { auditShown, CHANGES } from "./shown.ts";
+import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
+import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import type { AccountSummary } from "../../../src/domain/ledger/state.ts";
+import { type BookedPayment, mayFollow } from "./agent-book.ts";
+import { auditAtRest } from "./at-rest.ts";
+import { AuditBooks, type LevelBook } from "./books.ts";
+import { LedgerAudit, STATUS_BY_RAIL } from "./ledger-audit.ts";
+import { LifeAudit } from "./life-audit.ts";
+import { LifeBook } from "./life-book.ts";
+import type { AgentAnswered, Books, LedgerShown, Observer } from "./observer.ts";
 import { must, mustBeSame, mustEqual, Violation } from "./violation.ts";
 
 /**
  * Watches the service from outside and keeps books of its own: what each answer must be, and that the limits hold at every
- * level at every moment. Whoever puts commands to actors, the simulation or a plain sequence, tells it. The first thing that
- * is wrong stays as `violation`.
+ * level at every moment. It knows the contract and not the ledger. The first thing that is wrong stays as `violation`.
  */
 export class Auditor implements Observer {
-  readonly #ledger = new Ledger();
-  readonly #agentAudit = new AgentAudit(this.#ledger);
-  readonly #budgetAudit = new BudgetAudit(this.#ledger);
+  readonly #books = new AuditBooks();
+  readonly #ledgerAudit = new LedgerAudit(this.#books);
+  readonly #lifeAudit = new LifeAudit(this.#books);
   violation: Error | null = null;
-  #isAtRest = false;
-  readonly #named = new WeakMap<object, readonly NamedBudget[]>();
 
   /** What has happened, how often. */
   get tally(): ReadonlyMap<string, number> {
-    return this.#ledger.tally;
+    return this.#books.tally;
   }
 
-  agentCreated(profile: AgentProfile, policy: BudgetPolicy, keys: KeysAtFirst): void {
-    this.#ledger.agents.set(profile.agentId, new AgentBook(profile, policy, keys));
-  }
-
-  agentAnswered(
-    agentId: string,
-    command: AgentCommand,
-    reply: AgentReply,
-    summary: AgentSummary,
-    now: number,
-  ): void {
+  agentCreated(profile: AgentProfile, firstKey: FirstKey): void {
     this.#audit(() => {
-      const book = this.#agent(agentId);
-      const usedBefore = book.usedCents;
-      this.#agentAudit.expect(book, command, reply, now);
-      auditRecord(book, summary);
-      const { policy, usedCents } = book;
-      must(usedCents <= Math.max(policy.budgetCents, usedBefore), "more was used than there is budget");
+      this.#books.account(profile.agentId);
+      this.#books.lives.set(profile.agentId, new LifeBook(profile, firstKey));
     });
   }
 
-  agentShown(agentId: string, shown: AgentShown, now: number): void {
-    this.#audit(() => auditShown(this.#agent(agentId), shown, this.#ledger.payments, now));
+  agentAnswered(answered: AgentAnswered): void {
+    this.#audit(() => this.#lifeAudit.expect(answered));
   }
 
-  agentRecorded(agentId: string, { events = [] }: WrittenSummary): void {
-    this.#audit(() => this.#agent(agentId).journal.write(events));
+  ledgerAnswered(command: LedgerCommand, reply: LedgerReply, shown: LedgerShown): void {
+    this.#audit(() => {
+      const agentId = "agentId" in command ? command.agentId : "";
+      const book = this.#books.accounts.get(agentId);
+      const levels = [null, ...Object.keys(shown.caps.teams)].map((teamId) => this.#books.level(teamId));
+      const before = levels.map(usedCents);
+      const usedBefore = book?.usedCents ?? 0;
+      this.#ledgerAudit.expect(command, reply, shown);
+      levels.forEach((level, place) => {
+        const most = Math.max(level.capCents ?? Infinity, before[place] ?? 0);
+        must(usedCents(level) <= most, "more was used than there is room under a cap");
+      });
+      if (book !== undefined)
+        must(
+          book.usedCents <= Math.max(book.policy.budgetCents, usedBefore),
+          "more was used than there is budget",
+        );
+      this.#expectShown(agentId, shown);
+    });
+  }
+
+  /** What the ledger shows is what the book says, at all three levels. */
+  #expectShown(agentId: string, { account, caps }: LedgerShown): void {
+    for (const [teamId, { cap, totals }] of [[null, caps.project] as const, ...Object.entries(caps.teams)]) {
+      const { capCents, reservedCents, spentCents, version } = this.#books.level(teamId);
+      const where = teamId ?? "the project";
+      mustEqual({ ...totals }, { spentCents, reservedCents }, `the totals of ${where}`);
+      mustEqual({ ...cap }, { capCents, version }, `the cap of ${where}`);
+    }
+    if (account === null) return;
+    const book = this.#books.account(agentId);
+    mustEqual(account.spentCents, book.spentCents, `spent by ${agentId}`);
+    mustEqual(account.reservedCents, book.reservedCents, `reserved by ${agentId}`);
+    mustEqual(account.standing, book.standing, `the standing of ${agentId}`);
+    mustEqual(account.policyVersion, book.version, `the version of the policy of ${agentId}`);
+    mustEqual({ ...account.policy }, { ...book.policy }, `the policy of ${agentId}`);
   }
 
   rolledOver(actor: string, before: unknown, after: unknown): void {
     this.#audit(() => mustBeSame(after, before, `continue-as-new lost something of ${actor}`));
   }
 
-  /** Whoever answers a replay looks at the clock himself: the timer that erases the key is not relied on. */
-  createReplayed(agentId: string, isKeyDelivered: boolean, now: number): void {
-    this.#audit(() => {
-      const isOver = this.#agent(agentId).keys.isWindowOver(now);
-      must(!isKeyDelivered || !isOver, "a key was delivered after the window");
-      must(isKeyDelivered || isOver, "a key was not delivered in the window");
-    });
+  accountRecorded({ agentId, events }: AccountSummary): void {
+    this.#audit(() => this.#books.account(agentId).journal.write(events));
   }
 
-  replacementRequested(command: BudgetCommand, named: readonly NamedBudget[]): void {
-    this.#named.set(command, named);
-  }
-
-  budgetAnswered(command: BudgetCommand, reply: BudgetReply): void {
-    this.#audit(() => {
-      if (command.kind === "report") {
-        must(reply.kind === "reported", `a report was answered ${reply.kind}`);
-        for (const answer of reply.answers) this.#budgetAudit.answered(answer, this.#isAtRest);
-        const team = this.#ledger.caps.of(command.report.teamId).decidedCents;
-        const isCapped = team !== null || this.#ledger.caps.of(null).decidedCents !== null;
-        must(reply.exemptEpoch === null || !isCapped, "an agent under a cap was let pay without asking");
-      }
-      if (command.kind === "replace_project" || command.kind === "replace_team") {
-        this.#budgetAudit.replaced(command, this.#named.get(command) ?? [], reply);
-      }
-    });
-  }
-
-  budgetDecided(answers: readonly NamedAnswer[]): void {
-    this.#audit(() => answers.forEach((answer) => this.#budgetAudit.answered(answer, this.#isAtRest)));
-  }
-
-  replacementAnswered(command: BudgetCommand): void {
-    this.#ledger.caps.settle(command);
-  }
-
-  /** Somebody hands a payment to its rail: not while its agent is paused, once whoever paused it was answered. */
-  begins(transactionId: string, now: number): void {
-    this.#audit(() => {
-      const payment = this.#ledger.payment(transactionId);
-      const { quietAt } = this.#agent(payment.agentId);
-      must(quietAt === null || now <= quietAt, `${transactionId} was sent while its agent was paused`);
-    });
-  }
-
-  captured(transactionId: string, amountCents: number, now: number): void {
-    this.#audit(() => {
-      const payment = this.#ledger.payment(transactionId);
-      must(!payment.isCaptured, `${transactionId} was paid twice`);
-      mustEqual(amountCents, payment.amountCents, `what was paid for ${transactionId}`);
-      must(payment.status === "pending", `${transactionId} was paid when it was ${payment.status}`);
-      const { approvedAt, expiresAt, isAsked, needsPerson, recheckAnswer, reserveAnswer } = payment;
-      must(!isAsked || reserveAnswer?.granted === true, `${transactionId} was paid before the caps took it`);
-      const isApproved = approvedAt !== null && approvedAt < expiresAt && approvedAt <= now;
-      must(!needsPerson || isApproved, `${transactionId} was paid without a person's approval`);
-      const isRefused = payment.ask === "recheck" && recheckAnswer?.granted !== true;
-      must(!isRefused, `${transactionId} was paid before the caps were asked again`);
-      payment.isCaptured = true;
-      this.#ledger.count("captured");
-    });
-  }
-
-  reversed(transactionId: string): void {
-    this.#audit(() => {
-      const payment = this.#ledger.payment(transactionId);
-      must(payment.isCaptured && !payment.isReversed, `${transactionId} was given back for nothing`);
-      payment.isReversed = true;
-      this.#ledger.count("given back");
-    });
-  }
-
-  railAnswered(transactionId: string, outcome: RailOutcome): void {
-    const payment = this.#ledger.payments.get(transactionId);
-    if (payment !== undefined) payment.rail = nameOf(outcome);
+  lifeRecorded({ agentId, events }: AgentSummary): void {
+    this.#audit(() => this.#books.account(agentId).journal.write(events));
   }
 
   /** A revision may be written by several, who must all mean the same by it. */
-  recorded({ approval, phase, request, revision, status }: Payment): void {
+  paymentRecorded({ approval, phase, request, revision, status }: Payment): void {
     this.#audit(() => {
-      const payment = this.#ledger.payment(request.transactionId);
+      const payment = this.#books.payment(request.transactionId);
       const { recorded, written } = payment;
       const text = `${status} ${phase} ${approval?.resolution ?? ""}`;
       const before = written.get(revision) ?? text;
@@ -152,62 +99,136 @@ export class Auditor implements Observer {
       written.set(revision, text);
       if (recorded !== null && recorded.revision >= revision) return;
       const was = recorded?.status ?? "pending";
-      must(CHANGES[was]?.includes(status) === true, `${payment.id} was ${was} and became ${status}`);
+      must(mayFollow(was, status), `${payment.id} was ${was} and became ${status}`);
       must(status !== "approved" || payment.isCaptured, `${payment.id} is approved and was never paid`);
       payment.recorded = { revision, status };
     });
   }
 
+  /** Not while its agent is paused, once whoever paused it was answered. */
+  begins(transactionId: string): void {
+    this.#audit(() => {
+      const { agentId } = this.#books.payment(transactionId);
+      const { pausedAtTurn } = this.#books.life(agentId);
+      const isPaused = pausedAtTurn !== null && pausedAtTurn === this.#books.account(agentId).turns;
+      must(!isPaused, `${transactionId} was sent while its agent was paused`);
+    });
+  }
+
+  captured(transactionId: string, amountCents: number): void {
+    this.#audit(() => {
+      const payment = this.#books.payment(transactionId);
+      must(!payment.isCaptured, `${transactionId} was paid twice`);
+      mustEqual(amountCents, payment.amountCents, `what was paid for ${transactionId}`);
+      must(payment.status === "pending", `${transactionId} was paid when it was ${payment.status}`);
+      const { approvedAt, expiresAt, needsPerson } = payment;
+      const isApproved = approvedAt !== null && approvedAt < expiresAt;
+      must(!needsPerson || isApproved, `${transactionId} was paid without a person's approval`);
+      payment.isCaptured = true;
+      this.#books.count("captured");
+    });
+  }
+
+  reversed(transactionId: string): void {
+    this.#audit(() => {
+      const payment = this.#books.payment(transactionId);
+      must(payment.isCaptured && !payment.isReversed, `${transactionId} was given back for nothing`);
+      payment.isReversed = true;
+      this.#books.count("given back");
+    });
+  }
+
+  railAnswered(transactionId: string, outcome: RailOutcome): void {
+    const payment = this.#books.payments.get(transactionId);
+    if (payment !== undefined) payment.rail = nameOf(outcome);
+  }
+
   clientAnswered(agentId: string, keyHash: string, transactionId: string): void {
     this.#audit(() => {
-      const known = this.#ledger.agents.get(agentId)?.byKey.get(keyHash);
+      const known = this.#books.accounts.get(agentId)?.byKey.get(keyHash);
       mustEqual(transactionId, known?.id, "the transaction that a key was answered with");
+    });
+  }
+
+  pauseAnswered(agentId: string): void {
+    const book = this.#books.accounts.get(agentId);
+    const life = this.#books.lives.get(agentId);
+    // Somebody may have resumed it since.
+    if (book?.standing !== "paused" || life === undefined) return;
+    life.pausedAtTurn = book.turns;
+    this.#books.count("pause answered");
+  }
+
+  archiveAnswered(agentId: string, record: AgentSummary | undefined): void {
+    this.#audit(() => {
+      mustEqual(
+        this.#books.account(agentId).standing,
+        "closed",
+        "an archive was answered before the ledger had heard of it",
+      );
+      mustEqual(record?.archivedAt === null, false, "an archive was answered before it was recorded");
+      this.#books.life(agentId).isArchiveAnswered = true;
+      this.#books.count("archive answered");
+    });
+  }
+
+  keyAnswered(agentId: string, deadKeyId: string | null): void {
+    this.#audit(() => {
+      if (deadKeyId === null) return;
+      const { keyId } = this.#books.account(agentId);
+      must(keyId !== deadKeyId, "a revocation was answered before the ledger had heard of it");
+      this.#books.life(agentId).deadKeys.add(deadKeyId);
+      this.#books.count("revocation answered");
+    });
+  }
+
+  capsAnswered(answered: Parameters<Observer["capsAnswered"]>[0]): void {
+    this.#audit(() => {
+      for (const { cap, recorded, teamId } of answered) {
+        const isRecorded = recorded.version >= cap.version;
+        must(isRecorded, `the cap of ${teamId ?? "the project"} was answered before it was recorded`);
+      }
+      this.#books.count("caps answered");
+    });
+  }
+
+  rulesAnswered(teamId: string | null, version: number): void {
+    this.#audit(() => {
+      const { rulesVersion } = this.#books.level(teamId);
+      must(rulesVersion >= version, "rules were answered before the ledger had heard of them");
+      this.#books.count("rules answered");
+    });
+  }
+
+  checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
+    this.#audit(() => {
+      const verdict = this.#books.verdict(this.#books.account(agentId), amountCents, now);
+      mustEqual(denialCode, verdict?.code ?? null, `what a dry run of ${amountCents} by ${agentId} said`);
+      this.#books.count("dry run");
     });
   }
 
   atRest(books: Books): void {
     this.#audit(() => {
-      this.#isAtRest = true;
-      this.#ledger.caps.rest();
-      auditBooks(this.#ledger, books);
-      this.#ledger.count("at rest");
+      auditAtRest(this.#books, books);
+      this.#books.count("at rest");
     });
   }
 
   /**
-   * Whether the rail has told somebody of an end that the agent has not heard of: who asked died over it, and the agent
+   * Whether the rail has told somebody of an end that the ledger has not heard of: who asked died over it, and the ledger
    * hears of it when the rail is asked the next time.
    */
   get isBehindItsRail(): boolean {
-    for (const payment of this.#ledger.payments.values()) {
+    for (const payment of this.#books.payments.values()) {
       if (!payment.isOver && payment.rail !== null && STATUS_BY_RAIL[payment.rail] !== payment.status)
         return true;
     }
     return false;
   }
 
-  stirred(): void {
-    this.#isAtRest = false;
-  }
-
-  checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
-    this.#audit(() => {
-      const book = this.#agent(agentId);
-      const verdict =
-        book.verdict(amountCents, now) ?? this.#ledger.caps.verdict(book.teamId, amountCents, 0);
-      mustEqual(denialCode, verdict?.code ?? null, `what a dry run of ${amountCents} by ${agentId} said`);
-      this.#ledger.count("dry run");
-    });
-  }
-
   broke(what: string, error: unknown): void {
     this.violation ??= new Violation(`${what}: ${String(error)}`, { cause: error });
-  }
-
-  #agent(agentId: string): AgentBook {
-    const book = this.#ledger.agents.get(agentId);
-    must(book !== undefined, `nobody created ${agentId}`);
-    return book;
   }
 
   #audit(work: () => void): void {
@@ -219,6 +240,8 @@ export class Auditor implements Observer {
     }
   }
 }
+
+const usedCents = ({ reservedCents, spentCents }: LevelBook): number => spentCents + reservedCents;
 
 const nameOf = (outcome: RailOutcome): BookedPayment["rail"] =>
   outcome.status === "settled" && outcome.final ? "final" : outcome.status;

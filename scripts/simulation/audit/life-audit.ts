@@ -1,166 +1,132 @@
 import type { Archiver, MachineArchiver } from "../../../src/domain/agent/archive.ts";
-import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
-import type { AgentBook } from "./agent-book.ts";
-import type { Ledger } from "./ledger.ts";
+import type { AgentReply } from "../../../src/domain/agent/commands.ts";
+import type { AgentSummary } from "../../../src/domain/agent/state.ts";
+import type { AuditBooks } from "./books.ts";
+import type { LifeBook } from "./life-book.ts";
+import type { AgentAnswered } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
-
-type Of<K extends AgentCommand["kind"]> = Extract<AgentCommand, { kind: K }>;
-
-/** Commands about an agent itself: its keys, its name, and whether it may pay at all. */
-export type LifeCommand = Of<
-  | "authenticate"
-  | "mint_key"
-  | "revoke_key"
-  | "prove_non_delivery"
-  | "confirm_erased"
-  | "archive"
-  | "confirm_detached"
-  | "pause"
-  | "resume"
-  | "rename"
->;
 
 const DENIED = "MACHINE_ARCHIVE_DENIED";
 
-/** What an agent answers about itself. */
+/** What an agent's actor answers about the agent's life, by the books, which follow the answers. */
 export class LifeAudit {
-  readonly #ledger: Ledger;
+  readonly #books: AuditBooks;
 
-  constructor(ledger: Ledger) {
-    this.#ledger = ledger;
+  constructor(books: AuditBooks) {
+    this.#books = books;
   }
 
-  expect(book: AgentBook, command: LifeCommand, reply: AgentReply, now: number): void {
+  expect({ agentId, command, now, reply, summary }: AgentAnswered): void {
+    const book = this.#books.life(agentId);
     switch (command.kind) {
       case "authenticate":
-        return this.#expectUse(book, command.keyId, reply, now);
+        this.#expectUse(book, command.keyId, reply, now);
+        break;
       case "mint_key":
-        return this.#expectMint(book, command.keyId, reply);
+        this.#expectMint(book, command.keyId, reply);
+        break;
       case "revoke_key":
-        return this.#expectRevoke(book, reply);
+        this.#expectRevoke(book, reply);
+        break;
       case "prove_non_delivery":
-        return this.#expectProof(book, command.lineageId, reply, now);
-      case "confirm_erased":
-        book.keys.isErased = book.keys.isKnown;
-        return expectKind(reply, "confirmed", command);
+        this.#expectProof(book, command.lineageId, reply, now);
+        break;
       case "archive":
-        return this.#expectArchive(book, command.by, reply, now);
-      case "confirm_detached":
-        if (book.lifecycle === "archived") book.isDetached = true;
-        return expectKind(reply, "confirmed", command);
-      case "pause":
-      case "resume":
-        return this.#expectChange(book, command.kind === "pause" ? "paused" : "active", reply, now);
+        this.#expectArchive(book, command.by, reply, now);
+        break;
       case "rename":
-        return this.#expectRename(book, command.name, reply);
+        mustEqual(reply.kind, book.archivedAt === null ? "renamed" : "archived", "a new name");
+        if (book.archivedAt === null) book.name = command.name;
+        break;
+      case "confirm_detached":
+        if (book.archivedAt !== null) book.isDetached = true;
+        mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
+        break;
+      case "confirm_record":
+      case "confirm_followed":
+      case "follow_standing":
+        mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
     }
+    this.#expectShown(book, summary);
   }
 
-  #expectUse(book: AgentBook, keyId: string, reply: AgentReply, now: number): void {
-    const accepted = book.lifecycle !== "archived" && book.keys.isActive(keyId);
+  #expectUse(book: LifeBook, keyId: string, reply: AgentReply, now: number): void {
+    const accepted = book.archivedAt === null && book.keys.isActive(keyId);
     mustEqual(reply, { kind: "authenticated", accepted }, `the use of ${keyId}`);
-    this.#ledger.count(accepted ? "key accepted" : "key refused");
+    this.#books.count(accepted ? "key accepted" : "key refused");
     if (accepted) book.keys.authenticatedAt ??= now;
   }
 
-  #expectMint(book: AgentBook, keyId: string, reply: AgentReply): void {
-    if (book.lifecycle === "archived")
-      return mustEqual(reply.kind, "archived", "a key for an archived agent");
+  #expectMint({ archivedAt, keys }: LifeBook, keyId: string, reply: AgentReply): void {
+    if (archivedAt !== null) return mustEqual(reply.kind, "archived", "a key for an archived agent");
     // Told twice, by an engine or a network that repeats itself.
-    if (book.keys.activeKeyId() === keyId) return mustEqual(reply, { kind: "key", keyId }, "the same key");
-    if (book.keys.activeKeyId() !== null) {
-      this.#ledger.count("second key refused");
-      return mustEqual(reply.kind, "key_exists", "a second key");
-    }
+    if (keys.activeKeyId() === keyId) return mustEqual(reply, { kind: "key", keyId }, "the same key");
+    if (keys.activeKeyId() !== null) return mustEqual(reply.kind, "key_exists", "a second key");
     mustEqual(reply, { kind: "key", keyId }, "a new key");
-    book.keys.mint(keyId);
-    this.#ledger.count("key minted");
+    keys.mint(keyId);
+    this.#books.count("key minted");
   }
 
-  #expectRevoke(book: AgentBook, reply: AgentReply): void {
-    if (book.lifecycle === "archived")
-      return mustEqual(reply.kind, "archived", "a revocation at an archived agent");
-    const keyId = book.keys.activeKeyId();
-    if (keyId === null) {
-      this.#ledger.count("no key to revoke");
-      return mustEqual(reply.kind, "no_key", "a revocation without a key");
-    }
+  #expectRevoke({ archivedAt, keys }: LifeBook, reply: AgentReply): void {
+    if (archivedAt !== null) return mustEqual(reply.kind, "archived", "a revocation at an archived agent");
+    const keyId = keys.activeKeyId();
+    if (keyId === null) return mustEqual(reply.kind, "no_key", "a revocation without a key");
     mustEqual(reply, { kind: "key", keyId }, "a revocation");
-    book.keys.revoke(keyId);
-    if (book.lifecycle === "paused") book.withdraw();
-    this.#ledger.count("key revoked");
+    keys.revoke(keyId);
+    this.#books.count("key revoked");
   }
 
   /** Stamped once, after the window, for the lineage that created the agent. */
-  #expectProof(book: AgentBook, lineageId: string, reply: AgentReply, now: number): void {
-    const { keys } = book;
+  #expectProof({ keys }: LifeBook, lineageId: string, reply: AgentReply, now: number): void {
     const windowOver = keys.isWindowOver(now);
     const proven = windowOver && keys.lineageId === lineageId;
     mustEqual(reply, { kind: "non_delivery", windowOver, proven }, "a proof of non-delivery");
     if (proven) keys.provenAt ??= now;
-    this.#ledger.count(proven ? "proven" : windowOver ? "not proven" : "not proven in the window");
+    this.#books.count(proven ? "proven" : "not proven");
   }
 
-  #expectArchive(book: AgentBook, by: Archiver, reply: AgentReply, now: number): void {
+  #expectArchive(book: LifeBook, by: Archiver, reply: AgentReply, now: number): void {
     const code = by.type === "user" ? null : this.#refusal(book, by, now);
     if (code !== null) {
-      this.#ledger.count(code);
+      this.#books.count(code);
       return mustEqual(reply, { kind: "archive_refused", code }, "an archive by a machine");
     }
-    must(reply.kind === "archive", `an archive was answered ${reply.kind}`);
-    mustEqual(reply.changed, book.lifecycle !== "archived", "whether it was archived just now");
-    if (!reply.changed) return this.#ledger.count("archived before");
-    const held = book.held().filter(({ ask }) => ask === null);
-    const ids = held.map(({ id }) => id).toSorted();
-    mustEqual([...(reply.ended ?? [])].toSorted(), ids, "what archiving ended");
-    for (const payment of held) {
-      const status = now >= payment.expiresAt ? "expired" : "denied";
-      this.#ledger.change(book, payment, { status, isOver: true, ask: null });
-    }
-    if (book.lifecycle === "paused") book.withdraw();
-    book.archive(by.type, now);
-    this.#ledger.count(by.type === "user" ? "archived" : "archived by a machine");
-    if (held.length > 0) this.#ledger.count("archived with payments on hold");
+    mustEqual(reply, { kind: "archive", changed: book.archivedAt === null }, "an archive");
+    if (book.archivedAt !== null) return this.#books.count("archived before");
+    book.archivedAt = now;
+    book.keys.die();
+    this.#books.account(book.agentId).journal.happened("agent.archived", now);
+    this.#books.count(by.type === "user" ? "archived" : "archived by a machine");
   }
 
   /**
    * A machine may archive only what it has created itself and nobody has ever had a use of: in this order, what can never
    * change comes before what a retry may mend.
    */
-  #refusal(book: AgentBook, by: MachineArchiver, now: number): string | null {
-    const { keys } = book;
+  #refusal({ archivedAt, keys }: LifeBook, by: MachineArchiver, now: number): string | null {
     if (by.lineageId !== keys.lineageId) return DENIED;
-    if (book.lifecycle === "archived") return null;
-    if (book.wasUsed() && keys.provenAt !== null)
-      this.#ledger.count("refused to a machine, since it was used");
-    if (keys.isTouchedByPerson || book.wasUsed()) return DENIED;
+    if (archivedAt !== null) return null;
+    if (keys.isTouchedByPerson || keys.authenticatedAt !== null) return DENIED;
     if (!keys.isWindowOver(now)) return "KEY_STILL_DELIVERABLE";
     if (keys.provenAt === null) return "KEY_DELIVERY_UNPROVEN";
     if (by.balance === "unreadable") return "BALANCE_UNVERIFIABLE";
     return by.balance === "zero" ? null : DENIED;
   }
 
-  #expectChange(book: AgentBook, lifecycle: "active" | "paused", reply: AgentReply, now: number): void {
-    if (book.lifecycle === "archived") return mustEqual(reply.kind, "archived", "an archived agent's life");
-    const changed = book.lifecycle !== lifecycle;
-    const isQuiet = lifecycle === "active" || book.onTheirWay().length === 0 || book.leaveUntil <= now;
-    const quiet = isQuiet ? {} : { quietAfterMs: book.leaveUntil - now };
-    mustEqual(reply, { kind: "lifecycle", lifecycle, changed, ...quiet }, "a change of life");
-    if (!changed) return;
-    book.lifecycle = lifecycle;
-    book.quietAt = lifecycle === "paused" ? Math.max(now, book.leaveUntil) : null;
-    if (lifecycle === "paused" && book.keys.activeKeyId() === null) book.withdraw();
-    book.journal.happened(lifecycle === "paused" ? "agent.paused" : "agent.resumed", now);
-    this.#ledger.count(lifecycle === "paused" ? "paused" : "resumed");
-  }
-
-  #expectRename(book: AgentBook, name: string, reply: AgentReply): void {
-    if (book.lifecycle === "archived")
-      return mustEqual(reply.kind, "archived", "an archived agent's new name");
-    mustEqual(reply.kind, "renamed", "a new name");
-    book.name = name;
+  /** What its record shows is what the book says, and one revision of it always the same. */
+  #expectShown(book: LifeBook, summary: AgentSummary): void {
+    const { agentId, keys } = book;
+    mustEqual(summary.name, book.name, `the name of ${agentId}`);
+    mustEqual(summary.archivedAt, book.archivedAt, `when ${agentId} was archived`);
+    mustEqual(summary.walletDetached, book.isDetached, `whether the wallet of ${agentId} is detached`);
+    mustEqual(summary.keyId, keys.activeKeyId(), "the active key");
+    mustEqual(summary.authenticatedAt, keys.authenticatedAt, "when a key was first used");
+    this.#books.account(agentId).journal.expectOutbox(summary.events, ["agent.archived"]);
+    const { events: _told, ...record } = summary;
+    must(record.revision >= book.revision, "an agent's revision fell");
+    const text = JSON.stringify(record);
+    must(record.revision > book.revision || text === book.record, "one revision shows two things");
+    book.revision = record.revision;
+    book.record = text;
   }
 }
-
-export const expectKind = (reply: AgentReply, kind: AgentReply["kind"], command: AgentCommand): void =>
-  mustEqual(reply.kind, kind, `the answer to ${command.kind}`);

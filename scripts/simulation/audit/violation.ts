@@ -18,7 +18,25 @@ export function mustEqual(actual: unknown, expected: unknown, complaint: string)
 
 /** Compares whole states: what is undefined and what is not there are two things. */
 export function mustBeSame(actual: unknown, expected: unknown, complaint: string): void {
-  if (!isDeepStrictEqual(actual, expected)) throw new Violation(complaint);
+  if (isDeepStrictEqual(actual, expected)) return;
+  throw new Violation(`${complaint}: ${firstDifference(actual, expected)}`);
+}
+
+/** The path to the first part that differs, and what it is on either side. */
+function firstDifference(actual: unknown, expected: unknown, path = ""): string {
+  const [is, should] = [partsOf(actual), partsOf(expected)];
+  if (is !== null && should !== null) {
+    for (const key of new Set([...is.keys(), ...should.keys()])) {
+      if (isDeepStrictEqual(is.get(key), should.get(key)) && is.has(key) === should.has(key)) continue;
+      return firstDifference(is.get(key), should.get(key), `${path}/${String(key)}`);
+    }
+  }
+  return `${path} is ${said(actual)} instead of ${said(expected)}`;
+}
+
+function partsOf(value: unknown): Map<unknown, unknown> | null {
+  if (value instanceof Map) return value;
+  return typeof value === "object" && value !== null ? new Map(Object.entries(value)) : null;
 }
 
 const said = (value: unknown): string =>

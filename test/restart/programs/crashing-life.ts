@@ -104,11 +104,22 @@ function decorateEffects(plain: EffectDependencies): EffectDependencies {
         if (ofArchive(payment)) await pass("archive-decided", of.agentId);
         await projections.writePayment(of, payment);
       },
-      async writeAgentSummary(agentId, summary) {
-        await pass(summary.lifecycle === "archived" ? "archive-decided" : "mint-decided", agentId);
-        await projections.writeAgentSummary(agentId, summary);
+      endOf: (transactionId) => projections.endOf(transactionId),
+      async writeAgent(summary) {
+        const { agentId, archivedAt, keyId } = summary;
+        if (archivedAt !== null) await pass("archive-decided", agentId);
+        else await pass(keyId === null ? "revoke-decided" : "mint-decided", agentId);
+        await projections.writeAgent(summary);
         await pass("mint-recorded", agentId);
       },
+      async writeAccount(summary) {
+        const { agentId, standing } = summary;
+        if (standing === "paused") await pass("pause-decided", agentId);
+        if (standing === "closed") await pass("archive-decided", agentId);
+        await projections.writeAccount(summary);
+        if (standing === "paused") await pass("pause-recorded", agentId);
+      },
+      writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
     },
     workflows: through(workflows, "tellApproval", async (tell, [first]) => {
       await pass("archive-decided", profile.parse(first).agentId);

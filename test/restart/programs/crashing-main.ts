@@ -3,9 +3,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { EffectDependencies } from "../../../activities/effects.ts";
 import type { RailPort } from "../../../activities/ports.ts";
 import { main } from "../../../server/run.ts";
-import type { Means } from "../../../server/service.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import {
+  armedBudgetOf,
   armedFile,
   budgetHeldLine,
   type BudgetPoint,
@@ -59,7 +59,18 @@ function decorateEffects(plain: EffectDependencies): EffectDependencies {
         await projections.writePayment(profile, payment);
         await pass("after-projection", payment);
       },
-      writeAgentSummary: (agentId, summary) => projections.writeAgentSummary(agentId, summary),
+      endOf: (transactionId) => projections.endOf(transactionId),
+      writeAgent: (summary) => projections.writeAgent(summary),
+      async writeAccount(summary) {
+        if (await isAnyArmed(["after-replacement", "after-caps-recorded"])) return never();
+        await projections.writeAccount(summary);
+      },
+      async writeCaps(projectId, caps) {
+        await passBudget("after-replacement", projectId);
+        await projections.writeCaps(projectId, caps);
+        await passBudget("after-caps-recorded", projectId);
+        await passBudget("after-agents-recorded", projectId);
+      },
     },
     workflows: {
       async startApproval(profile, payment) {
@@ -81,17 +92,11 @@ async function passBudget(point: BudgetPoint, projectId: string): Promise<void> 
   while (await isBudgetArmed(folder, point, projectId)) await pause(POLL_MS);
 }
 
-const decorateMeans = (plain: Means): Means => ({
-  ...plain,
-  budgets: {
-    async submit(place, command) {
-      if (command.kind === "delivered") await passBudget("before-delivered", place.projectId);
-      const reply = await plain.budgets.submit(place, command);
-      if (reply.kind === "replaced") await passBudget("after-replacement", place.projectId);
-      if (reply.kind === "enrolled") await passBudget("after-enrolment", place.projectId);
-      return reply;
-    },
-  },
-});
+/** Whether replacements are held before the records of agents are written. */
+const isAnyArmed = async (points: readonly BudgetPoint[]): Promise<boolean> =>
+  (await Promise.all(points.map((point) => armedBudgetOf(folder, point)))).some((armed) => armed !== null);
 
-void main(process.argv[2] ?? "start", process.env, { decorateEffects, decorateMeans });
+/** The process is killed meanwhile. */
+const never = (): Promise<never> => new Promise(() => undefined);
+
+void main(process.argv[2] ?? "start", process.env, { decorateEffects });

@@ -25,6 +25,12 @@ export const LIFE_POINTS = [
   "mint-decided",
   /** The record shows the new key; nobody has been answered. */
   "mint-recorded",
+  /** Its actor has revoked the key; the agent's record still shows it. */
+  "revoke-decided",
+  /** The ledger has paused the agent; its record says that it is active. */
+  "pause-decided",
+  /** The record says that it is paused; nobody has been answered. */
+  "pause-recorded",
   /** The actor has archived the agent; no record, hold or wallet knows. */
   "archive-decided",
 ] as const;

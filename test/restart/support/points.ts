@@ -34,12 +34,12 @@ export async function arm(folder: string, ...points: readonly Point[]): Promise<
 
 /** Points in the replacement of a project's budget, or of one of its teams'. */
 export type BudgetPoint =
-  /** Decided; no agent has been looked up. */
+  /** Decided; no record of it has been written. */
   | "after-replacement"
-  /** The agents that it is over are known to the budget; none of them has been told. */
-  | "after-enrolment"
-  /** Agents have been told; the budget does not know. */
-  | "before-delivered";
+  /** The records of project and team show it; those of the agents may not, and the ledger knows of none. */
+  | "after-caps-recorded"
+  /** Cap and agents are recorded; nobody has been answered. */
+  | "after-agents-recorded";
 
 /** Holds the replacements of one project's budgets at a point. */
 export async function armBudget(folder: string, point: BudgetPoint, projectId: string): Promise<void> {
@@ -47,12 +47,15 @@ export async function armBudget(folder: string, point: BudgetPoint, projectId: s
   await writeFile(join(folder, point), projectId);
 }
 
-/** Whether such a point is armed for a project. */
-export const isBudgetArmed = (folder: string, point: BudgetPoint, projectId: string): Promise<boolean> =>
-  readFile(join(folder, point), "utf8").then(
-    (armedFor) => armedFor === projectId,
-    () => false,
-  );
+/** The project that such a point is armed for; null: none. */
+export const armedBudgetOf = (folder: string, point: BudgetPoint): Promise<string | null> =>
+  readFile(join(folder, point), "utf8").catch(() => null);
+
+export const isBudgetArmed = async (
+  folder: string,
+  point: BudgetPoint,
+  projectId: string,
+): Promise<boolean> => (await armedBudgetOf(folder, point)) === projectId;
 
 export const budgetHeldLine = (point: BudgetPoint, projectId: string): string =>
   `held at ${point}: project ${projectId}`;

@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Asked } from "./owner.ts";
+import { type Answer, codeOf, isPassing } from "./http.ts";
+import type { Random } from "../random.ts";
+import type { PayingAgent, Tenant } from "./tenant.ts";
+
+const PAUSE_MIN_MS = 50;
+const PAUSE_MAX_MS = 400;
+const PAUSED_MAX_MS = 1_200;
+const RETRY_MS = 300;
+const ARCHIVED_AFTER_MAX_MS = 3_000;
+/** A request that had no answer may still come to something for so long. */
+const LATE_MS = 20_000;
+
+/** Between these times an agent could not pay: who stopped it had been answered, and nobody had started it again. */
+export interface Stopped {
+  readonly agentId: string;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** What an owner changes while agents pay: pauses, policies, budgets, caps, and one agent's end. */
+export class Changes {
+  readonly #tenant: Tenant;
+  readonly #random: Random;
+  readonly #stopping = new AbortController();
+  readonly #working: Promise<unknown>;
+  readonly #stopped: Stopped[];
+  /** Until when a request to resume an agent that had no answer may still come to something. */
+  readonly #resumedLate: Map<string, number>;
+  made = 0;
+
+  constructor(tenant: Tenant, brief: PayingAgent, random: Random, known: KnownStops) {
+    this.#tenant = tenant;
+    this.#random = random;
+    this.#stopped = known.stopped;
+    this.#resumedLate = known.resumedLate;
+    this.#working = Promise.all([this.#change(), this.#archive(brief)]);
+    // What went wrong is told by `stop`.
+    this.#working.catch(() => undefined);
+  }
+
+  /** Nothing is left paused, and the brief agent is archived: both take until the service is back. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#working;
+  }
+
+  async #change(): Promise<void> {
+    const { signal } = this.#stopping;
+    const random = this.#random;
+    const changes = [
+      () => this.#pauseAndResume(),
+      () => this.#changePolicy(),
+      () => this.#replaceBudgets(),
+      () =>
+        this.#tenant.changeCaps({
+          team: random.between(1_000, 6_000),
+          project: random.between(2_000, 10_000),
+        }),
+    ] as const;
+    while (!signal.aborted) {
+      await random.pick(changes)();
+      this.made += 1;
+      await this.#sleep(random.between(PAUSE_MIN_MS, PAUSE_MAX_MS));
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+  }
+
+  #anyAgent(): PayingAgent {
+    return this.#random.pick(this.#tenant.agents.filter(({ isChanged }) => isChanged));
+  }
+
+  async #pauseAndResume(): Promise<void> {
+    const { id } = this.#anyAgent();
+    const path = `/v1/agents/${id}`;
+    await this.#until(() => this.#tenant.owner.ask({ method: "POST", path: `${path}/pause` }));
+    const from = Date.now();
+    const isCertain = (this.#resumedLate.get(id) ?? 0) < from;
+    await this.#sleep(this.#random.between(0, PAUSED_MAX_MS));
+    if (isCertain) this.#stopped.push({ agentId: id, from, until: Date.now() });
+    await this.#until(async () => {
+      const answer = await this.#tenant.owner.ask({ method: "POST", path: `${path}/resume` });
+      if (isPassing(answer)) this.#resumedLate.set(id, Date.now() + LATE_MS);
+      return answer;
+    });
+  }
+
+  /** Never more than the agent's record of the run says, so that its sum can be held against that. */
+  async #changePolicy(): Promise<void> {
+    const { budgetCents, id } = this.#anyAgent();
+    const random = this.#random;
+    const path = `/v1/agents/${id}/budget-policy`;
+    const known = await this.#tenant.owner.ask({ method: "GET", path });
+    const version = versionIn(known);
+    if (version === null) return;
+    const body = {
+      version,
+      ...random.pick([
+        { budgetCents: random.between(Math.round(budgetCents / 2), budgetCents) },
+        { autoApprovalThresholdCents: random.pick([null, 200, 600]) },
+        { perTransactionLimitCents: random.pick([null, 700]) },
+        { dailySpendLimitCents: random.pick([null, budgetCents]) },
+      ]),
+    };
+    await this.#tenant.owner.ask({ method: "PATCH", path, body });
+  }
+
+  /** A team's cap as it is, and other budgets of those of its agents that are changed at all. */
+  async #replaceBudgets(): Promise<void> {
+    const random = this.#random;
+    const { teamId } = this.#anyAgent();
+    const known = await this.#tenant.budgetOf(`/v1/teams/${teamId}`);
+    if (known === null) return;
+    const agents = (known.agents ?? []).map(({ agentId, budgetCents }) => {
+      const agent = this.#tenant.agents.find(({ id }) => id === agentId);
+      const most = agent?.isChanged === true ? agent.budgetCents : null;
+      return { agentId, budgetCents: most === null ? budgetCents : random.between(most / 2, most) };
+    });
+    const body = { version: known.version, capCents: known.capCents, agents };
+    await this.#tenant.owner.ask({ method: "PUT", path: `/v1/teams/${teamId}/budget`, body });
+  }
+
+  async #archive({ id }: PayingAgent): Promise<void> {
+    await this.#sleep(this.#random.between(0, ARCHIVED_AFTER_MAX_MS));
+    const request: Asked = { method: "DELETE", path: `/v1/agents/${id}` };
+    await this.#until(() => this.#tenant.owner.ask(request));
+    this.#stopped.push({ agentId: id, from: Date.now(), until: Infinity });
+  }
+
+  /** As long as there is an outage: what it is about must not stay half done. */
+  async #until(request: () => Promise<Answer>): Promise<void> {
+    for (;;) {
+      const answer = await request();
+      if (answer.status === 200) return;
+      if (!isPassing(answer)) throw new Error(`an owner was refused: ${JSON.stringify(answer)}`);
+      await sleep(RETRY_MS);
+    }
+  }
+}
+
+/** Of a run, over all its rounds. */
+export interface KnownStops {
+  readonly stopped: Stopped[];
+  readonly resumedLate: Map<string, number>;
+}
+
+/** A pause that came late, after its owner had given it up: agents of which the service says that they are paused are resumed. */
+export async function resumeAll({ agents, owner }: Tenant): Promise<void> {
+  await Promise.all(
+    agents
+      .filter(({ isChanged }) => isChanged)
+      .map(({ id }) => owner.ask({ method: "POST", path: `/v1/agents/${id}/resume` })),
+  );
+}
+
+function versionIn(answer: Answer): number | null {
+  if (answer.status !== 200 || codeOf(answer) !== null) return null;
+  const { body } = answer;
+  const isKnown = typeof body === "object" && body !== null && "version" in body;
+  return isKnown && typeof body.version === "number" ? body.version : null;
+}

@@ -1,0 +1,152 @@
+import { expect } from "chai";
+import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
+import { collectionsOf } from "../../server/collections.ts";
+import { agentWorkflowId } from "../../src/messages/agent.ts";
+import { outcomeOf, TestBudgets } from "../support/budgets.ts";
+import { codeOf } from "../support/contract-api.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+
+const CAP = 1_000;
+/** A ledger does itself what nobody has done 10 s after it was decided. */
+const SWEPT_MS = 120_000;
+
+describe("a budget that was replaced", () => {
+  let service: TestService;
+  let world: World;
+  let budgets: TestBudgets;
+  /** Whether servers and workers can write down what was decided. */
+  let isWriting = true;
+  before(async () => {
+    const unlessBroken = <T>(write: () => Promise<T>): Promise<T> =>
+      isWriting ? write() : Promise.reject(new ActorUnavailable("no database"));
+    service = await startTestService({
+      decorateEffects: (plain) => ({
+        ...plain,
+        projections: {
+          writePayment: (profile, payment) => plain.projections.writePayment(profile, payment),
+          endOf: (transactionId) => plain.projections.endOf(transactionId),
+          writeAgent: (summary) => plain.projections.writeAgent(summary),
+          writeAccount: (summary) => unlessBroken(() => plain.projections.writeAccount(summary)),
+          writeCaps: (projectId, caps) => unlessBroken(() => plain.projections.writeCaps(projectId, caps)),
+        },
+      }),
+    });
+  });
+  after(() => service?.stop());
+  beforeEach(async () => {
+    isWriting = true;
+    world = await newWorld(service);
+    budgets = new TestBudgets(world);
+  });
+
+  const putTeam = (capCents: number | null, version: number, named: readonly [TestAgent, number][]) =>
+    world.api.call("setTeamBudget", {
+      token: world.token,
+      id: world.organization.teamId,
+      body: {
+        capCents,
+        agents: named.map(([{ id }, budgetCents]) => ({ agentId: id, budgetCents })),
+        version,
+      },
+    });
+  const policyOf = ({ id }: TestAgent) =>
+    world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id });
+
+  async function paid(): Promise<[TestAgent, TestAgent]> {
+    const pair: [TestAgent, TestAgent] = [await world.agent(), await world.agent()];
+    for (const agent of pair) expect(await outcomeOf(agent, 100)).to.equal("approved");
+    return pair;
+  }
+
+  it("not written down: no 200; cap and budgets hold all the same, and the ledger writes them", async () => {
+    const [one, other] = await paid();
+    isWriting = false;
+    const put = await putTeam(CAP, 1, [
+      [one, 5_000],
+      [other, 6_000],
+    ]);
+    expect([put.status, codeOf(put)]).to.deep.equal([503, "SERVICE_UNAVAILABLE"]);
+    expect(await outcomeOf(one, CAP - 200 + 1)).to.equal("TEAM_CAP_EXCEEDED");
+    expect(await budgets.team()).to.deep.include({ capCents: CAP, version: 2 });
+    expect(await policyOf(one)).to.include({ budgetCents: 5_000, version: 2 });
+    isWriting = true;
+    const { agents, teams } = collectionsOf(service.db);
+    await until(
+      "the records show it",
+      async () => {
+        const team = await teams.findOne({ _id: world.organization.teamId });
+        const agent = await agents.findOne({ _id: other.id });
+        return team?.cap?.capCents === CAP && agent?.policy.budgetCents === 6_000 ? true : null;
+      },
+      SWEPT_MS,
+    );
+    expect(await outcomeOf(other, CAP - 200)).to.equal("approved");
+  });
+
+  it("a cap set later counts what was spent before, at both levels and for every team", async () => {
+    const [one] = await paid();
+    const there = await world.agent({ teamId: await budgets.newTeam() });
+    expect(await outcomeOf(there, 300)).to.equal("approved");
+    await budgets.setProject({ capCents: CAP });
+    expect(await outcomeOf(there, CAP - 500 + 1)).to.equal("PROJECT_CAP_EXCEEDED");
+    await budgets.setTeam({ capCents: 200 });
+    expect(await outcomeOf(one, 1)).to.equal("TEAM_CAP_EXCEEDED");
+    expect(await outcomeOf(there, CAP - 500)).to.equal("approved");
+  });
+
+  it("an agent whose actor was terminated blocks no budget, and the cap holds for all", async () => {
+    const [here, gone] = await paid();
+    await service.connections.temporal.workflow
+      .getHandle(agentWorkflowId(gone.id))
+      .terminate("by an operator");
+    const named: [TestAgent, number][] = [
+      [here, 5_000],
+      [gone, 5_000],
+    ];
+    for (const version of times(2, (index) => index + 1)) {
+      const put = await putTeam(CAP, version, named);
+      expect(put.status, JSON.stringify(put.body)).to.equal(200);
+    }
+    expect(await budgets.team()).to.include({ capCents: CAP, version: 3 });
+    expect(await budgets.project()).to.include({ version: 1 });
+    expect(await policyOf(here)).to.include({ budgetCents: 5_000 });
+    for (const agent of [here, gone]) expect(await outcomeOf(agent, CAP)).to.equal("TEAM_CAP_EXCEEDED");
+  });
+
+  it("two replacements of one version at once: one is in force as a whole, the other is stale", async () => {
+    const [one, other] = await paid();
+    const answers = await Promise.all(
+      [4_000, 5_000, 6_000].map(async (budgetCents) => {
+        const put = await putTeam(budgetCents, 1, [
+          [one, budgetCents],
+          [other, budgetCents],
+        ]);
+        return { budgetCents, answer: put.status === 200 ? "in force" : codeOf(put) };
+      }),
+    );
+    const won = answers.filter(({ answer }) => answer === "in force");
+    expect(won, JSON.stringify(answers)).to.have.length(1);
+    expect(answers.filter(({ answer }) => answer === "STALE_BUDGET")).to.have.length(2);
+    const budgetCents = won[0]?.budgetCents;
+    const team = await budgets.team();
+    expect(team).to.include({ capCents: budgetCents, version: 2 });
+    expect(team.agents.map((each) => each.budgetCents)).to.deep.equal([budgetCents, budgetCents]);
+  });
+
+  it("a budget set by hand raises the agent's version, and a team's replacement over it, too", async () => {
+    const agent = await world.agent({ budgetCents: 1_000 });
+    await elevate(world);
+    const patch = (version: number) =>
+      world.api.call("updateAgentBudgetPolicy", {
+        token: world.token,
+        id: agent.id,
+        body: { version, budgetCents: 100 },
+      });
+    expect((await putTeam(null, 1, [[agent, 900_000]])).status).to.equal(200);
+    expect(codeOf(await patch(1))).to.equal("VERSION_CONFLICT");
+    expect((await patch(2)).status).to.equal(200);
+    expect((await budgets.team()).agents).to.deep.equal([{ agentId: agent.id, budgetCents: 100 }]);
+    expect(await policyOf(agent)).to.include({ budgetCents: 100, version: 3 });
+  });
+});

@@ -1,0 +1,25 @@
+import { expect } from "chai";
+import { runWorlds } from "../../scripts/simulation/run.ts";
+import { simulationFaults } from "./support/simulation-faults.ts";
+
+/** Fixed, so that whether a fault is noticed is no matter of luck. */
+const SEED = 20_261_122;
+const STEPS_MAX = 400_000;
+const TIMEOUT_MS = 300_000;
+
+describe("the simulation's auditor notices a faulty domain", function () {
+  this.timeout(TIMEOUT_MS);
+
+  for (const { complaint, domain, fault } of simulationFaults) {
+    it(`notices: ${fault}`, async () => {
+      const { failed } = await runWorlds({
+        seed: SEED,
+        stepsMax: STEPS_MAX,
+        secondsMax: Infinity,
+        domain: domain(),
+      });
+      expect(failed, "went by without a word").not.to.equal(null);
+      expect(failed?.violation?.message).to.include(complaint);
+    });
+  }
+});

@@ -1,0 +1,320 @@
+import { type Domain, realDomain } from "../../../scripts/simulation/domain.ts";
+import { handle } from "../../../src/domain/agent/handle.ts";
+import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import { judge } from "../../../src/domain/ledger/judge.ts";
+import {
+  type Account,
+  type Ledger,
+  type Level,
+  NO_CAP,
+  NO_TOTALS,
+} from "../../../src/domain/ledger/state.ts";
+
+/** A fault in the domain that the simulation's auditor must notice. */
+export interface SimulationFault {
+  readonly fault: string;
+  /** What the auditor says of it, in part, so that it is noticed for what it is. */
+  readonly complaint: string;
+  /** Made anew for each run: some remember. */
+  readonly domain: () => Domain;
+}
+
+type Judge = typeof judge;
+
+const judging = (faulty: Judge): Domain => ({ ...realDomain, judge: faulty });
+
+/** Before a command is judged, something is done to it, or to the ledger. */
+const before = (change: (ledger: Ledger, command: LedgerCommand, now: number) => LedgerCommand): Domain =>
+  judging((ledger, command, now) => judge(ledger, change(ledger, command, now), now));
+
+/** And after it. */
+const after = (change: (ledger: Ledger, command: LedgerCommand) => void): Domain =>
+  judging((ledger, command, now) => {
+    const reply = judge(ledger, command, now);
+    change(ledger, command);
+    return reply;
+  });
+
+const PAYING: readonly LedgerCommand["kind"][] = ["pay", "approve"];
+
+/** Payments and approvals are judged as if these levels were others. */
+function under(
+  kinds: readonly LedgerCommand["kind"][],
+  as: (level: Level, teamId: string | null) => Level,
+): Judge {
+  return (ledger, command, now) => {
+    if (!kinds.includes(command.kind)) return judge(ledger, command, now);
+    const real = new Map<string | null, Level>([[null, ledger.project], ...ledger.teams]);
+    const shown = new Map([...real].map(([teamId, level]) => [teamId, as(level, teamId)]));
+    put(ledger, (teamId) => shown.get(teamId));
+    const reply = judge(ledger, command, now);
+    // What it did to the levels is done to the real ones.
+    const moved = new Map<string | null, Level>([[null, ledger.project], ...ledger.teams]);
+    put(ledger, (teamId) => {
+      const [was, is, level] = [shown.get(teamId), moved.get(teamId), real.get(teamId)];
+      if (was === undefined || is === undefined || level === undefined) return is;
+      const totals = {
+        spentCents: level.totals.spentCents + is.totals.spentCents - was.totals.spentCents,
+        reservedCents: level.totals.reservedCents + is.totals.reservedCents - was.totals.reservedCents,
+      };
+      return { ...level, rulesVersion: is.rulesVersion, totals };
+    });
+    return reply;
+  };
+}
+
+function put(ledger: Ledger, levelOf: (teamId: string | null) => Level | undefined): void {
+  ledger.project = levelOf(null) ?? ledger.project;
+  for (const teamId of ledger.teams.keys()) {
+    const level = levelOf(teamId);
+    if (level !== undefined) ledger.teams.set(teamId, level);
+  }
+}
+
+const raised = (level: Level, cents: number): Level => {
+  const { capCents } = level.cap;
+  return capCents === null ? level : { ...level, cap: { ...level.cap, capCents: capCents + cents } };
+};
+
+/** Commands that are judged between a read and what is written for it. */
+const AWAITED_COMMANDS = 6;
+
+/** Payments are judged by what was used some commands ago: read, then awaited, then written. */
+function readBeforeAwait(): Judge {
+  const read: Map<string | null, Level>[] = [];
+  return (ledger, command, now) => {
+    const stale = read.at(0);
+    read.push(new Map<string | null, Level>([[null, ledger.project], ...ledger.teams]));
+    if (read.length > AWAITED_COMMANDS) read.shift();
+    const asRead = (level: Level, teamId: string | null): Level => ({
+      ...level,
+      totals: stale?.get(teamId)?.totals ?? level.totals,
+    });
+    return under(PAYING, asRead)(ledger, command, now);
+  };
+}
+
+/** Caps are judged as they were before their newest replacement. */
+function lateCaps(): Judge {
+  const known = new Map<string | null, Level["cap"]>();
+  const earlier = new Map<string | null, Level["cap"]>();
+  return under(PAYING, (level, teamId) => {
+    const last = known.get(teamId) ?? NO_CAP;
+    if (last.version !== level.cap.version) earlier.set(teamId, last);
+    known.set(teamId, level.cap);
+    return { ...level, cap: { ...level.cap, capCents: (earlier.get(teamId) ?? level.cap).capCents } };
+  });
+}
+
+const changeAccount = (ledger: Ledger, agentId: string, change: (account: Account) => Account): void => {
+  const account = ledger.accounts.get(agentId);
+  if (account !== undefined) ledger.accounts.set(agentId, change({ ...account }));
+};
+
+const rollingOver = (lose: (ledger: Ledger) => void): Domain => ({
+  ...realDomain,
+  rollOverLedger: (ledger, now) => {
+    const after = realDomain.rollOverLedger(ledger, now);
+    lose(after);
+    return after;
+  },
+});
+
+/** Slips of the hand, and what the simulation of the design before this one had found: how many parts it takes is another matter. */
+export const simulationFaults: readonly SimulationFault[] = [
+  {
+    fault: "a team's cap lets one cent more through",
+    complaint: "a payment of",
+    domain: () => judging(under(PAYING, (level, teamId) => (teamId === null ? level : raised(level, 1)))),
+  },
+  {
+    fault: "the project's cap lets one cent more through",
+    complaint: "a payment of",
+    domain: () => judging(under(PAYING, (level, teamId) => (teamId === null ? raised(level, 1) : level))),
+  },
+  {
+    fault: "what is used of the caps is read before an await",
+    complaint: "a payment of",
+    domain: () => judging(readBeforeAwait()),
+  },
+  {
+    fault: "a payment is judged by caps that were replaced",
+    complaint: "a payment of",
+    domain: () => judging(lateCaps()),
+  },
+  {
+    fault: "a cap that is set later does not count what was spent before",
+    complaint: "the totals of",
+    domain: () =>
+      after((ledger, { kind }) => {
+        if (kind === "replace_project") ledger.project = { ...ledger.project, totals: NO_TOTALS };
+      }),
+  },
+  {
+    fault: "a replaced budget keeps its version",
+    complaint: "the cap of the project",
+    domain: () =>
+      judging((ledger, command, now) => {
+        const { version } = ledger.project.cap;
+        const reply = judge(ledger, command, now);
+        ledger.project = { ...ledger.project, cap: { ...ledger.project.cap, version } };
+        return reply;
+      }),
+  },
+  {
+    fault: "a team's budget reaches none of its agents",
+    complaint: "the version of the policy of",
+    domain: () =>
+      before((_ledger, command) => (command.kind === "replace_team" ? { ...command, agents: [] } : command)),
+  },
+  {
+    fault: "what is released is not given back to the team",
+    complaint: "the totals of team",
+    domain: () =>
+      judging((ledger, command, now) => {
+        const teams = new Map(ledger.teams);
+        const reply = judge(ledger, command, now);
+        if (["deny", "cancel", "expire"].includes(command.kind))
+          put(ledger, (teamId) => {
+            const [was, is] = [teams.get(teamId ?? ""), ledger.teams.get(teamId ?? "")];
+            return was === undefined || is === undefined ? undefined : { ...is, totals: was.totals };
+          });
+        return reply;
+      }),
+  },
+  {
+    fault: "what is checked again on approval is held against itself",
+    complaint: "the approval of",
+    domain: () =>
+      judging((ledger, command, now) => {
+        if (command.kind !== "approve") return judge(ledger, command, now);
+        const open = ledger.accounts.get(command.agentId)?.open.get(command.transactionId);
+        const own = open?.payment.request.amountCents ?? 0;
+        return under(["approve"], (level) => raised(level, -own))(ledger, command, now);
+      }),
+  },
+  {
+    fault: "an approval is not checked against the caps again",
+    complaint: "the approval of",
+    domain: () =>
+      judging(under(["approve"], (level) => ({ ...level, cap: { ...level.cap, capCents: null } }))),
+  },
+  {
+    fault: "a request that comes again is judged again",
+    complaint: "the answer to a request that came again",
+    domain: () =>
+      before((_ledger, command) => {
+        const { requestId: _forgotten, ...rest } = command;
+        return rest;
+      }),
+  },
+  {
+    fault: "a closed payment's key is forgotten without a word",
+    complaint: "a known key was answered decided",
+    domain: () => after(({ keys }) => keys.byAgent.clear()),
+  },
+  {
+    fault: "an outcome of the rail is dropped",
+    complaint: "the totals of",
+    domain: () =>
+      before((_ledger, command) => (command.kind === "confirm" ? { ...command, outcome: null } : command)),
+  },
+  {
+    fault: "a paused agent's payment is sent",
+    complaint: "leave to send",
+    domain: () =>
+      judging((ledger, command, now) => {
+        const reply = judge(ledger, command, now);
+        return reply.kind === "leave" ? { kind: "leave", leave: "send" } : reply;
+      }),
+  },
+  {
+    fault: "who pauses is not told how long others may still send",
+    complaint: "a change of standing",
+    domain: () =>
+      judging((ledger, command, now) => {
+        const reply = judge(ledger, command, now);
+        return reply.kind === "standing" ? { ...reply, quietAfterMs: 0 } : reply;
+      }),
+  },
+  {
+    fault: "a revoked key pays on",
+    complaint: "that may pay",
+    domain: () =>
+      judging((ledger, command, now) =>
+        command.kind === "follow_agent" && command.keyId === null && !command.isArchived
+          ? { kind: "followed", ended: [] }
+          : judge(ledger, command, now),
+      ),
+  },
+  {
+    fault: "the ledger does not hear of an archive",
+    complaint: "the standing of",
+    domain: () =>
+      judging((ledger, command, now) =>
+        command.kind === "follow_agent" && command.isArchived
+          ? { kind: "followed", ended: [] }
+          : judge(ledger, command, now),
+      ),
+  },
+  {
+    fault: "the actor of an archived agent says that nothing is to be followed",
+    complaint: "an archive was answered before the ledger had heard of it",
+    domain: () => ({
+      ...realDomain,
+      handle: (state, command, now) => {
+        const reply = handle(state, command, now);
+        if (command.kind === "archive") state.followedRevision = state.revision;
+        return reply;
+      },
+    }),
+  },
+  {
+    fault: "payments are judged by rules that were replaced",
+    complaint: "a payment that was judged by old rules",
+    domain: () =>
+      before((ledger, command) => {
+        if (command.kind === "pay") ledger.project = { ...ledger.project, rulesVersion: 0 };
+        return command;
+      }),
+  },
+  {
+    fault: "a clock that goes back over midnight begins the day anew",
+    complaint: "when it was decided",
+    domain: () =>
+      before((ledger, command, now) => {
+        if (command.kind !== "pay") return command;
+        const date = new Date(now).toISOString().slice(0, 10);
+        changeAccount(ledger, command.agentId, (account) => {
+          const { day } = account.usage;
+          if (day.date <= date) return account;
+          return { ...account, usage: { ...account.usage, day: { date, amountCents: 0, count: 0 } } };
+        });
+        return command;
+      }),
+  },
+  {
+    fault: "a roll-over forgets the caps",
+    complaint: "continue-as-new lost something of the ledger",
+    domain: () =>
+      rollingOver((ledger) => {
+        ledger.project = { ...ledger.project, cap: { ...ledger.project.cap, capCents: null } };
+      }),
+  },
+  {
+    fault: "a roll-over forgets the idempotency keys",
+    complaint: "continue-as-new lost something of the ledger",
+    domain: () => rollingOver(({ keys }) => keys.byAgent.clear()),
+  },
+  {
+    fault: "nothing is ever swept",
+    complaint: "what is open for ever",
+    domain: () =>
+      after((ledger) => {
+        // As if all were confirmed that was decided.
+        for (const account of ledger.accounts.values())
+          for (const [id, open] of account.open)
+            account.open.set(id, { ...open, confirmedRevision: open.payment.revision });
+      }),
+  },
+];

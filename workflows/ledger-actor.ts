@@ -1,0 +1,40 @@
+import { accountDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
+import { type Account, type Ledger, summaryOf } from "../src/domain/ledger/state.ts";
+import type { LedgerCommand, LedgerSubmitResult } from "../src/messages/ledger.ts";
+import { LedgerSweeps, type SweepPorts } from "./ledger-sweeps.ts";
+
+/** A project's ledger at work, whoever runs it: judges batches, and knows what it is to sweep and when. */
+export class LedgerActor {
+  readonly ledger: Ledger;
+  readonly sweeps: LedgerSweeps;
+  readonly #settings: SweepSettings;
+  readonly #judge: SweepPorts["judge"];
+
+  constructor(ledger: Ledger, settings: SweepSettings, ports: SweepPorts) {
+    this.ledger = ledger;
+    this.#settings = settings;
+    this.#judge = ports.judge;
+    this.sweeps = new LedgerSweeps(ledger, settings, ports);
+  }
+
+  /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
+  submit(commands: readonly LedgerCommand[]): LedgerSubmitResult {
+    const { ledger, sweeps } = this;
+    ledger.touched.clear();
+    const replies = commands.map((command) => this.#judge(command));
+    const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
+    for (const account of touched) sweeps.expect(accountDueAt(account, this.#settings), account);
+    if (replies.some(({ kind }) => kind === "replaced")) sweeps.lookAgain();
+    return {
+      replies,
+      accounts: touched
+        .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
+        .map(summaryOf),
+      closed: Object.fromEntries(
+        touched.filter(hasForgotten).map(({ agentId, closed }) => [agentId, closed]),
+      ),
+    };
+  }
+}
+
+const hasForgotten = ({ forgottenThrough }: Account): boolean => forgottenThrough > 0;
