@@ -87,9 +87,10 @@ describe("caps: the exact limits", () => {
   });
 
   it("what is left of a cap is what would still fit, never less than nothing, null without one", () => {
-    const left = (capCents: number | null) =>
-      remainingCents({ capCents, version: 1 }, { spentCents: 60, reservedCents: 30 });
-    expect([left(100), left(90), left(10), left(null)]).to.deep.equal([10, 0, 0, null]);
+    const left = [100, 90, 10, null].map((capCents) =>
+      remainingCents({ capCents, version: 1 }, { spentCents: 60, reservedCents: 30 }),
+    );
+    expect(left).to.deep.equal([10, 0, 0, null]);
   });
 });
 

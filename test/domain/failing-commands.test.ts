@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import { judge, judgeBatch } from "../../src/domain/ledger/judge.ts";
+import { judge } from "../../src/domain/ledger/judge.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
 import { contentOf, KEY, TestAccount } from "./support/account.ts";
 import { HOUR, profile } from "./support/actor.ts";
@@ -57,11 +57,11 @@ describe("a command that throws half-way", () => {
   it("never fails what comes with it: the others of its batch are judged as without it", () => {
     const { held, ledger, now } = busy();
     const { command } = cutting(ledgerExamples(held).replace_team, 9);
-    const [pause, failed, resume] = judgeBatch(
-      ledger,
-      [{ kind: "pause", agentId: "agent-2" }, command, { kind: "resume", agentId: "agent-2" }],
-      now,
-    );
+    const [pause, failed, resume] = [
+      { kind: "pause", agentId: "agent-2" } as const,
+      command,
+      { kind: "resume", agentId: "agent-2" } as const,
+    ].map((each) => judge(ledger, each, now));
     expect([pause?.kind, failed?.kind, resume?.kind]).to.deep.equal(["standing", "failed", "standing"]);
   });
 

@@ -257,8 +257,8 @@ describe("the request ids of what people and backends ask for", () => {
     ]);
     expect(account.judge(replace)).to.deep.equal(first);
     account.judge({ kind: "confirm_caps", caps: [{ teamId: null, version: 2 }] });
-    const again = account.as("replaced", account.judge(replace));
-    expect([again.version, again.caps.map((cap) => cap.teamId)]).to.deep.equal([2, [teamId]]);
+    const repeated = account.as("replaced", account.judge(replace));
+    expect([repeated.version, repeated.caps.map((cap) => cap.teamId)]).to.deep.equal([2, [teamId]]);
   });
 
   it("answers are kept for five minutes, and the 256 newest of them", () => {

@@ -124,7 +124,7 @@ describe("machine archive: each lineage, window, proof, key, touch and balance t
     const { balance, key, lineage, proof, touch, window } = row;
     const title = `${lineage}, ${window}, ${proof}, ${key}, ${touch}, ${balance}`;
     it(`${title}: ${expectedOf(row)}`, () => {
-      const answer = answered(agentOf(row), (agent) => archiveBy(agent, lineageOf(row), row.balance));
+      const answer = answered(agentOf(row), (each) => archiveBy(each, lineageOf(row), row.balance));
       expect(answer).to.equal(expectedOf(row));
     });
   }
@@ -220,14 +220,14 @@ function lived(does: (agent: TestAgent) => unknown): TestAgent {
 
 describe("machine archive: each condition alone decides", () => {
   it("what changes neither key, money nor proof does not: a paused and renamed agent is archived", () => {
-    const agent = lived((agent) => [stand(agent, "paused", 1), agent.do({ kind: "rename", name: "B" })]);
+    const agent = lived((each) => [stand(each, "paused", 1), each.do({ kind: "rename", name: "B" })]);
     agent.do({ kind: "confirm_record", revision: agent.state.revision });
-    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal("archived");
+    expect(answered(agent, (each) => archiveBy(each, CREATOR))).to.equal("archived");
   });
 
   for (const { agent, balance, by = CREATOR, code, what } of ALONE) {
     it(`${what}: ${code}`, () => {
-      expect(answered(agent(), (agent) => archiveBy(agent, by, balance))).to.equal(code);
+      expect(answered(agent(), (each) => archiveBy(each, by, balance))).to.equal(code);
     });
   }
 
@@ -256,7 +256,7 @@ describe("machine archive: each condition alone decides", () => {
       row = { ...row, ...mended };
       const by = lineageOf(row);
       const { balance } = row;
-      expect(answered(agentOf(row), (agent) => archiveBy(agent, by, balance))).to.equal(answer);
+      expect(answered(agentOf(row), (each) => archiveBy(each, by, balance))).to.equal(answer);
     }
   });
 
@@ -273,15 +273,15 @@ describe("machine archive: the edges of the window, by the agent's own time", ()
     const agent = created();
     agent.now = NOON + WINDOW - 1;
     expect(replayCreate(agent)).to.deep.equal({ kind: "non_delivery", windowOver: false, proven: false });
-    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal(STILL_DELIVERABLE);
+    expect(answered(agent, (each) => archiveBy(each, CREATOR))).to.equal(STILL_DELIVERABLE);
   });
 
   it("at its end exactly it is unproven, a replay proves it, and it is archived", () => {
     const agent = created();
     agent.now = NOON + WINDOW;
-    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal(UNPROVEN);
+    expect(answered(agent, (each) => archiveBy(each, CREATOR))).to.equal(UNPROVEN);
     expect(replayCreate(agent)).to.deep.equal({ kind: "non_delivery", windowOver: true, proven: true });
-    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal("archived");
+    expect(answered(agent, (each) => archiveBy(each, CREATOR))).to.equal("archived");
   });
 
   it("the proof keeps the time of the first replay that stamped it", () => {
@@ -297,7 +297,7 @@ describe("machine archive: the edges of the window, by the agent's own time", ()
     const agent = created();
     agent.state.access.bundled.erased = true;
     expect(replayCreate(agent)).to.include({ proven: false });
-    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal(STILL_DELIVERABLE);
+    expect(answered(agent, (each) => archiveBy(each, CREATOR))).to.equal(STILL_DELIVERABLE);
   });
 });
 

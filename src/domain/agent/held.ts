@@ -11,7 +11,7 @@ export const AGENT_ARCHIVED: Denial = {
 };
 
 /** A person's decision against a payment. */
-export interface PersonsDenial {
+interface PersonsDenial {
   readonly by: Resolver;
   readonly feedback: string;
   readonly proof: string;

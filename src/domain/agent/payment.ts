@@ -59,7 +59,7 @@ export interface Approval {
   readonly feedback: string | null;
   /** By which whoever acts on it knows that `resolvedBy` decided so. Only where a person did. */
   readonly proof?: string;
-  /** Who was named has not decided so. Only in what is written down, never in an actor's state. */
+  /** Who was named has not decided so. Only in what is written down, never in a ledger. */
   readonly isForged?: true;
   /** Of the agent's policy that it was checked against once more when a person approved it. */
   readonly policyVersion?: number;
@@ -81,7 +81,7 @@ export interface Payment {
   readonly day: string;
   readonly status: TransactionStatus;
   readonly phase: PaymentPhase;
-  /** Who calls the rail: the server at once (and the actor's sweep), or the approval workflow. */
+  /** Who calls the rail: the server at once (and the ledger's sweep), or the approval workflow. */
   readonly executor: "server" | "approval";
   readonly denial: Denial | null;
   /** When it was denied, failed, expired or given back. */

@@ -56,7 +56,7 @@ export interface Denial {
 export type LimitDenial = Denial & { readonly code: LimitDenialCode; readonly details: DenialDetails };
 
 /** What a payment that is checked again on approval already holds, so that it is not counted against itself. */
-export interface OwnReservation {
+interface OwnReservation {
   readonly amountCents: number;
   /** UTC date the reservation is counted on. */
   readonly day: string;

@@ -45,7 +45,7 @@ export function utcDate(now: number): string {
   return knownDate;
 }
 
-export const nextUtcMidnight = (now: number): number => (Math.floor(now / DAY_MS) + 1) * DAY_MS;
+const nextUtcMidnight = (now: number): number => (Math.floor(now / DAY_MS) + 1) * DAY_MS;
 
 /**
  * The UTC day that a payment made now is counted on: today, or the newest day that anything was counted on, where the clock went

@@ -38,7 +38,7 @@ export const isWithItsApproval = ({ executor, phase }: OpenPayment["payment"]): 
   executor === "approval" && phase === "sending";
 
 /** When the agent's record is to be written, if nobody has by then; Infinity: it shows the account as it is. */
-export const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>
+const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>
   account.confirmedRevision < account.revision ? account.updatedAt + sweepAfterMs : Infinity;
 
 /** When something of an account is due next. */
@@ -50,7 +50,7 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
 }
 
 /** When a cap is to be written into its record, if nobody has by then; Infinity: it is there. */
-export const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
+const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
   level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
 
 /** Something to see to. */

@@ -40,7 +40,7 @@ export function firstAnswer(ledger: Ledger, { requestId }: LedgerCommand): Ledge
 }
 
 /** What is kept of an answer, and under which request's id. */
-export interface KeptAnswer {
+interface KeptAnswer {
   readonly requestId: string;
   readonly reply: FirstAnswer[1];
 }

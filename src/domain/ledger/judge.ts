@@ -29,10 +29,6 @@ export function judge(ledger: Ledger, command: LedgerCommand, now: number): Ledg
   }
 }
 
-/** Judges commands in their order; each has its own reply. */
-export const judgeBatch = (ledger: Ledger, commands: readonly LedgerCommand[], now: number): LedgerReply[] =>
-  commands.map((command) => judge(ledger, command, now));
-
 function decide(draft: Draft, command: LedgerCommand): LedgerReply {
   switch (command.kind) {
     case "open_account":

@@ -6,7 +6,7 @@ import type { TimeWindowCheck, ZoneOffsets } from "./time-window.ts";
 /**
  * What is left of a rule for one payment. The server judges what follows from the payment alone (and from the records of
  * settled ones): of those rules only the types that flagged are here. What depends on the agent's other payments or on the
- * time is judged by the agent's actor, with what this says of it.
+ * time is judged by the project's ledger, with what this says of it.
  */
 export type RuleCheck =
   | { readonly type: Exclude<RuleType, "velocity" | "time_window" | "duplicate"> }
@@ -14,14 +14,14 @@ export type RuleCheck =
   | { readonly type: "duplicate"; readonly windowSeconds: number }
   | TimeWindowCheck;
 
-/** What goes with a payment to its agent's actor; left out where no rule has anything to say about it. */
+/** What goes with a payment to its project's ledger; left out where no rule has anything to say about it. */
 export interface PaymentRules {
   /** The project's first, then the team's, each in their order; none that says no more than one before it. */
   readonly checks: readonly RuleCheck[];
   /** The wall clocks of the time windows. */
   readonly zones?: readonly ZoneOffsets[];
   /**
-   * When the newest like payment was made that is done with and in the projection, epoch milliseconds; for an actor that
+   * When the newest like payment was made that is done with and in the projection, epoch milliseconds; for a ledger that
    * does not remember all of them. It is looked up as of the command's `lookedUpThrough`.
    */
   readonly likeAt?: number;
@@ -44,7 +44,7 @@ export interface Findings {
 }
 
 /**
- * The rules of a payment's project and team, in this order, made ready for its agent's actor. Undefined when none is left.
+ * The rules of a payment's project and team, in this order, made ready for its project's ledger. Undefined when none is left.
  * What it costs does not grow with how many names, categories or rails the rules list, nor with how long those are.
  */
 export function paymentRules(

@@ -3,7 +3,7 @@ import type { RuleType } from "./rules.ts";
 import { timeWindowFlags } from "./time-window.ts";
 
 /** What rules ask of the agent's other payments. */
-export interface PaymentHistory {
+interface PaymentHistory {
   /** Payments that passed policy in the window that ends now, of this many milliseconds; one as old as it has left it. */
   readonly countWithin: (windowMs: number) => number;
   /** When the newest like payment was made that is not denied; null: there is none. */

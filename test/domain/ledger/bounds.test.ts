@@ -156,7 +156,14 @@ describe("how much a ledger holds", function () {
     for (const [{ agentId }, transactionId] of held) {
       const by = { userId: project.some.uuid(), name: project.some.text(100) };
       const feedback = project.some.text(1_000);
-      const reply = project.ask({ kind: "deny", agentId, transactionId, by, feedback, proof: project.some.proof() });
+      const reply = project.ask({
+        kind: "deny",
+        agentId,
+        transactionId,
+        by,
+        feedback,
+        proof: project.some.proof(),
+      });
       if (reply.kind === "payment") denied += 1;
       else expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
     }
@@ -167,7 +174,9 @@ describe("how much a ledger holds", function () {
 
   it("what has no room is cancelled, expired or settled all the same, and then there is room again", () => {
     const open = [...ledger.accounts.values()].flatMap((account) =>
-      [...account.open.values()].map(({ payment }) => [account.agentId, payment.request.transactionId] as const),
+      [...account.open.values()].map(
+        ({ payment }) => [account.agentId, payment.request.transactionId] as const,
+      ),
     );
     for (const [agentId, transactionId] of open) {
       project.ask({ kind: "cancel", agentId, transactionId });

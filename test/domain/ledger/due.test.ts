@@ -1,5 +1,11 @@
 import { expect } from "chai";
-import { accountDueAt, dueNow, isWithItsApproval, paymentDueAt, putOff } from "../../../src/domain/ledger/due.ts";
+import {
+  accountDueAt,
+  dueNow,
+  isWithItsApproval,
+  paymentDueAt,
+  putOff,
+} from "../../../src/domain/ledger/due.ts";
 import { KEY, TestAccount } from "../support/account.ts";
 import { DAY, HOUR, NOON, profile, SECOND } from "../support/actor.ts";
 
@@ -142,7 +148,10 @@ describe("what a ledger sees to itself", () => {
       { kind: "cap", teamId: null },
       { kind: "cap", teamId: profile.teamId },
     ]);
-    account.judge({ kind: "confirm_caps", caps: due.map((each) => ({ teamId: "teamId" in each ? each.teamId : "", version: 2 })) });
+    account.judge({
+      kind: "confirm_caps",
+      caps: due.map((each) => ({ teamId: "teamId" in each ? each.teamId : "", version: 2 })),
+    });
     expect(kindsDue(account, DAY)).to.deep.equal([]);
   });
 

@@ -73,7 +73,8 @@ function requestFor(world: LedgerWorld, agent: BookedAgent, action: ActionOf<"pa
     currency: "USD",
     recipient: "shop",
     merchantCategory: null,
-    purpose: "a test",
+    // Some are heavy.
+    purpose: "x".repeat(action.amountCents > 10 ? 500 : 5),
     likenessHash: `like-${action.like}`,
     rulesVersions: {
       project: Math.max(0, version("project") + aside),

@@ -12,11 +12,11 @@ import { type BookedAgent, type BookedPayment, LedgerBook } from "./book.ts";
 export const BOUNDS: LedgerBounds = {
   accounts: 8,
   openOfAgent: 3,
-  openOfProject: 7,
+  openOfProject: 6,
   closedKeys: 5,
-  openedBelowBytes: 4_300,
-  paidBelowBytes: 4_900,
-  resolvedBelowBytes: 5_200,
+  openedBelowBytes: 3_600,
+  paidBelowBytes: 4_600,
+  resolvedBelowBytes: 4_800,
 };
 
 /** What a run drives: the domain, or a faulty one. */

@@ -1,6 +1,6 @@
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger } from "../../../src/domain/ledger/pack.ts";
-import type { AccountCommand, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import {
   type Account,
   type Ledger,
@@ -152,17 +152,16 @@ const capAt = (ledger: Ledger, teamId: string | null) =>
 /** What a command gave back of what the account held or had spent. */
 export function releasedCents({ is, was }: Judged): number {
   if (was === undefined || is === undefined) return 0;
-  const used = ({ usage }: Account): number => usage.spentCents + usage.reservedCents;
-  return Math.max(0, used(was) - used(is));
+  return Math.max(0, usedOf(was) - usedOf(is));
 }
+
+const usedOf = ({ usage }: Account): number => usage.spentCents + usage.reservedCents;
 
 export const onRelease = (change: (ledger: Ledger, account: Account, cents: number) => void): LedgerDomain =>
   after((judged) => {
     const cents = releasedCents(judged);
     if (cents > 0 && judged.is !== undefined) change(judged.ledger, judged.is, cents);
   });
-
-export type OfAccount = AccountCommand["kind"];
 
 /** The ledger goes on in a new run with something else than it had. */
 export const rollingOver = (lose: (ledger: Ledger, now: number) => Partial<Ledger>): LedgerDomain => ({
