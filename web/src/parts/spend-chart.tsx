@@ -96,7 +96,7 @@ const FOOT = 22;
 function seriesOf(days: readonly Day[]): readonly string[] {
   const sums = new Map<string, number>();
   for (const { groups } of days) {
-    for (const { amountCents, key } of groups) sums.set(key, (sums.get(key) ?? 0) + amountCents);
+    for (const { amountCents, group } of groups) sums.set(group, (sums.get(group) ?? 0) + amountCents);
   }
   return [...sums]
     .toSorted(([, a], [, b]) => b - a)
@@ -186,7 +186,7 @@ interface ColumnProps {
 
 function Column({ day, iso, nameOf, series, width, x, y }: ColumnProps): ReactElement | null {
   if (day === undefined) return null;
-  const parts = series.map((key) => day.groups.find((each) => each.key === key)?.amountCents ?? 0);
+  const parts = series.map((key) => day.groups.find((each) => each.group === key)?.amountCents ?? 0);
   const rest = day.amountCents - parts.reduce((sum, cents) => sum + cents, 0);
   let below = 0;
   const said = series.flatMap((key, index) => {
