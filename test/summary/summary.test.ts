@@ -105,12 +105,12 @@ describe("sums of payments by day", () => {
   });
 });
 
-describe("days on the clocks of a zone", () => {
-  const hoursOf = (zone: string, day: string): number => {
-    const { from, until } = new CalendarDays(zone).named(day);
-    return (until.getTime() - from.getTime()) / 3_600_000;
-  };
+const hoursOf = (zone: string, day: string): number => {
+  const { from, until } = new CalendarDays(zone).named(day);
+  return (until.getTime() - from.getTime()) / 3_600_000;
+};
 
+describe("days on the clocks of a zone", () => {
   it("are as long as the clocks have it", () => {
     expect(hoursOf("UTC", "2026-03-29")).to.equal(24);
     expect(hoursOf("Europe/Berlin", "2026-03-29")).to.equal(23);
