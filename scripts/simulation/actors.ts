@@ -94,7 +94,8 @@ export class SimulatedLedger {
         judge,
         now,
         onFailed: () => undefined,
-        onEnded: () => run === this.#run && this.#arm(),
+        isEnding: () => run !== this.#run,
+        leaveCommand: () => run === this.#run && this.#arm(),
       },
     );
   }

@@ -164,6 +164,13 @@ export class Records {
     if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
   }
 
+  /** Of a payment that has ended without being paid. */
+  endOf(transactionId: string): { readonly sequence: number } | null {
+    const payment = this.payments.get(transactionId);
+    const isEnded = payment !== undefined && ["denied", "expired", "failed"].includes(payment.status);
+    return isEnded ? { sequence: payment.sequence } : null;
+  }
+
   under(agentId: string, keyHash: string): Payment | undefined {
     return this.payments.get(this.#byKey.get(`${agentId} ${keyHash}`) ?? "");
   }
