@@ -50,13 +50,12 @@ export const removeActivity: Alteration = (history) => {
   return without(history, [scheduled, ...later]);
 };
 
-/** As if the commands of the first update that brought several had come in another order. */
+/** As if the commands of the first update with a pause among them had come the other way round. */
 export const swapCommands: Alteration = (history) =>
   withPayload(history, "UPDATE_ACCEPTED", (value) => {
-    if (!Array.isArray(value) || value.length < 2) return null;
-    const [first, second, ...rest]: readonly unknown[] = value;
-    const isAlike = JSON.stringify(first) === JSON.stringify(second);
-    return isAlike ? null : [second, first, ...rest];
+    if (!Array.isArray(value)) return null;
+    const commands: readonly unknown[] = value;
+    return commands.some((command) => Object(command).kind === "pause") ? commands.toReversed() : null;
   });
 
 /** As if the first update that was answered with an account or a payment had been told another amount. */

@@ -75,8 +75,8 @@ function webhooks(): StageOptions {
 const LOOKS = 2;
 
 const RULES = { project: null, team: 2 };
-/** So many that together they are compressed. */
-const BATCH = 100;
+/** So many records that together they are compressed. */
+const BATCH = 1_200;
 
 const mailed: StageOptions = { activities: { mailInvite: () => Promise.resolve("mailed") } };
 
@@ -144,10 +144,11 @@ async function recordLedger(stage: Stage): Promise<void> {
   );
   await account.resolve("deny", held);
   await ledger.submit(third.following("archived"));
-  const purpose = "a purpose that many payments share ".repeat(10);
-  await ledger.submit(
-    ...Array.from({ length: BATCH }, () => other.paying(other.request(1, { purpose, rulesVersions: RULES }))),
-  );
+  const records = Array.from({ length: BATCH }, (_none, index) => ({
+    agentId: `agent-of-another-project-${String(index)}`,
+    revision: 1,
+  }));
+  await ledger.submit({ kind: "confirm_records", records }, other.paying(other.request(1, { rulesVersions: RULES })));
   // Everything that nobody has confirmed is left to the ledger.
   await eventsUntil(ledger.handle, (events) =>
     ["executePayments", "writeAccounts", "writeCaps", "mirrorLimits"].every((name) =>

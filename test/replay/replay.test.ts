@@ -56,7 +56,6 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "ledger-resumed", what: "a sweep is renamed", alter: renameActivity },
     { name: "ledger-resumed", what: "a timer is missing", alter: removeTimer },
     { name: "agent-rolled-over", what: "the end of the window is renamed", alter: renameActivity },
-    { name: "agent-rolled-over", what: "the window's timer is missing", alter: removeTimer },
     { name: "agent-archived", what: "the first activity is renamed", alter: renameActivity },
     { name: "agent-unused", what: "the end of the window is missing", alter: removeActivity },
     { name: "agent-discarded", what: "the end of the window is renamed", alter: renameActivity },
