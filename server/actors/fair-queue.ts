@@ -60,12 +60,14 @@ export class FairQueue<T> {
         if (!room.fits(command, repliedBytesOf(command), taken.length + count === 0)) break;
         count += 1;
       }
+      // Who had no turn keeps its place, or those before it would always come first.
+      if (count === 0) return false;
       taken.push(...waiting.splice(0, count));
       this.#size -= count;
       // Whoever had a turn comes last.
       this.#bySender.delete(sender);
       if (waiting.length > 0) this.#bySender.set(sender, waiting);
-      return count > 0;
+      return true;
     };
     for (const sender of this.#stopped) {
       const waiting = this.#bySender.get(sender) ?? [];

@@ -1,153 +1,315 @@
 import { expect } from "chai";
-import { ActorUnavailable, AgentMailboxes } from "../../server/actors/mailbox.ts";
-import { Budgets } from "../../server/actors/budgets.ts";
+import { NoSuchActor } from "../../activities/no-such-actor.ts";
+import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
+import { AgentActors } from "../../server/actors/agent-actors.ts";
 import { CommandsRefused } from "../../server/actors/commands-refused.ts";
-import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import { projectedThrough, summarize } from "../../src/domain/agent/state.ts";
-import { handleBudget } from "../../src/domain/budget/budget.ts";
-import type { BudgetCommand, BudgetReply } from "../../src/domain/budget/commands.ts";
-import { deliveriesOnce } from "../../src/domain/budget/deliveries-once.ts";
-import { initialBudgetState } from "../../src/domain/budget/state.ts";
-import { agentRefusal, budgetRefusal } from "../../src/messages/guards/refusals.ts";
-import { TestActor } from "../domain/support/actor.ts";
+import { Ledgers } from "../../server/actors/ledgers.ts";
+import { handle } from "../../src/domain/agent/handle.ts";
+import {
+  type AgentSummary,
+  followedOf,
+  initialAgentState,
+  isUnfollowed,
+  summarize,
+} from "../../src/domain/agent/state.ts";
+import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import { judgeBatch } from "../../src/domain/ledger/judge.ts";
+import { type AccountSummary, newLedger, summaryOf } from "../../src/domain/ledger/state.ts";
+import type { AgentCommand } from "../../src/messages/agent.ts";
+import { agentRefusal, ledgerRefusal } from "../../src/messages/guards/refusals.ts";
 import { times } from "../support/world.ts";
 
 /** A quarter of what the engine takes in one message, since an update is repeated in its answer. */
 const UPDATE_BYTES_MAX = 1_048_576;
 const sizeOf = (commands: readonly unknown[]): number => Buffer.byteLength(JSON.stringify(commands));
 const kindsIn = (commands: readonly { readonly kind: string }[]) => commands.map(({ kind }) => kind);
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-/** An agent's actor behind its guard, without an engine: each update is answered in a turn of its own. */
-function stage() {
-  const actor = new TestActor();
-  const batches: (readonly AgentCommand[])[] = [];
-  const mailboxes = new AgentMailboxes({
-    submit(_agentId, commands) {
-      batches.push(commands);
-      const refusal = agentRefusal(commands);
-      if (refusal !== null) return Promise.reject(new CommandsRefused(refusal, {}));
-      const replies = commands.map((command) => actor.do(command));
-      const { forgottenThrough } = actor.state;
-      const horizon = { forgottenThrough, projectedThrough: projectedThrough(actor.state) };
-      return new Promise((resolve) =>
-        setImmediate(() => resolve({ replies, summary: summarize(actor.state), ...horizon })),
-      );
-    },
-    report: () => Promise.resolve(),
-    writeSummary: () => Promise.resolve(),
-    hurry: () => undefined,
-    confirmAfterMs: 1,
-    onError: (message, error) => {
-      throw new Error(message, { cause: error });
-    },
-  });
-  const pay = (fields: object = {}): AgentCommand => ({
-    kind: "pay",
-    keyId: "akey_1",
-    request: actor.request(1, fields),
-    approvalWindowSeconds: 60,
-    lookedUpThrough: 0,
-  });
-  return { actor, batches, mailboxes, pay };
+const place = { organizationId: "organization", projectId: "project" };
+const OPEN = {
+  budgetCents: 1_000_000,
+  autoApprovalThresholdCents: null,
+  perTransactionLimitCents: null,
+  dailySpendLimitCents: null,
+  hourlyVelocityLimit: null,
+  dailyVelocityLimit: null,
+};
+
+interface Stage {
+  /** What an update fails with instead of being judged. */
+  readonly fails?: (commands: readonly LedgerCommand[]) => Error | null;
 }
 
-describe("an agent's mailbox", () => {
-  it("with confirmations to tell, too, a batch has no more commands than the actor takes", async () => {
-    const { actor, batches, mailboxes, pay } = stage();
-    const { revision: before } = await mailboxes.answered("agent", pay());
-    // Its record is written, so that the next update tells of that, too.
-    await mailboxes.flush("agent");
-    expect(before).to.be.greaterThan(0);
-    for (const _confirmation of times(200, () => null))
-      mailboxes.confirmLater("agent", { kind: "confirm_report", revision: 1 }, Promise.resolve());
-    const paying = times(190, () => mailboxes.submit("agent", pay()));
-    const replies = await Promise.all(paying);
-    expect(kindsIn(replies)).to.deep.equal(times(190, () => "decided"));
-    expect(Math.max(...batches.map(({ length }) => length))).to.equal(128);
-    expect(batches.some(([first]) => first?.kind === "confirm_summary")).to.equal(true);
-    expect(actor.state.sequence).to.equal(191);
+/** A ledger behind its guard, without an engine: each update is answered in a turn of its own. */
+function stage({ fails = () => null }: Stage = {}) {
+  const ledger = newLedger("organization", "project", {
+    accounts: 100,
+    openOfAgent: 10_000,
+    openOfProject: 10_000,
+    closedKeys: 10_000,
+  });
+  const batches: (readonly LedgerCommand[])[] = [];
+  const errors: string[] = [];
+  const records: AccountSummary[] = [];
+  const flight = { now: 0, most: 0 };
+  const ledgers = new Ledgers({
+    async submit(_place, commands) {
+      batches.push(commands);
+      flight.now += 1;
+      flight.most = Math.max(flight.most, flight.now);
+      await turn();
+      flight.now -= 1;
+      const failure = fails(commands);
+      if (failure !== null) throw failure;
+      const refusal = ledgerRefusal(commands);
+      if (refusal !== null) throw new CommandsRefused(refusal, {});
+      ledger.touched.clear();
+      const replies = judgeBatch(ledger, commands, 1_000_000);
+      const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
+      const accounts = touched.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
+      return { replies, accounts: accounts.map(summaryOf), closed: {} };
+    },
+    recordAccount(summary) {
+      records.push(summary);
+      return Promise.resolve();
+    },
+    hurry: () => undefined,
+    confirmAfterMs: 1,
+    onError: (message) => void errors.push(message),
+  });
+  let numbered = 0;
+  const pay = (agentId: string, change: object = {}): CommandOf<"pay"> => {
+    numbered += 1;
+    const request = {
+      transactionId: `txn_${String(numbered)}`,
+      approvalId: `apr_${String(numbered)}`,
+      keyHash: `key-${String(numbered)}`,
+      payloadHash: "payload",
+      likenessHash: "like",
+      proof: "",
+      rail: "card",
+      amountCents: 1,
+      currency: "USD",
+      recipient: "shop",
+      merchantCategory: null,
+      purpose: "a test",
+      ...change,
+    } as const;
+    return { kind: "pay", agentId, keyId: "akey_1", request, approvalWindowSeconds: 60, lookedUpThrough: 0 };
+  };
+  const open = (agentId: string): LedgerCommand => {
+    return { kind: "open_account", agentId, teamId: "team", name: "Agent", policy: OPEN, keyId: "akey_1" };
+  };
+  for (const agentId of ["one", "two", "three"]) judgeBatch(ledger, [open(agentId)], 1);
+  const confirm = ({ agentId, request: { transactionId } }: CommandOf<"pay">): CommandOf<"confirm"> => ({
+    kind: "confirm",
+    agentId,
+    transactionId,
+    revision: 1,
+    outcome: null,
+  });
+  return { batches, confirm, errors, flight, ledger, ledgers, pay, records };
+}
+
+describe("a ledger's mailbox", () => {
+  it("has one update in flight, with no more than 128 commands that somebody waits for", async () => {
+    const { batches, flight, ledgers, pay } = stage();
+    const replies = await Promise.all(times(300, () => ledgers.submit(place, pay("one"))));
+    expect(new Set(kindsIn(replies))).to.deep.equal(new Set(["decided"]));
+    expect(flight.most).to.equal(1);
+    const sizes = batches.map((batch) => kindsIn(batch).filter((kind) => kind === "pay").length);
+    expect(sizes).to.deep.equal([1, 128, 128, 43]);
   });
 
-  it("a batch never comes near the size at which the engine would end the actor", async () => {
-    const { batches, mailboxes, pay } = stage();
+  it("confirmations ride along with what is asked, and go by themselves where nothing is", async () => {
+    const { batches, confirm, ledger, ledgers, pay } = stage();
+    const paid = times(200, () => pay("one"));
+    await Promise.all(paid.map((command) => ledgers.submit(place, command)));
+    for (const command of paid) ledgers.confirmLater(place, confirm(command), Promise.resolve());
+    await turn();
+    const before = batches.length;
+    await ledgers.submit(place, pay("two"));
+    expect(kindsIn(batches[before] ?? [])).to.include("confirm").and.include("pay");
+    expect(batches[before]?.length).to.be.at.most(256);
+    await ledgers.flushAll();
+    const open = ledger.accounts.get("one")?.open ?? new Map();
+    expect([...open.values()].every(({ confirmedRevision }) => confirmedRevision === 1)).to.equal(true);
+  });
+
+  it("lost confirmations are told of once, and hold up nothing: the ledger sweeps", async () => {
+    const lost = new Error("lost");
+    const { confirm, errors, ledgers, pay } = stage({
+      fails: (commands) => (commands.every(({ kind }) => kind.startsWith("confirm")) ? lost : null),
+    });
+    const paid = pay("one");
+    await ledgers.submit(place, paid);
+    ledgers.confirmLater(place, confirm(paid), Promise.resolve());
+    await ledgers.flushAll();
+    expect(errors).to.deep.equal(["confirmations were lost; the ledger sweeps"]);
+    expect((await ledgers.submit(place, pay("one"))).kind).to.equal("decided");
+  });
+
+  it("what could not be told of is not confirmed", async () => {
+    const { batches, confirm, errors, ledgers, pay } = stage();
+    const paid = pay("one");
+    await ledgers.submit(place, paid);
+    ledgers.confirmLater(place, confirm(paid), Promise.reject(new Error("no journal")));
+    await ledgers.flushAll();
+    expect(batches.flatMap(kindsIn)).to.not.include("confirm");
+    expect(errors).to.have.length(1);
+  });
+
+  it("a batch never comes near the size at which the engine would end the ledger", async () => {
+    const { batches, ledgers, pay } = stage();
     const purpose = "p".repeat(20_000);
-    const paying = times(300, () => mailboxes.submit("agent", pay({ purpose })).catch(() => null));
+    const paying = times(300, () => ledgers.submit(place, pay("one", { purpose })).catch(() => null));
     await Promise.all(paying);
     expect(batches.length).to.be.greaterThan(3);
     for (const batch of batches) expect(sizeOf(batch)).to.be.below(UPDATE_BYTES_MAX);
   });
 
-  it("what stops an agent goes first, and is taken where nothing else is any more", async () => {
-    const { batches, mailboxes, pay } = stage();
-    const paying = times(1_001, () => mailboxes.submit("agent", pay()));
-    const full = await mailboxes.submit("agent", pay()).catch((error: unknown) => error);
-    expect(full).to.be.instanceOf(ActorUnavailable);
-    const stops = (["pause", "revoke_key"] as const).map((kind) =>
-      mailboxes.submit("agent", kind === "pause" ? { kind } : { kind, recordedKeyId: null }),
-    );
-    await Promise.all(stops);
-    await Promise.all(paying);
-    // The first payment was on its way already.
-    expect(
-      kindsIn(batches[1] ?? [])
-        .filter((kind) => !kind.startsWith("confirm"))
-        .slice(0, 3),
-    ).to.deep.equal(["pause", "revoke_key", "pay"]);
+  it("what is refused of a batch fails for its sender alone; the rest is said again, in order", async () => {
+    const { batches, ledgers, pay } = stage();
+    const first = ledgers.submit(place, pay("one"));
+    const asked = [pay("one"), pay("one", { purpose: "x".repeat(501) }), pay("one")];
+    const ends = await Promise.all([
+      first,
+      ...asked.map((command) => ledgers.submit(place, command).catch((error: unknown) => error)),
+    ]);
+    expect(ends[2]).to.be.instanceOf(CommandsRefused);
+    expect(kindsIn([ends[0], ends[1], ends[3]].map((end) => Object(end)))).to.deep.equal(times(3, () => "decided"));
+    const said = (batches[2] ?? []).flatMap((command) => (command.kind === "pay" ? [command] : []));
+    expect(said).to.deep.equal([asked[0], asked[2]]);
   });
 
-  it("a stop never goes before a resume or a new key that was asked for earlier", async () => {
-    const { batches, mailboxes, pay } = stage();
-    const first = mailboxes.submit("agent", pay());
-    const asked: AgentCommand[] = [pay(), { kind: "resume" }, pay(), { kind: "pause" }, pay()];
-    await Promise.all([first, ...asked.map((command) => mailboxes.submit("agent", command))]);
-    expect(kindsIn(batches[1] ?? [])).to.deep.equal(["pay", "resume", "pause", "pay", "pay"]);
+  it("lingers for those who are about to ask, and not where nobody is", async () => {
+    const { batches, ledgers, pay } = stage();
+    const alone = ledgers.submit(place, pay("one"));
+    expect(batches, "sent at once").to.have.length(1);
+    await alone;
+    const hasAsked = ledgers.expect(place);
+    const early = ledgers.submit(place, pay("one"));
+    expect(batches, "waits for the other").to.have.length(1);
+    const late = ledgers.submit(place, pay("two"));
+    hasAsked();
+    expect(batches, "sent as soon as nobody is expected").to.have.length(2);
+    await Promise.all([early, late]);
+    expect(batches[1]).to.have.length(2);
+    const never = ledgers.expect(place);
+    await ledgers.submit(place, pay("one"));
+    expect(batches, "and after a moment in any case").to.have.length(3);
+    never();
+  });
+
+  it("a stop is taken where nothing else is any more, and goes before the agent's payments", async () => {
+    const { batches, ledgers, pay } = stage();
+    const paying = times(1_001, () => ledgers.submit(place, pay("one")));
+    const full: unknown = await ledgers.submit(place, pay("one")).catch((error: unknown) => error);
+    expect(full).to.be.instanceOf(ActorUnavailable);
+    const other = ledgers.submit(place, pay("two"));
+    await ledgers.submit(place, { kind: "pause", agentId: "one" });
+    await Promise.all([...paying, other]);
+    // The first payment was on its way already.
+    expect(kindsIn(batches[1] ?? []).slice(0, 2)).to.deep.equal(["pause", "pay"]);
+  });
+
+  it("an agent's record is written with its newest state, and then confirmed", async () => {
+    const { batches, ledger, ledgers, pay, records } = stage();
+    await Promise.all(times(3, () => ledgers.submit(place, pay("one"))));
+    expect(ledgers.isBehind(place, "one")).to.equal(true);
+    await ledgers.flush(place, "one");
+    expect(records.at(-1)).to.include({ agentId: "one", reservedCents: 3 });
+    await ledgers.flushAll();
+    await ledgers.submit(place, pay("two"));
+    await ledgers.flushAll();
+    expect(batches.flatMap(kindsIn)).to.include("confirm_records");
+    const account = ledger.accounts.get("one");
+    expect(account?.confirmedRevision).to.equal(account?.revision);
   });
 });
 
-describe("a budget's mailbox", () => {
-  it("names whom to tell once in an update, and to everybody who has it to tell", async () => {
-    const state = initialBudgetState("organization", "project");
-    const batches: (readonly BudgetCommand[])[] = [];
-    const answered: (readonly BudgetReply[])[] = [];
-    const budgets = new Budgets((_place, commands) => {
+/** An agent's actor behind its guard. */
+function life() {
+  const state = initialAgentState(
+    { ...place, teamId: "team", agentId: "agent", name: "Agent" },
+    { keyId: "akey_1", lineageId: null, deliverableUntil: 0 },
+    1,
+  );
+  const batches: (readonly AgentCommand[])[] = [];
+  const told: LedgerCommand[] = [];
+  const written: AgentSummary[] = [];
+  const broken = { ledger: false, record: false };
+  const errors: string[] = [];
+  const actors = new AgentActors({
+    async submit(agentId, commands) {
       batches.push(commands);
-      expect(budgetRefusal(commands)).to.equal(null);
-      const replies = deliveriesOnce(commands.map((command) => handleBudget(state, command, 0)));
-      answered.push(replies);
-      return new Promise((resolve) => setImmediate(() => resolve(replies)));
-    });
-    const place = { organizationId: "organization", projectId: "project" };
-    const named = times(3_300, (index) => ({ agentId: `agent-${index}`.padEnd(36, "x"), budgetCents: 100 }));
-    const asked = times(12, (index) => [
-      budgets.submit(place, {
-        kind: "replace_team",
-        teamId: `team-${index}`,
-        version: 1,
-        capCents: 1,
-        budgets: named,
-        complete: true,
-      }),
-      budgets.submit(place, {
-        kind: "report",
-        report: {
-          agentId: `agent-${index}`,
-          teamId: "another",
-          revision: 1,
-          spentCents: 0,
-          reservedCents: 0,
-          asks: [],
-        },
-      }),
+      await turn();
+      if (agentId !== "agent") throw new NoSuchActor(agentId, {});
+      const refusal = agentRefusal(commands);
+      if (refusal !== null) throw new CommandsRefused(refusal, {});
+      const replies = commands.map((command) => handle(state, command, 2));
+      return {
+        replies,
+        unrecorded: state.confirmedRevision < state.revision ? summarize(state) : null,
+        unfollowed: isUnfollowed(state) ? { agent: state.profile, followed: followedOf(state) } : null,
+      };
+    },
+    ledgers: {
+      submit(_place, command) {
+        told.push(command);
+        if (broken.ledger) return Promise.reject(new ActorUnavailable("no ledger"));
+        return Promise.resolve({ kind: "followed", ended: [] });
+      },
+    },
+    writeAgent(summary) {
+      written.push(summary);
+      return broken.record ? Promise.reject(new Error("no database")) : Promise.resolve();
+    },
+    onError: (message) => void errors.push(message),
+  });
+  return { actors, batches, broken, errors, state, told, written };
+}
+
+describe("an agent's mailbox", () => {
+  it("answers once ledger and record are as the actor has decided, and confirms that after", async () => {
+    const { actors, state, told, written } = life();
+    expect(await actors.submit("agent", { kind: "revoke_key" })).to.deep.equal({ kind: "key", keyId: "akey_1" });
+    expect(told).to.deep.equal([
+      { kind: "follow_agent", agentId: "agent", revision: 2, name: "Agent", keyId: null, isArchived: false },
     ]);
-    const replies = await Promise.all(asked.flat());
-    expect(new Set(kindsIn(replies))).to.deep.equal(new Set(["replaced", "reported"]));
-    for (const reply of replies) {
-      if (reply.kind === "replaced") expect(reply.deliveries).to.have.lengthOf(named.length);
-    }
-    for (const [index, batch] of batches.entries()) {
-      expect(sizeOf(batch)).to.be.below(UPDATE_BYTES_MAX);
-      expect(sizeOf(answered[index] ?? [])).to.be.below(UPDATE_BYTES_MAX);
-    }
-    expect(batches.length).to.be.below(24);
+    expect(written.map(({ keyId }) => keyId)).to.deep.equal([null]);
+    await actors.flushAll();
+    expect([state.followedRevision, state.confirmedRevision]).to.deep.equal([2, 2]);
+  });
+
+  for (const what of ["ledger", "record"] as const) {
+    it(`answers nobody that it is so where the ${what} could not be told, though it was decided`, async () => {
+      const { actors, broken, state } = life();
+      broken[what] = true;
+      const failure: unknown = await actors.submit("agent", { kind: "revoke_key" }).catch((error: unknown) => error);
+      expect(failure).to.be.instanceOf(Error);
+      expect(state.access.activeKeyId).to.equal(null);
+      broken[what] = false;
+      expect(await actors.submit("agent", { kind: "revoke_key" })).to.deep.equal({ kind: "no_key" });
+      await actors.flushAll();
+      expect([state.followedRevision, state.confirmedRevision]).to.deep.equal([2, 2]);
+    });
+  }
+
+  it("has one update in flight, and what arrives meanwhile goes together in the next", async () => {
+    const { actors, batches } = life();
+    const asked = times(150, () => actors.submit("agent", { kind: "authenticate", keyId: "akey_1" }));
+    const replies = await Promise.all(asked);
+    expect(replies).to.deep.equal(times(150, () => ({ kind: "authenticated", accepted: true })));
+    expect(batches[0]).to.have.length(1);
+    expect(Math.max(...batches.map(({ length }) => length))).to.be.at.most(128);
+    expect(batches.length).to.be.at.most(4);
+  });
+
+  it("where there is no actor it says so, and keeps nothing", async () => {
+    const { actors } = life();
+    const failure: unknown = await actors.submit("nobody", { kind: "revoke_key" }).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(NoSuchActor);
+    expect(actors.waiting).to.equal(0);
   });
 });

@@ -50,6 +50,74 @@ export const removeActivity: Alteration = (history) => {
   return without(history, [scheduled, ...later]);
 };
 
+/** As if the commands of the first update with a pause among them had come the other way round. */
+export const swapCommands: Alteration = (history) =>
+  withPayload(history, "UPDATE_ACCEPTED", (value) => {
+    if (!Array.isArray(value)) return null;
+    const commands: readonly unknown[] = value;
+    return commands.some((command) => Object(command).kind === "pause") ? commands.toReversed() : null;
+  });
+
+/** As if the first update that was answered with an account or a payment had been told another amount. */
+export const changeReply: Alteration = (history) =>
+  withPayload(history, "UPDATE_COMPLETED", (value) => {
+    const text = JSON.stringify(value);
+    const changed = text.replace(/"(remainingCents|spentCents|reservedCents|revision|sequence)":(\d+)/, '"$1":1$2');
+    return changed === text ? null : JSON.parse(changed);
+  });
+
+/** As if two commands of one task had been given in another order. */
+export const swapEvents: Alteration = (history) => {
+  const { events } = history;
+  const isCommand = (event: RecordedEvent | undefined): boolean =>
+    event !== undefined && /_(TIMER_STARTED|ACTIVITY_TASK_SCHEDULED)$/.test(event.eventType);
+  const place = events.findIndex(
+    (event, at) =>
+      isCommand(event) && isCommand(events[at + 1]) && event.eventType !== events[at + 1]?.eventType,
+  );
+  const [one, other] = [the(events[place], "two commands"), the(events[place + 1], "two commands")];
+  const swapped = [
+    { ...other, eventId: one.eventId },
+    { ...one, eventId: other.eventId },
+  ];
+  const moved = new Map([
+    [one.eventId, other.eventId],
+    [other.eventId, one.eventId],
+  ]);
+  const refer = (key: string, inner: unknown): unknown =>
+    /(scheduled|started)EventId$/.test(key) && typeof inner === "string" ? (moved.get(inner) ?? inner) : inner;
+  return {
+    ...history,
+    events: [
+      ...events.slice(0, place),
+      ...swapped,
+      ...events.slice(place + 2).map((event) => replacedEvent(event, refer)),
+    ],
+  };
+};
+
+/** A history whose first payload of these events that can be altered is. `alter`: null where this one can't. */
+function withPayload(
+  history: RecordedHistory,
+  type: string,
+  alter: (value: unknown) => unknown,
+): RecordedHistory {
+  let isAltered = false;
+  const events = history.events.map((event) => {
+    if (isAltered || event.eventType !== `EVENT_TYPE_WORKFLOW_EXECUTION_${type}`) return event;
+    return replacedEvent(event, (key, inner) => {
+      if (isAltered || key !== "data" || typeof inner !== "string") return inner;
+      const text = Buffer.from(inner, "base64").toString();
+      const altered = /^[[{]/.test(text) ? alter(JSON.parse(text)) : null;
+      if (altered === null) return inner;
+      isAltered = true;
+      return Buffer.from(JSON.stringify(altered)).toString("base64");
+    });
+  });
+  if (!isAltered) throw new Error(`the history has no ${type} that can be altered`);
+  return { ...history, events };
+}
+
 /** A history without some events, the rest numbered without a gap, references included. */
 function without(history: RecordedHistory, removed: readonly RecordedEvent[]): RecordedHistory {
   const left = history.events.filter((event) => !removed.includes(event));

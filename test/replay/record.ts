@@ -19,13 +19,14 @@ import {
 import { inviteMailWorkflowId } from "../../src/messages/mail.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
-import { confirmation, containers, payCommand, StagedAgent } from "../workflows/support/agent.ts";
-import { StagedBudget } from "../workflows/support/budget.ts";
+import { dataConverter } from "../../src/lib/payload-compression.ts";
+import { FIRST_KEY, StagedAgent } from "../workflows/support/agent.ts";
 import { SETTLED } from "../workflows/support/doubles.ts";
 import { activitiesOf, afterActivities, eventsUntil } from "../workflows/support/history.ts";
-import { LINEAGE, machineArchive, replayOfCreate } from "../workflows/support/life.ts";
+import { containers, StagedLedger, withAccount } from "../workflows/support/ledger.ts";
+import { byPerson, LINEAGE, machineArchive, replayOfCreate } from "../workflows/support/life.ts";
 import type { Stage, StageOptions, Theatre } from "../workflows/support/stage.ts";
-import { agentIdOf, openTheatre } from "../workflows/support/stage.ts";
+import { openTheatre } from "../workflows/support/stage.ts";
 import { HISTORIES_DIRECTORY, toRecord } from "./histories.ts";
 
 /**
@@ -73,14 +74,11 @@ function webhooks(): StageOptions {
 /** Of each watch, before one that does not end. */
 const LOOKS = 2;
 
-const mailed: StageOptions = { activities: { mailInvite: () => Promise.resolve("mailed") } };
+const RULES = { project: null, team: 2 };
+/** So many records that together they are compressed. */
+const BATCH = 1_200;
 
-/** The last of the scene's agents is looked up as under the cap. */
-const capped: StageOptions = {
-  activities: {
-    agentsUnder: () => Promise.resolve([{ agentId: agentIdOf("budget", 3), teamId: containers.teamId }]),
-  },
-};
+const mailed: StageOptions = { activities: { mailInvite: () => Promise.resolve("mailed") } };
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
 const engines = await startEngines({
@@ -93,7 +91,7 @@ const engines = await startEngines({
 const { address, namespace } = engines.temporal;
 const connection = await Connection.connect({ address });
 const native = await NativeConnection.connect({ address });
-const client = new Client({ connection, namespace, identity: IDENTITY });
+const client = new Client({ connection, namespace, identity: IDENTITY, dataConverter });
 const theatre = await openTheatre({ client, native, taskQueue: "recorded", identity: IDENTITY });
 try {
   await recordAll(theatre);
@@ -107,7 +105,7 @@ try {
 
 async function recordAll(on: Theatre): Promise<void> {
   await mkdir(HISTORIES_DIRECTORY, { recursive: true });
-  await on.play("agent", {}, recordAgent);
+  await on.play("ledger", {}, recordLedger);
   await on.play("lived", {}, recordLife);
   await on.play("unused", {}, recordUnused);
   await on.play("discarded", discarding, recordDiscarded);
@@ -116,96 +114,127 @@ async function recordAll(on: Theatre): Promise<void> {
   await on.play("expired", {}, recordExpiry);
   await on.play("settled", slowRail, recordSettlement);
   await on.play("organization", provisioned, recordOrganization);
-  await on.play("budget", capped, recordBudget);
-  await on.play("asking", {}, recordAsking);
   await on.play("webhooks", webhooks(), recordWebhooks);
   await on.play("mailed", mailed, recordInviteMail);
 }
 
-/** An agent's whole day: every command, a sweep, and the run that goes on after the roll-over. */
-async function recordAgent(stage: Stage): Promise<void> {
-  const agent = await StagedAgent.start(stage, { sweepAfterSeconds: 1, rollOverAfterEvents: 100 });
-  const [paid, held] = [await agent.pay(100), await agent.pay(HELD_CENTS)];
-  const done = [await agent.carryOut(paid), await agent.carryOut(held)];
-  await agent.submit(...done.map(confirmation), { kind: "pause" }, payCommand(agent.request(1)));
-  await agent.submit(
-    { kind: "resume" },
-    { kind: "change_policy", patch: { budgetCents: 9_000 }, version: 1 },
+/**
+ * A ledger's whole day: every kind of decision, a batch so large that it is compressed, sweeps of payments, records, caps and limits, and
+ * the run that goes on after the roll-over.
+ */
+async function recordLedger(stage: Stage): Promise<void> {
+  const ledger = await StagedLedger.start(stage, { sweepAfterSeconds: 1, rollOverAfterEvents: 150 });
+  const [account, other, third] = await ledger.open(3);
+  if (account === undefined || other === undefined || third === undefined) throw new Error("there are three");
+  const { agentId } = account;
+  const { teamId } = containers;
+  const [paid, held] = [await account.pay(100), await account.pay(HELD_CENTS)];
+  const done = [await account.execute(paid), await account.execute(held)];
+  await ledger.submit(
+    ...done.map((each) => account.confirmation(each)),
+    { kind: "pause", agentId },
+    account.paying(account.request(1)),
   );
-  await agent.resolve("deny", held);
-  // The new policy's limit, the denied payment, the denial, and the record are left to the actor.
-  await afterActivities(agent.handle, 4);
-  const first = (await agent.handle.describe()).runId;
-  while ((await agent.handle.describe()).runId === first) await agent.pay(1);
-  const second = (await agent.handle.describe()).runId;
-  await agent.submit({ kind: "pause" });
-  await write("agent-mirroring-rolled-over", stage.client.workflow.getHandle(agent.handle.workflowId, first));
-  await write("agent-mirroring-resumed", stage.client.workflow.getHandle(agent.handle.workflowId, second));
+  await ledger.submit({ kind: "resume", agentId }, { kind: "follow_rules", teamId, version: 2 });
+  await ledger.ask("policy", { kind: "change_policy", agentId, patch: { budgetCents: 9_000 }, version: 1 });
+  const budgets = [{ agentId: other.agentId, budgetCents: 9_000 }];
+  await ledger.submit(
+    { kind: "replace_project", version: 1, capCents: 20_000, teams: [] },
+    { kind: "replace_team", teamId, version: 1, capCents: 15_000, agents: budgets },
+  );
+  await account.resolve("deny", held);
+  await ledger.submit(third.following("archived"));
+  const records = Array.from({ length: BATCH }, (_none, index) => ({
+    agentId: `agent-of-another-project-${String(index)}`,
+    revision: 1,
+  }));
+  await ledger.submit({ kind: "confirm_records", records }, other.paying(other.request(1, { rulesVersions: RULES })));
+  // Everything that nobody has confirmed is left to the ledger.
+  await eventsUntil(ledger.handle, (events) =>
+    ["executePayments", "writeAccounts", "writeCaps", "mirrorLimits"].every((name) =>
+      activitiesOf(events).includes(name),
+    ),
+  );
+  const first = (await ledger.handle.describe()).runId;
+  const rulesVersions = RULES;
+  while ((await ledger.handle.describe()).runId === first)
+    await ledger.submit(account.paying(account.request(1, { rulesVersions })));
+  const second = (await ledger.handle.describe()).runId;
+  await ledger.submit({ kind: "pause", agentId }, other.paying(other.request(2, { rulesVersions })));
+  const run = stage.client.workflow.getHandle(ledger.handle.workflowId, second);
+  await afterActivities(run, 1);
+  await write("ledger-rolled-over", stage.client.workflow.getHandle(ledger.handle.workflowId, first));
+  await write("ledger-resumed", run);
 }
 
 /** An agent with a first key, whose window is short. */
 function created(stage: Stage): Promise<StagedAgent> {
   const deliverableUntil = Date.now() + WINDOW_MS;
-  const firstKey = { keyId: "akey_recorded", lineageId: LINEAGE, deliverableUntil };
-  return StagedAgent.start(stage, { sweepAfterSeconds: 1 }, {}, firstKey);
+  const firstKey = { keyId: FIRST_KEY, lineageId: LINEAGE, deliverableUntil };
+  return StagedAgent.start(stage, { firstKey, settings: { sweepAfterSeconds: 1, rollOverAfterEvents: 60 } });
 }
 
-/** An agent's whole life: its window closes, its keys are used and changed, a person archives it, its wallet is detached. */
+/** An agent's whole life over two runs: its window closes, its keys are used and changed, a person archives it, and it ends. */
 async function recordLife(stage: Stage): Promise<void> {
+  await withAccount(stage);
   const agent = await created(stage);
-  await agent.submit({ kind: "authenticate", keyId: "akey_recorded" });
+  await agent.submit({ kind: "authenticate", keyId: FIRST_KEY });
   await afterActivities(agent.handle, 2);
-  await agent.submit(replayOfCreate, { kind: "revoke_key", recordedKeyId: null });
-  await agent.submit({ kind: "mint_key", keyId: "akey_second", recordedKeyId: null });
-  agent.keyId = "akey_second";
-  await agent.submit({ kind: "rename", name: "Another" }, { kind: "pause" });
-  await agent.pay(HELD_CENTS);
-  await agent.submit({ kind: "resume" });
-  await agent.pay(HELD_CENTS);
-  await agent.submit({ kind: "archive", by: { type: "user" } });
-  await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("detachWallet"));
-  await write("agent-life-archived", agent.handle);
+  await agent.submit(replayOfCreate, { kind: "revoke_key" });
+  await agent.submit(
+    { kind: "mint_key", keyId: "akey_second" },
+    { kind: "follow_standing", standing: "paused", revision: 7 },
+  );
+  const first = (await agent.handle.describe()).runId;
+  while ((await agent.handle.describe()).runId === first)
+    await agent.submit({ kind: "rename", name: "Another" });
+  await agent.submit({ kind: "authenticate", keyId: FIRST_KEY }, byPerson);
+  await agent.handle.result();
+  await write("agent-rolled-over", stage.client.workflow.getHandle(agent.handle.workflowId, first));
+  await write("agent-archived", agent.handle);
 }
 
 /** An agent whose key nobody ever got: proven so, and archived by its creator. */
 async function recordUnused(stage: Stage): Promise<void> {
+  await withAccount(stage);
   const agent = await created(stage);
   await agent.submit(replayOfCreate, machineArchive);
   await afterActivities(agent.handle, 1);
   await agent.submit(replayOfCreate, machineArchive);
-  await afterActivities(agent.handle, 3);
-  await write("agent-life-unused", agent.handle);
+  await agent.handle.result();
+  await write("agent-unused", agent.handle);
 }
 
 async function recordDiscarded(stage: Stage): Promise<void> {
+  await withAccount(stage);
   const agent = await created(stage);
   await agent.handle.result();
-  await write("agent-life-discarded", agent.handle);
+  await write("agent-discarded", agent.handle);
 }
 
 async function recordApproval(stage: Stage, kind: "approve" | "deny"): Promise<void> {
-  const agent = await StagedAgent.start(stage);
-  const held = await agent.pay(HELD_CENTS);
-  await agent.carryOut(held);
-  await agent.carryOut((await agent.resolve(kind, held)).payment);
+  const { account } = await withAccount(stage);
+  const held = await account.pay(HELD_CENTS);
+  await account.execute(held);
+  await account.execute((await account.resolve(kind, held)).payment);
   const approval = stage.client.workflow.getHandle(approvalWorkflowId(held.request.approvalId));
   await approval.result();
   await write(kind === "approve" ? "approval-approved" : "approval-denied", approval);
 }
 
 async function recordExpiry(stage: Stage): Promise<void> {
-  const agent = await StagedAgent.start(stage);
-  const held = await agent.pay(HELD_CENTS, 1);
-  await agent.carryOut(held);
+  const { account } = await withAccount(stage);
+  const held = await account.pay(HELD_CENTS, 1);
+  await account.execute(held);
   const approval = stage.client.workflow.getHandle(approvalWorkflowId(held.request.approvalId));
   await approval.result();
   await write("approval-expired", approval);
 }
 
 async function recordSettlement(stage: Stage): Promise<void> {
-  const agent = await StagedAgent.start(stage);
-  const payment = await agent.pay(SLOW_CENTS);
-  await agent.carryOut(payment);
+  const { account } = await withAccount(stage);
+  const payment = await account.pay(SLOW_CENTS);
+  await account.execute(payment);
   const settlement = stage.client.workflow.getHandle(settlementWorkflowId(payment.request.transactionId));
   await settlement.result();
   await write("settlement-approved", settlement);
@@ -224,70 +253,6 @@ async function recordOrganization(stage: Stage): Promise<void> {
   });
   await handle.result();
   await write("organization-ready", handle);
-}
-
-/**
- * A budget's whole day: reports, grants, refusals, an exemption, replacements that its server carries through and one that
- * is left to the actor, and the run that goes on after the roll-over.
- */
-async function recordBudget(stage: Stage): Promise<void> {
-  const settings = { sweepAfterSeconds: 1 };
-  const start = (number: number) =>
-    StagedAgent.start(stage, settings, {}, undefined, { asksForCaps: true, number });
-  const [first, second, third] = [await start(1), await start(2), await start(3)];
-  const budget = await StagedBudget.start(stage, { ...settings, rollOverAfterEvents: 90 });
-  await first.payThrough(100);
-  await third.payThrough(100);
-  await budget.enrol((await budget.capProject(1, 1_000)).epoch, []);
-  await second.payThrough(600);
-  await second.payThrough(HELD_CENTS);
-  const held = await second.pay(HELD_CENTS);
-  await budget.ask("stale", {
-    kind: "replace_project",
-    version: 1,
-    capCents: null,
-    teams: [],
-    complete: true,
-  });
-  await second.carryOut(held);
-  const { agentId, teamId } = first.profile;
-  await budget.replaceTeam(teamId, 1, 500, [{ agentId, budgetCents: 5_000 }]);
-  // The first agent's budget, and the third that is to ask, are left to the actor.
-  await afterActivities(budget.handle, 2);
-  const run = (await budget.handle.describe()).runId;
-  while ((await budget.handle.describe()).runId === run) await first.payThrough(1);
-  const next = (await budget.handle.describe()).runId;
-  await first.payThrough(1);
-  const { project } = await budget.state();
-  await budget.enrol((await budget.capProject(project.version, 2_000)).epoch, [first]);
-  await afterActivities(stage.client.workflow.getHandle(budget.handle.workflowId, next), 1);
-  await write("budget-rolled-over", stage.client.workflow.getHandle(budget.handle.workflowId, run));
-  await write("budget-resumed", stage.client.workflow.getHandle(budget.handle.workflowId, next));
-}
-
-/** An agent that asks: it is refused, asks by its sweep, reports by it what it gave back, is let off, and asks again. */
-async function recordAsking(stage: Stage): Promise<void> {
-  const agent = await StagedAgent.start(stage, { sweepAfterSeconds: 1 }, {}, undefined, {
-    asksForCaps: true,
-  });
-  const budget = await StagedBudget.start(stage);
-  await budget.enrol((await budget.capProject(1, 7_000)).epoch, []);
-  await agent.payThrough(100);
-  await agent.payThrough(7_000);
-  const held = await agent.payThrough(HELD_CENTS);
-  // Granted when the actor asks, and refused.
-  await agent.pay(200);
-  await agent.pay(2_000);
-  await afterActivities(agent.handle, 3);
-  await agent.carryOut((await agent.resolve("deny", held)).payment);
-  await eventsUntil(agent.handle, (events) => activitiesOf(events).includes("reportToBudget"));
-  await budget.capProject(2, null);
-  await agent.payThrough(300);
-  await agent.payThrough(400);
-  const replaced = await budget.capProject(3, 1_000);
-  await budget.tell(agent, await budget.enrol(replaced.epoch, [agent]));
-  await agent.payThrough(500);
-  await write("agent-asking", agent.handle);
 }
 
 /** Deliveries that arrive and that are dropped, a rotated secret that is erased, a replay, and both watches. */
