@@ -13,8 +13,8 @@ import {
   summarize,
 } from "../../src/domain/agent/state.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import { judgeBatch } from "../../src/domain/ledger/judge.ts";
-import { type AccountSummary, newLedger, summaryOf } from "../../src/domain/ledger/state.ts";
+import { judge } from "../../src/domain/ledger/judge.ts";
+import { type AccountSummary, LEDGER_BOUNDS, newLedger, summaryOf } from "../../src/domain/ledger/state.ts";
 import type { AgentCommand } from "../../src/messages/agent.ts";
 import { agentRefusal, ledgerRefusal } from "../../src/messages/guards/refusals.ts";
 import { times } from "../support/world.ts";
@@ -43,6 +43,7 @@ interface Stage {
 /** A ledger behind its guard, without an engine: each update is answered in a turn of its own. */
 function stage({ fails = () => null }: Stage = {}) {
   const ledger = newLedger("organization", "project", {
+    ...LEDGER_BOUNDS,
     accounts: 100,
     openOfAgent: 10_000,
     openOfProject: 10_000,
@@ -64,7 +65,7 @@ function stage({ fails = () => null }: Stage = {}) {
       const refusal = ledgerRefusal(commands);
       if (refusal !== null) throw new CommandsRefused(refusal, {});
       ledger.touched.clear();
-      const replies = judgeBatch(ledger, commands, 1_000_000);
+      const replies = commands.map((command) => judge(ledger, command, 1_000_000));
       const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
       const accounts = touched.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
       return { replies, accounts: accounts.map(summaryOf), closed: {} };
@@ -100,7 +101,7 @@ function stage({ fails = () => null }: Stage = {}) {
   const open = (agentId: string): LedgerCommand => {
     return { kind: "open_account", agentId, teamId: "team", name: "Agent", policy: OPEN, keyId: "akey_1" };
   };
-  for (const agentId of ["one", "two", "three"]) judgeBatch(ledger, [open(agentId)], 1);
+  for (const agentId of ["one", "two", "three"]) judge(ledger, open(agentId), 1);
   const confirm = ({ agentId, request: { transactionId } }: CommandOf<"pay">): CommandOf<"confirm"> => ({
     kind: "confirm",
     agentId,
@@ -129,7 +130,9 @@ describe("a ledger's mailbox", () => {
     await turn();
     const before = batches.length;
     await ledgers.submit(place, pay("two"));
-    expect(kindsIn(batches[before] ?? [])).to.include("confirm").and.include("pay");
+    expect(kindsIn(batches[before] ?? []))
+      .to.include("confirm")
+      .and.include("pay");
     expect(batches[before]?.length).to.be.at.most(256);
     await ledgers.flushAll();
     const open = ledger.accounts.get("one")?.open ?? new Map();
@@ -177,7 +180,9 @@ describe("a ledger's mailbox", () => {
       ...asked.map((command) => ledgers.submit(place, command).catch((error: unknown) => error)),
     ]);
     expect(ends[2]).to.be.instanceOf(CommandsRefused);
-    expect(kindsIn([ends[0], ends[1], ends[3]].map((end) => Object(end)))).to.deep.equal(times(3, () => "decided"));
+    expect(kindsIn([ends[0], ends[1], ends[3]].map((end) => Object(end)))).to.deep.equal(
+      times(3, () => "decided"),
+    );
     const said = (batches[2] ?? []).flatMap((command) => (command.kind === "pay" ? [command] : []));
     expect(said).to.deep.equal([asked[0], asked[2]]);
   });
@@ -273,7 +278,10 @@ function life() {
 describe("an agent's mailbox", () => {
   it("answers once ledger and record are as the actor has decided, and confirms that after", async () => {
     const { actors, state, told, written } = life();
-    expect(await actors.submit("agent", { kind: "revoke_key" })).to.deep.equal({ kind: "key", keyId: "akey_1" });
+    expect(await actors.submit("agent", { kind: "revoke_key" })).to.deep.equal({
+      kind: "key",
+      keyId: "akey_1",
+    });
     expect(told).to.deep.equal([
       { kind: "follow_agent", agentId: "agent", revision: 2, name: "Agent", keyId: null, isArchived: false },
     ]);
@@ -286,7 +294,9 @@ describe("an agent's mailbox", () => {
     it(`answers nobody that it is so where the ${what} could not be told, though it was decided`, async () => {
       const { actors, broken, state } = life();
       broken[what] = true;
-      const failure: unknown = await actors.submit("agent", { kind: "revoke_key" }).catch((error: unknown) => error);
+      const failure: unknown = await actors
+        .submit("agent", { kind: "revoke_key" })
+        .catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(Error);
       expect(state.access.activeKeyId).to.equal(null);
       broken[what] = false;
@@ -308,7 +318,9 @@ describe("an agent's mailbox", () => {
 
   it("where there is no actor it says so, and keeps nothing", async () => {
     const { actors } = life();
-    const failure: unknown = await actors.submit("nobody", { kind: "revoke_key" }).catch((error: unknown) => error);
+    const failure: unknown = await actors
+      .submit("nobody", { kind: "revoke_key" })
+      .catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(NoSuchActor);
     expect(actors.waiting).to.equal(0);
   });

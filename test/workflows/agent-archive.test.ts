@@ -135,7 +135,10 @@ describe("workflow agent: what it decided and no server has told", () => {
       expect(record?.authenticatedAt).to.be.a("number");
       await stage.skip(MINUTE_MS);
       const events = await eventsOf(agent.handle);
-      expect(activitiesOf(events).toSorted(), "and not again").to.deep.equal(["followInLedger", "writeAgent"]);
+      expect(activitiesOf(events).toSorted(), "and not again").to.deep.equal([
+        "followInLedger",
+        "writeAgent",
+      ]);
       expect(silentTasksOf(events)).to.deep.equal([]);
     }));
 

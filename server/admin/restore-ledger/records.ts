@@ -123,19 +123,20 @@ const isDropped = (
 ): boolean =>
   isArchived && open.length === 0 && spentCents === sums.spentCents && reservedCents === sums.reservedCents;
 
-/** Name, key and end are its actor's, where that runs; else its record's. */
+/** Name and key are its actor's, where that runs and is not behind its record, as in an engine from a backup; else its record's. */
 function accountOf(
   agent: AgentDocument,
   payments: PaymentsOfRecords,
   actor: AgentStateView | null,
 ): RecordedAccount {
   const { _id: agentId, accountRevision, key, lifecycle, name, policy, policyVersion, teamId } = agent;
+  const newest = actor !== null && actor.revision >= agent.revision ? actor : null;
   const told = actor !== null && actor.standingRevision > accountRevision ? actor.standing : lifecycle;
   return {
     agentId,
     teamId,
-    name: actor?.profile.name ?? name,
-    keyId: actor === null ? (key?.id ?? null) : actor.access.activeKeyId,
+    name: newest?.profile.name ?? name,
+    keyId: newest === null ? (key?.id ?? null) : newest.access.activeKeyId,
     standing: told === "paused" ? "paused" : "active",
     isArchived: agent.archivedAt !== null || (actor !== null && actor.archivedAt !== null),
     agentRevision: actor?.revision ?? agent.revision,
@@ -262,9 +263,13 @@ function notesOn(
 ): string[] {
   const known = new Set(agents.map(({ _id }) => _id));
   const orphans = opened.filter(({ agentId }) => !known.has(agentId)).map(({ _id }) => _id);
+  const behind = agents.filter(({ _id, revision }) => (actors.get(_id)?.revision ?? revision) < revision);
   const actorless = agents.filter(({ _id, archivedAt }) => archivedAt === null && !actors.has(_id));
   return [
     ...orphans.map((id) => `${id} is open, and its agent has no record: nobody sees to it. Ask its rail.`),
+    ...behind.map(
+      ({ _id }) => `Agent ${_id} has an actor that is behind its record, from a backup: mint its key anew.`,
+    ),
     ...actorless.map(
       ({ _id }) => `Agent ${_id} has no actor: it pays by the key that its record has, and can be paused.`,
     ),

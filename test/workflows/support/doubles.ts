@@ -100,6 +100,12 @@ export class MemoryProjections implements Projections {
     return newest(this.payments, payment.request.transactionId, payment);
   }
 
+  endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
+    const payment = this.payments.get(transactionId);
+    const isEnded = payment !== undefined && ["denied", "expired", "failed"].includes(payment.status);
+    return Promise.resolve(isEnded ? { sequence: payment.sequence } : null);
+  }
+
   writeAgent(summary: AgentSummary): Promise<void> {
     return newest(this.agents, summary.agentId, summary);
   }
