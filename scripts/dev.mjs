@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const WATCHED = ["activities", "contracts/artifacts", "server", "src", "web", "workflows", "temporal-dev.yaml"];
+const WATCHED = [
+  "activities",
+  "contracts/artifacts",
+  "server",
+  "src",
+  "web",
+  "workflows",
+  "temporal-dev.yaml",
+];
 /** An editor writes several files, and some of them twice. */
 const SETTLE_MS = 200;
 /** As long as the service's own drain may take. */
