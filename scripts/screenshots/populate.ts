@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { generate } from "otplib";
 import { type Client, createClient, valueOf } from "../../src/client/client.ts";
+import type { Answer } from "../../src/client/types.ts";
 
 export const OWNER = { email: "ada@example.com", password: "plum-otter-quartz-72" } as const;
 
@@ -95,7 +96,7 @@ const PAYMENTS: readonly (readonly [AgentName, number, string, string])[] = [
 export async function populate(origin: string, token: string): Promise<Stage> {
   const anonymous = createClient({ baseUrl: origin });
   const setUp = { token, organizationName: "Analytical Engines", name: "Ada Lovelace", ...OWNER };
-  const session = valueOf(await anonymous.setUp({ body: setUp }));
+  const session = await surely(() => anonymous.setUp({ body: setUp }));
   const api = as(origin, session.token ?? "");
   const { secret: totpSecret } = valueOf(await api.enrollTotp());
   const code = (at: number) => generate({ secret: totpSecret, epoch: Date.now() / 1_000 + at });
@@ -152,13 +153,24 @@ export async function populate(origin: string, token: string): Promise<Stage> {
   return { totpSecret, agentId, projectId: project.id, teamId: teams.ads, approvalId, transactionId };
 }
 
+const TRIES = 20;
+
+/** What is told to come again comes again: the service has only just started. */
+async function surely<T>(call: () => Promise<Answer<T>>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await call();
+    if (answer.ok || answer.refused.code !== "SERVICE_UNAVAILABLE" || tries === TRIES) return valueOf(answer);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+}
+
 /** Caps and rules from above. */
 async function govern(
   api: Client,
   projectId: string,
   teams: { readonly ads: string; readonly events: string },
 ): Promise<void> {
-  const budget = valueOf(await api.getProjectBudget({ id: projectId }));
+  const budget = await surely(() => api.getProjectBudget({ id: projectId }));
   const caps = budget.teams.map(({ teamId }) => ({
     teamId,
     capCents: teamId === teams.ads ? 300_000 : 150_000,

@@ -30,6 +30,9 @@ const CASES: readonly Case[] = [
 const limited = (retryAfterSeconds: number | null) =>
   ({ code: "RATE_LIMITED", status: 429, retryAfterSeconds }) as const;
 
+const after = (seconds: number | null, tries: number) =>
+  pauseBefore({ method: "POST" }, false, limited(seconds), tries);
+
 describe("the client's retries", () => {
   it("send again what may be sent again, by the table of the replay rules", () => {
     for (const [code, status, reads, creates, others] of CASES) {
@@ -45,8 +48,6 @@ describe("the client's retries", () => {
   });
 
   it("wait as long as the service says, twice as long each time, and give up at their bounds", () => {
-    const after = (seconds: number | null, tries: number) =>
-      pauseBefore({ method: "POST" }, false, limited(seconds), tries);
     expect([after(null, 1), after(null, 2), after(null, 3)]).to.deep.equal([250, 500, 1_000]);
     expect([after(7, 1), after(61, 1), after(null, 6)]).to.deep.equal([7_000, null, null]);
   });

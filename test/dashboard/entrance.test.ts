@@ -45,8 +45,7 @@ describe("coming into the dashboard, in a browser", function () {
     await page.sees("At least 12 characters");
     expect(await page.barriers()).to.deep.equal([]);
     await page.fill("Password", PASSWORD);
-    await page.press("Set up");
-    await page.sees("Protect your account");
+    await page.pressFor("Set up", "Protect your account");
     expect(page.page.url(), "the token is in no address any more").to.equal(`${origin}/setup`);
     await page.press("Create a passkey");
     await page.press("Create passkey");
@@ -89,8 +88,7 @@ describe("coming into the dashboard, in a browser", function () {
     expect(await page.barriers()).to.deep.equal([]);
     await page.fill("Your name", "Mary");
     await page.fill("Password", PASSWORD);
-    await page.press("Join");
-    await page.sees("Protect your account");
+    await page.pressFor("Join", "Protect your account");
     await page.press("Later");
     await page.sees("Hello, Mary");
     const late = await open(`/invite#token=${token ?? ""}`);

@@ -34,6 +34,13 @@ describe("pages", () => {
     ({ baseUrl } = await sharedService());
   });
 
+  const loadedBy = async (page: string, which: RegExp) => {
+    const html = String((await send(baseUrl, page)).body);
+    return [...html.matchAll(/ (?:src|href)="([^"]+)"/g)]
+      .map(([, url]) => url ?? "")
+      .filter((url) => which.test(url));
+  };
+
   it("the dashboard's are one document, whatever is asked for on them; nothing else is", async () => {
     const document = (await send(baseUrl, "/")).body;
     for (const path of [...DASHBOARD, "/agents?state=paused", "/agents/%3Cscript%3E"]) {
@@ -94,12 +101,6 @@ describe("pages", () => {
   });
 
   it("are made of files that may be kept for ever, sent compressed where taken", async () => {
-    const loadedBy = async (page: string, which: RegExp) => {
-      const html = String((await send(baseUrl, page)).body);
-      return [...html.matchAll(/ (?:src|href)="([^"]+)"/g)]
-        .map(([, url]) => url ?? "")
-        .filter((url) => which.test(url));
-    };
     const [library, built] = [await loadedBy("/docs", LIBRARY), await loadedBy("/", BUILT)];
     const paths = [...library, ...built];
     expect([library.length, built.length >= 3]).to.deep.equal([2, true]);

@@ -90,6 +90,17 @@ export class Dashboard {
     await this.page.locator(`::-p-aria([name="${name}"][role="${role}"])`).click();
   }
 
+  /** The same until this is read; again where the service could not be reached, as a person would. */
+  async pressFor(name: string, text: string): Promise<void> {
+    await this.press(name);
+    await until(`${name} leads to ${text}`, async () => {
+      const read = await this.text();
+      if (read.includes(text)) return true;
+      if (read.includes("can’t be reached")) await this.press(name);
+      return null;
+    });
+  }
+
   /** Types into the field of this name in place of what it holds. */
   async fill(name: string, text: string): Promise<void> {
     await this.page.locator(`::-p-aria([name="${name}"])`).fill(text);

@@ -29,7 +29,7 @@ export function Shell(): ReactElement {
     return (
       <main className="landed">
         {error === null ? (
-          <Loader aria-label="Loading" />
+          <Loader role="status" aria-label="Loading" />
         ) : (
           <Failed error={error} retry={() => void refetch()} />
         )}

@@ -39,7 +39,7 @@ export function SetUp(): ReactElement {
         phase === "used" ? undefined : "Make the first organization and become its owner. It takes a minute."
       }
     >
-      {phase === "checking" ? <Loader aria-label="Looking at the link" /> : null}
+      {phase === "checking" ? <Loader role="status" aria-label="Looking at the link" /> : null}
       {phase === "used" ? <Used /> : null}
       {phase === "form" ? <SetUpForm onDone={() => setPhase("second factor")} /> : null}
     </Entrance>
