@@ -81,7 +81,12 @@ export function disagreements(ledger: Ledger, from: number, count: number): numb
     const account = accountIn(ledger, agent);
     const amount = amountOf(number);
     const now = timeOf(from);
-    const { denial, flaggedByRuleTypes } = assess(ledger, account, { ...BENCH_PAYMENT, amountCents: amount }, now);
+    const { denial, flaggedByRuleTypes } = assess(
+      ledger,
+      account,
+      { ...BENCH_PAYMENT, amountCents: amount },
+      now,
+    );
     const ours: Outcome = denial !== null ? "denied" : flaggedByRuleTypes.length > 0 ? "held" : "approved";
     if (ours !== decide(agent, account, amount, now)) differing += 1;
   }

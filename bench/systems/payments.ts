@@ -19,6 +19,8 @@ import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
 import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
 import { allDelivered, deliveredPayments, Receiver, strand } from "./receiver.ts";
 import { prepareWallets, spentOnChain } from "./wallets.ts";
+import { makeIdleAgents } from "./idle-agents.ts";
+import { Runaway } from "./runaway.ts";
 import { startWaiting } from "./waiting.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -29,11 +31,13 @@ const SETTLE_POLL_MS = 500;
 /** Records follow a little behind, and their confirmations after them. */
 const RECORDED_MS = 1_500;
 /** More than the bench has in one project. */
-const ACCOUNTS_MAX = 1_000;
+const ACCOUNTS_MAX = 20_000;
+/** As long as it may take to make a project's idle agents. */
+const MADE_MS = 900_000;
 
 /** What differs between the rails that agents pay on. */
 interface Paying {
-  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck" | "waiting";
+  readonly name: string;
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly keepsPaymentDecisions?: boolean;
@@ -56,6 +60,8 @@ interface Paying {
   readonly booked: (db: Db, site: Site) => Promise<Readonly<Record<string, number>>>;
   /** What its webhooks are sent to; none by default. */
   readonly hooks?: Hooks;
+  /** Whether one agent sends as much as it can beside the others. */
+  readonly hasRunaway?: boolean;
   /** Whether calls wait for decisions beside it. */
   readonly hasWaiting?: boolean;
 }
@@ -77,6 +83,7 @@ interface Scene {
 
 /** Where the agents are. */
 interface PaidIn {
+  readonly organizationId: string;
   readonly projectId: string;
   readonly teamIds: readonly string[];
 }
@@ -123,6 +130,32 @@ export const startWalletPayments = (site: Site): Promise<System> => startPaying(
 /** Payments by card under caps on both levels, over all teams. */
 export const startCappedPayments = (site: Site): Promise<System> => startPaying(site, UNDER_CAPS);
 
+/** The same in a project with so many more agents, which do nothing. */
+export const startPaymentsAmong = (site: Site, count: number): Promise<System> =>
+  startPaying(site, {
+    ...BY_CARD,
+    name: `among_${String(count)}`,
+    prepare: async (_agents, _port, _token, { organizationId, projectId, teamIds: [teamId = ""] }) => {
+      const name = `bench_among_${String(count)}`;
+      const { db, mongo } = await connectMongo(String(serviceEnvironment(site, name)["MONGODB_URI"]));
+      const made = await makeIdleAgents({
+        db,
+        temporal: site.temporal,
+        taskQueue: String(serviceEnvironment(site, name)["TEMPORAL_TASK_QUEUE"]),
+        place: { organizationId, projectId, teamId },
+        count,
+        withinMs: MADE_MS,
+      });
+      await mongo.close();
+      if (made.length < count) throw new Error(`only ${String(made.length)} agents were made in time`);
+      return 0;
+    },
+  });
+
+/** The same while the hot agent sends 200 payments at a time. */
+export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
+  startPaying(site, { ...BY_CARD, name: "runaway", hasRunaway: true });
+
 /** The same with an endpoint that is told of everything. */
 export async function startToldPayments(site: Site): Promise<System> {
   const receiver = await Receiver.start(site, "told", "answers");
@@ -155,6 +188,7 @@ export const startPaymentsBesideWaiting = (site: Site): Promise<System> =>
 async function startPaying(site: Site, paying: Paying): Promise<System> {
   const {
     booked,
+    hasRunaway = false,
     hasWaiting = false,
     hooks,
     keepsPaymentDecisions = true,
@@ -177,6 +211,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const waiting = hasWaiting ? await startWaiting({ port, teamId, token }) : null;
   const audited = waiting === null ? all : [...all, waiting.agent];
   const histories = new Histories(temporal);
+  const runaway = hasRunaway ? new Runaway(port, order, all.slice(SPREAD_AGENTS)) : null;
   const agentsOf = (agents: Case["agents"]) =>
     agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
   const ledgerId = ledgerWorkflowId(place.projectId);
@@ -192,15 +227,18 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     port,
     pid: child.pid,
     ...(hooks === undefined ? {} : { receiverPid: hooks.receiver.pid }),
-    templates: (agents) =>
-      Promise.resolve(
+    templates: (agents) => {
+      if (agents === "spread") runaway?.start();
+      return Promise.resolve(
         agentsOf(agents).map(({ apiKey }) => ({
           path: "/v1/payments",
           headers: { authorization: `Bearer ${apiKey}` },
           body: order,
         })),
-      ),
+      );
+    },
     async settle(agents, inAHurry) {
+      await runaway?.stop();
       await settle(() => accountsOf(agentsOf(agents)), inAHurry);
       if (!inAHurry) await hooks?.settle(db);
     },
@@ -209,7 +247,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       await waiting?.approveAll(await signIn(port, owner));
       if (waiting !== null) await settle(() => accountsOf([waiting.agent]), false);
       const accounts = await accountsOf(audited);
-      const payments = answered + prepared + (waiting?.payments ?? 0);
+      const payments = answered + prepared + (waiting?.payments ?? 0) + (runaway?.paid ?? 0);
       const books = {
         ...(await booked(db, site)),
         ...(keepsPaymentDecisions ? await keptDecisions(db) : {}),
@@ -230,7 +268,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
 
 export async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number, teams: number) {
   const owner = { email: "owner@example.com", password: "correct horse battery staple" };
-  const { projectId, teamId } = await createOrganization(env, {
+  const { organizationId, projectId, teamId } = await createOrganization(env, {
     name: "Bench",
     ownerEmail: owner.email,
     ownerPassword: owner.password,
@@ -242,7 +280,7 @@ export async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port:
   while (teamIds.length < teams)
     teamIds.push(await createTeam(port, token, projectId, `Team ${String(teamIds.length + 1)}`));
   const created = await createAgents({ port, owner, teamIds, count: SPREAD_AGENTS + 1 });
-  return { ...created, owner, place: { projectId, teamIds } };
+  return { ...created, owner, place: { organizationId, projectId, teamIds } };
 }
 
 /** Waits until the ledger has seen everything through: nothing open; unless in a hurry, records written too. */
