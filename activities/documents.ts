@@ -3,8 +3,10 @@ import type { Document } from "mongodb";
 import type {
   ApprovalResolution,
   BudgetContext,
+  PaymentPhase,
   Rail,
   Resolver,
+  RulesVersions,
   TransactionStatus,
 } from "../src/domain/agent/payment.ts";
 import type { BudgetPolicy, DenialCode } from "../src/domain/agent/policy.ts";
@@ -46,9 +48,25 @@ export interface TransactionDocument extends Document {
   chainCaip2: string | null;
   approvalId: string | null;
   revision: number;
+  ledgerState: LedgerState;
+  /** When this revision was written; on records that were written by a repair it is not there. */
+  recordedAt?: Date;
 }
 
-export interface ApprovalDocument extends Document {
+/** What a payment is to its ledger and to nobody else. A ledger that is lost is rebuilt from it; it is shown to nobody. */
+export interface LedgerState {
+  phase: PaymentPhase;
+  day: string;
+  policyVersion: number;
+  /** The id that its approval has, or would have. */
+  approvalId: string;
+  likenessHash: string;
+  proof: string;
+  rulesVersions: RulesVersions | null;
+}
+
+/** An approval as an event has it. */
+export interface ApprovalSnapshot extends Document {
   _id: string;
   transactionId: string;
   organizationId: string;
@@ -71,6 +89,11 @@ export interface ApprovalDocument extends Document {
   resolvedBy: Resolver | null;
   feedback: string | null;
   revision: number;
+}
+
+export interface ApprovalDocument extends ApprovalSnapshot {
+  /** As a transaction's. */
+  ledgerState: { proof: string | null; policyVersion: number | null };
 }
 
 export interface AgentKeyRecord {
@@ -206,7 +229,7 @@ export interface EventDocument extends Document {
   data: {
     agent?: AgentSnapshot;
     transaction?: TransactionSnapshot;
-    approval?: ApprovalDocument;
+    approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
     payment?: BillingPaymentRecord;
   };

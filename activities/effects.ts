@@ -197,6 +197,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const forged = forgedIn(profile, decided);
       if (forged !== null) return refuse(profile, decided, forged, keep);
       const turn = decided.phase === "sending" && decided.executor === executor;
+      // Whoever was answered the decision has made the payment's id just now. All others look whether it has ended before: a
+      // ledger that was replaced, or restored, may have forgotten that.
+      if (turn && decidedSinceMs === undefined) {
+        const ended = await projections.endOf(decided.request.transactionId);
+        if (ended !== null && ended.sequence !== decided.sequence)
+          return refuse(profile, decided, "payment", keep);
+        if (ended !== null) throw new Superseded("its record says that it has ended unpaid");
+      }
       const result = turn ? await send(profile, decided, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? decided : settle(decided, outcome.result, outcome.at);

@@ -23,8 +23,8 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
 
 /** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
-  const { auditLog, clock, db, ledgers, ledgerStarter, limits, projections, rails, treasuries, windows } =
-    dependencies;
+  const { auditLog, clock, db, ledgers, ledgerStarter, limits, onSweepFailed, projections } = dependencies;
+  const { rails, treasuries, windows } = dependencies;
   const recordAccount = accountRecorder(dependencies);
 
   return {
@@ -32,9 +32,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
     ...dependencies.webhooks,
     ...dependencies.mail,
 
-    async writeAccounts({ accounts }) {
-      await Promise.all(accounts.map(recordAccount));
-    },
+    writeAccounts: ({ accounts }) => forEachAgent(accounts, recordAccount, onSweepFailed),
 
     writeCaps: ({ caps, projectId }) => projections.writeCaps(projectId, caps),
 
@@ -47,11 +45,12 @@ export function createActivities(dependencies: ActivityDependencies): Activities
         throw new Error(`a ledger answered ${reply.kind} to what it is to follow`);
     },
 
-    async mirrorLimits({ limits: policies }) {
-      await Promise.all(
-        policies.map(({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion)),
-      );
-    },
+    mirrorLimits: ({ limits: policies }) =>
+      forEachAgent(
+        policies,
+        ({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion),
+        onSweepFailed,
+      ),
 
     closeDeliveryWindow: ({ agentId }) => windows.close(agentId),
 
@@ -63,4 +62,25 @@ export function createActivities(dependencies: ActivityDependencies): Activities
     provisionOrganization: (input) =>
       provisionOrganization({ auditLog, db, ledgerStarter, treasuries }, input, clock()),
   };
+}
+
+/** Does something for each agent; those for whom it was done. Throws where it was for none, so that the engine tries it again. */
+async function forEachAgent<T extends { readonly agentId: string }>(
+  each: readonly T[],
+  work: (one: T) => Promise<void>,
+  onFailed: (agentId: string, error: unknown) => void,
+): Promise<readonly string[]> {
+  const ends = await Promise.allSettled(each.map(work));
+  const done: string[] = [];
+  const errors: unknown[] = [];
+  for (const [place, { agentId }] of each.entries()) {
+    const end = ends[place];
+    if (end?.status !== "rejected") done.push(agentId);
+    else {
+      errors.push(end.reason);
+      onFailed(agentId, end.reason);
+    }
+  }
+  if (done.length === 0 && errors.length > 0) throw errors[0];
+  return done;
 }

@@ -137,10 +137,13 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
     keyHash: _keyHash,
     payloadHash: _payloadHash,
     comparedMerchant: _comparedMerchant,
+    ledgerState: _ledgerState,
     ...transaction
   } = transactionDocument(profile, payment);
-  const approval = withApproval ? approvalDocument(profile, payment) : null;
-  return approval === null ? { transaction } : { approval, transaction };
+  const held = withApproval ? approvalDocument(profile, payment) : null;
+  if (held === null) return { transaction };
+  const { ledgerState: _ofApproval, ...approval } = held;
+  return { approval, transaction };
 }
 
 /** The record without what only authenticates or delivers keys. */

@@ -12,6 +12,12 @@ export type ProvenOrder = Pick<
   "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
 > & { readonly currency: string };
 
+/**
+ * The same as it is asked for: under the idempotency key by which its actor knows it again, so that one that a person has denied is
+ * not sent to the actor anew, as another one; and with what a person decides by besides.
+ */
+export type AskedOrder = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
+
 /** What a person has made of a payment on hold. */
 export interface PersonsDecision {
   readonly resolution: "approved" | "denied";
@@ -37,8 +43,9 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   /** For a payment that its agent asks for. */
-  ofOrder(payer: Payer, order: ProvenOrder): string {
-    return this.#mac(["order", ...factsOf(payer, order)]);
+  ofOrder(payer: Payer, order: AskedOrder): string {
+    const { keyHash, merchantCategory, purpose } = order;
+    return this.#mac(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
   }
 
   /** For a person's decision on a payment as it was shown to them. */

@@ -8,8 +8,8 @@ import type { Activities, UnfinishedPayment } from "./types.ts";
 import { within } from "./within.ts";
 
 export interface PaymentActivityDependencies extends PaymentEffectDependencies {
-  /** Hears of what a sweep could not do, and comes again. */
-  readonly onSweepFailed: (transactionId: string, error: unknown) => void;
+  /** Hears of the payment, or the agent, for which a sweep could not do what it was to, and will be tried again. */
+  readonly onSweepFailed: (id: string, error: unknown) => void;
 }
 
 export type PaymentActivities = Pick<

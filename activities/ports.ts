@@ -66,6 +66,8 @@ export type Rails = Readonly<Record<Rail, RailPort>>;
 /** Queryable records of what was decided. Writing the same revision twice, or an older one, does nothing. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
+  /** Of a payment that has ended without being paid, which it was among its agent's; null: it has not. */
+  endOf(transactionId: string): Promise<{ readonly sequence: number } | null>;
   /** What an agent's actor decides. */
   writeAgent(summary: AgentSummary): Promise<void>;
   /** What the ledger decides of an agent. */

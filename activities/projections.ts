@@ -26,9 +26,13 @@ export class DuplicateIdempotencyKey extends Error {
   override readonly name = "DuplicateIdempotencyKey";
 }
 
+/** No rail has made such a payment, or ever will. */
+const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
+
 /** Projections in MongoDB, acknowledged by the journal of a majority. */
 export class MongoProjections implements Projections {
   readonly #transactions: RevisedRecords<TransactionDocument>;
+  readonly #transactionsById: Collection<TransactionDocument>;
   readonly #approvals: RevisedRecords<ApprovalDocument>;
   readonly #agentWrites: BulkWriter<AgentDocument>;
   readonly #projects: Collection<ContainerDocument>;
@@ -40,7 +44,8 @@ export class MongoProjections implements Projections {
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
     this.#onPaymentWritten = onPaymentWritten;
-    this.#transactions = new RevisedRecords(db.collection<TransactionDocument>(COLLECTIONS.transactions));
+    this.#transactionsById = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+    this.#transactions = new RevisedRecords(this.#transactionsById);
     this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
     this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
@@ -56,8 +61,14 @@ export class MongoProjections implements Projections {
   }
 
   async #writeTransaction(profile: AgentProfile, payment: Payment): Promise<void> {
-    const isWritten = await this.#transactions.write(transactionDocument(profile, payment));
+    const record = { ...transactionDocument(profile, payment), recordedAt: new Date() };
+    const isWritten = await this.#transactions.write(record);
     if (isWritten) this.#onPaymentWritten(payment);
+  }
+
+  endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
+    const ended = { _id: transactionId, status: { $in: [...ENDED_UNPAID] } };
+    return this.#transactionsById.findOne(ended, { projection: { sequence: 1 } });
   }
 
   /** Writes that wait for their turn. */
@@ -120,6 +131,23 @@ export async function overwriteAgent(
       ]),
   ]);
   return written.every((each) => each === true || each.matchedCount > 0);
+}
+
+/** The same for the cap of a project, or of a team of it; versions are its revisions. */
+export async function overwriteCap(
+  db: Db,
+  projectId: string,
+  { cap, teamId }: RecordedCap,
+): Promise<boolean> {
+  const name = teamId === null ? COLLECTIONS.projects : COLLECTIONS.teams;
+  const written = await db.collection<ContainerDocument>(name).updateOne(
+    {
+      _id: teamId ?? projectId,
+      $or: [{ cap: { $exists: false } }, { "cap.version": { $lte: cap.version } }],
+    },
+    { $set: { cap } },
+  );
+  return written.matchedCount > 0;
 }
 
 /** The same for the records of a payment. */

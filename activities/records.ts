@@ -1,4 +1,5 @@
-import type { Payment } from "../src/domain/agent/payment.ts";
+import type { Approval, Payment } from "../src/domain/agent/payment.ts";
+import type { Denial } from "../src/domain/agent/policy.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { comparedName } from "../src/domain/rules/rules.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
@@ -40,6 +41,15 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     chainCaip2: payment.chainCaip2,
     approvalId: approval?.id ?? null,
     revision: payment.revision,
+    ledgerState: {
+      phase: payment.phase,
+      day: payment.day,
+      policyVersion: payment.policyVersion,
+      approvalId: request.approvalId,
+      likenessHash: request.likenessHash,
+      proof: request.proof,
+      rulesVersions: request.rulesVersions ?? null,
+    },
   };
 }
 
@@ -70,7 +80,68 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     resolvedBy: approval.resolvedBy,
     feedback: approval.feedback,
     revision: payment.revision,
+    ledgerState: { proof: approval.proof ?? null, policyVersion: approval.policyVersion ?? null },
   };
+}
+
+/** The payment as its records have it: what was written down says all that its ledger knew. `approval`: that of `record`. */
+export function paymentIn(record: TransactionDocument, approval: ApprovalDocument | null): Payment {
+  const { ledgerState } = record;
+  const { rulesVersions } = ledgerState;
+  return {
+    request: {
+      transactionId: record._id,
+      approvalId: ledgerState.approvalId,
+      keyHash: record.keyHash,
+      payloadHash: record.payloadHash,
+      rail: record.rail,
+      amountCents: record.amountCents,
+      currency: "USD",
+      recipient: record.merchant,
+      merchantCategory: record.merchantCategory,
+      purpose: record.purpose,
+      likenessHash: ledgerState.likenessHash,
+      proof: ledgerState.proof,
+      ...(rulesVersions === null ? {} : { rulesVersions }),
+    },
+    sequence: record.sequence,
+    createdAt: record.createdAt.getTime(),
+    day: ledgerState.day,
+    status: record.status,
+    phase: ledgerState.phase,
+    // Whoever was to be asked first is paid by its approval's workflow.
+    executor: approval === null ? "server" : "approval",
+    denial: denialIn(record),
+    deniedAt: record.deniedAt?.getTime() ?? null,
+    approval: approval === null ? null : approvalIn(approval),
+    onChainTxHash: record.onChainTxHash,
+    chainCaip2: record.chainCaip2,
+    policyVersion: ledgerState.policyVersion,
+    revision: record.revision,
+  };
+}
+
+function approvalIn(record: ApprovalDocument): Approval {
+  const { policyVersion, proof } = record.ledgerState;
+  return {
+    id: record._id,
+    flaggedByRuleTypes: record.flaggedByRuleTypes,
+    budgetContext: record.budgetContext,
+    expiresAt: record.expiresAt.getTime(),
+    resolution: record.resolution,
+    resolvedAt: record.resolvedAt?.getTime() ?? null,
+    resolvedBy: record.resolvedBy,
+    feedback: record.feedback,
+    ...(proof === null ? {} : { proof }),
+    ...(policyVersion === null ? {} : { policyVersion }),
+  };
+}
+
+function denialIn(record: TransactionDocument): Denial | null {
+  if (record.denialCode === null) return null;
+  const shown = record.denialDetails;
+  const details = shown === null ? null : { ...shown, resetsAt: shown.resetsAt?.getTime() ?? null };
+  return { code: record.denialCode, reason: record.denialReason ?? "", details };
 }
 
 function denialDetails(payment: Payment): TransactionDocument["denialDetails"] {

@@ -30,8 +30,11 @@ export interface Activities {
    * not be done has revision 0.
    */
   executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<ExecutionResult[]>;
-  /** Writes agents' records as the project's ledger has their accounts, and tells whoever is to know that one was paused or resumed. */
-  writeAccounts(input: { accounts: readonly AccountSummary[] }): Promise<void>;
+  /**
+   * Writes agents' records as the project's ledger has their accounts, and tells whoever is to know that one was paused or resumed: each
+   * for itself. The agents for whom that was done; fails where it was for none.
+   */
+  writeAccounts(input: { accounts: readonly AccountSummary[] }): Promise<readonly string[]>;
   /** Writes the caps of a project and its teams into their records. */
   writeCaps(input: { projectId: string; caps: readonly RecordedCap[] }): Promise<void>;
   /** Writes an agent's record as its actor has it. */
@@ -44,8 +47,11 @@ export interface Activities {
   executeApproved(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /** Asks the rail what has become of a payment; writes down and tells the ledger what is new. */
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
-  /** Has agents' policies mirrored into the limits of their wallets on the chain; nothing where they have none. */
-  mirrorLimits(input: { limits: readonly MirroredLimits[] }): Promise<void>;
+  /**
+   * Has agents' policies mirrored into the limits of their wallets on the chain, each for itself; nothing where they have none. The agents
+   * for whom that was done; fails where it was for none.
+   */
+  mirrorLimits(input: { limits: readonly MirroredLimits[] }): Promise<readonly string[]>;
   /** Ends the window in which the agent's first key is delivered again, and gives up a create that has no record by now. */
   closeDeliveryWindow(input: { agentId: string }): Promise<"committed" | "discarded">;
   /** Gives up the right to spend from an archived agent's wallet. Fails until that is so. */

@@ -3,7 +3,7 @@ import type {
   AgentDocument,
   AgentKeyRecord,
   AgentSnapshot,
-  ApprovalDocument,
+  ApprovalSnapshot,
   BillingPaymentRecord,
   ContainerDocument,
   ProjectDocument,
@@ -125,7 +125,7 @@ export function denialDetailsView(details: TransactionDocument["denialDetails"])
   return { limit: details.limit, remaining: details.remaining, resetsAt: isoOrNull(details.resetsAt) };
 }
 
-export function approvalView(approval: ApprovalDocument): ApprovalView {
+export function approvalView(approval: ApprovalSnapshot): ApprovalView {
   const { resolution } = approval;
   return {
     id: approval._id,

@@ -67,8 +67,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         agents: core.agents,
         ledgers: core.ledgers,
         ledgerStarter: core.actors,
-        onSweepFailed: (transactionId, err) => {
-          logger.warn({ err, transactionId }, "a payment could not be seen to, and comes again");
+        onSweepFailed: (id, err) => {
+          logger.warn({ err, id }, "a payment or an agent could not be seen to, and comes again");
         },
         auditLog: core.auditLog,
         db: connections.db,

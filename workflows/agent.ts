@@ -107,6 +107,7 @@ class AgentActor {
     };
   }
 
+  /** Also leaves a command, since no task but an update's own may end without one. */
   #showState(): void {
     upsertSearchAttributes([{ key: agentStateKey, value: lifecycleOf(this.state) }]);
   }
@@ -122,12 +123,14 @@ class AgentActor {
     while (!isOver()) {
       const dueAt = this.#nextDueAt();
       const isSooner = () => isOver() || this.#nextDueAt() < dueAt;
+      let isTimeUp = false;
       if (dueAt === Infinity) await condition(isSooner);
-      else await condition(isSooner, Math.max(1, dueAt - Date.now()));
+      else isTimeUp = !(await condition(isSooner, Math.max(1, dueAt - Date.now())));
       await condition(allHandlersFinished);
       if (isOver()) return;
       const now = Date.now();
       for (const duty of DUTIES) if (this.#dueAt(duty) <= now) this.#see(duty);
+      if (isTimeUp) this.#showState();
     }
   }
 
@@ -175,7 +178,6 @@ class AgentActor {
       })
       .finally(() => {
         this.#running.delete(duty);
-        // No task but an update's own ends without a command.
         this.#showState();
         this.describe();
       });

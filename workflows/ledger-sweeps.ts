@@ -3,6 +3,7 @@ import { type Due, dueNow, isWithItsApproval, putOff, type SweepSettings } from 
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
   type Account,
+  type AccountSummary,
   type Ledger,
   levelOf,
   type OpenPayment,
@@ -16,8 +17,11 @@ const PAYMENTS_AT_ONCE_MAX = 20;
 const RECORDS_AT_ONCE_MAX = 100;
 const LIMITS_AT_ONCE_MAX = 50;
 
-/** Activities of a ledger's sweeps at the same time. */
-const SWEEPS_MAX = 10;
+/** Activities of a ledger's sweeps at the same time, by what they see to: a rail that hangs takes no room from the records. */
+const SWEEPS_MAX: Readonly<Record<Kind, number>> = { payment: 6, record: 2, cap: 1, limits: 2 };
+
+/** A record or a limit that keeps failing is tried at a slowing pace: the last pause is 2^6 times the first. */
+const SLOWED_MAX = 6;
 
 /** What sweeps need of whoever runs the ledger. */
 export interface SweepPorts {
@@ -26,11 +30,17 @@ export interface SweepPorts {
   readonly judge: (command: LedgerCommand) => LedgerReply;
   readonly now: () => number;
   readonly onFailed: (names: readonly string[], error: unknown) => void;
-  /** A sweep has ended, well or not. */
-  readonly onEnded: () => void;
+  /** Leaves a command without an effect: a sweep has ended, well or not, or a timer had nothing to say. */
+  readonly leaveCommand: () => void;
 }
 
-type Kind = "payment" | "record" | "cap" | "limits";
+type Kind = (Due | DueLimits)["kind"];
+
+/** How often something has failed in this run since it succeeded, and until when it is let alone. */
+interface Slowed {
+  readonly failures: number;
+  readonly until: number;
+}
 
 /**
  * What a ledger sees to itself, since nobody has in time: whoever decided may have died before acting. Sweeps run beside the updates, so
@@ -40,9 +50,10 @@ export class LedgerSweeps {
   readonly #ledger: Ledger;
   readonly #settings: SweepSettings;
   readonly #ports: SweepPorts;
-  /** What is being swept in this run. */
+  /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
-  #running = 0;
+  readonly #running: Record<Kind, number> = { payment: 0, record: 0, cap: 0, limits: 0 };
+  readonly #slowed = new Map<string, Slowed>();
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
   readonly #unmirrored = new Set<string>();
   /** No later than when something is due; found out exactly by looking. */
@@ -74,14 +85,21 @@ export class LedgerSweeps {
   sweep(now: number): void {
     const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
     this.nextAt = nextAt;
-    const waiting = due.filter((each) => !this.#sweeping.has(nameOf(each)));
+    const limits = [...this.#unmirrored].map((agentId) => ({ kind: "limits", agentId }) as const);
+    const waiting = [...due, ...limits].filter((each) => this.#isFree(nameOf(each), now));
     this.#inBatches(waiting.filter(isPayment), PAYMENTS_AT_ONCE_MAX, (some) => this.#payments(some));
     this.#inBatches(waiting.filter(isRecord), RECORDS_AT_ONCE_MAX, (some) => this.#records(some));
     this.#inBatches(waiting.filter(isCap), RECORDS_AT_ONCE_MAX, (some) => this.#caps(some));
-    const limits = [...this.#unmirrored]
-      .map((agentId) => ({ kind: "limits", agentId }) as const)
-      .filter((each) => !this.#sweeping.has(nameOf(each)));
-    this.#inBatches(limits, LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
+    this.#inBatches(waiting.filter(isLimits), LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
+  }
+
+  /** Whether nobody sees to it, and it is not let alone for a while; if it is, it comes again then. */
+  #isFree(name: string, now: number): boolean {
+    if (this.#sweeping.has(name)) return false;
+    const until = this.#slowed.get(name)?.until ?? 0;
+    if (until <= now) return true;
+    this.nextAt = Math.min(this.nextAt, until);
+    return false;
   }
 
   #inBatches<T extends Due | DueLimits>(
@@ -89,24 +107,48 @@ export class LedgerSweeps {
     size: number,
     work: (some: readonly T[]) => Promise<void>,
   ): void {
-    for (let from = 0; from < due.length && this.#running < SWEEPS_MAX; from += size) {
+    for (let from = 0; from < due.length; from += size) {
       const some = due.slice(from, from + size);
-      this.#run(some, () => work(some));
+      const kind = some[0]?.kind;
+      if (kind === undefined || this.#running[kind] >= SWEEPS_MAX[kind]) return;
+      this.#run(kind, some, () => work(some));
     }
   }
 
-  #run(some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
+  #run(kind: Kind, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
     const names = some.map(nameOf);
     for (const name of names) this.#sweeping.add(name);
-    this.#running += 1;
+    this.#running[kind] += 1;
     void work()
-      .catch((error: unknown) => this.#ports.onFailed(names, error))
+      .catch((error: unknown) => {
+        this.#ports.onFailed(names, error);
+        // Payments have a pace of their own.
+        if (kind !== "payment") this.#note(names, NONE);
+      })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
-        this.#running -= 1;
+        this.#running[kind] -= 1;
         this.lookAgain();
-        this.#ports.onEnded();
+        this.leaveCommand();
       });
+  }
+
+  /** A command without an effect, since no task but an update's own may end without one. */
+  leaveCommand(): void {
+    this.#ports.leaveCommand();
+  }
+
+  /** Of what was tried, what was not done is let alone for a while, the longer the more often it has failed. */
+  #note(tried: readonly string[], done: ReadonlySet<string>): void {
+    for (const name of tried) {
+      if (done.has(name)) {
+        this.#slowed.delete(name);
+        continue;
+      }
+      const failures = (this.#slowed.get(name)?.failures ?? 0) + 1;
+      const pauseMs = this.#settings.sweepAfterMs * 2 ** Math.min(failures - 1, SLOWED_MAX);
+      this.#slowed.set(name, { failures, until: Date.now() + pauseMs });
+    }
   }
 
   async #payments(due: readonly DuePayment[]): Promise<void> {
@@ -154,9 +196,10 @@ export class LedgerSweeps {
   async #records(due: readonly DueRecord[]): Promise<void> {
     const accounts = due.flatMap(({ agentId }) => this.#ledger.accounts.get(agentId) ?? []).map(summaryOf);
     if (accounts.length === 0) return;
-    await this.#ports.activities.writeAccounts({ accounts });
-    const records = accounts.map(({ agentId, revision }) => ({ agentId, revision }));
+    const written = new Set(await this.#ports.activities.writeAccounts({ accounts }));
+    const records = accounts.filter(({ agentId }) => written.has(agentId)).map(recordOf);
     this.#ports.judge({ kind: "confirm_records", records });
+    this.#note(due.map(nameOf), new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))));
   }
 
   async #caps(due: readonly DueCap[]): Promise<void> {
@@ -168,6 +211,8 @@ export class LedgerSweeps {
     await this.#ports.activities.writeCaps({ projectId, caps });
     const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));
     this.#ports.judge({ kind: "confirm_caps", caps: recorded });
+    const names = due.map(nameOf);
+    this.#note(names, new Set(names));
   }
 
   /** A changed policy is mirrored at once, and beside the payments: none of them waits for it. */
@@ -180,9 +225,12 @@ export class LedgerSweeps {
     });
     for (const { agentId } of due) this.#unmirrored.delete(agentId);
     try {
-      if (limits.length > 0) await this.#ports.activities.mirrorLimits({ limits });
-      for (const { agentId, policyVersion } of limits)
-        this.#ports.judge({ kind: "confirm_limits", agentId, policyVersion });
+      const mirrored = limits.length === 0 ? [] : await this.#ports.activities.mirrorLimits({ limits });
+      const isMirrored = new Set(mirrored);
+      for (const { agentId, policyVersion } of limits) {
+        if (isMirrored.has(agentId)) this.#ports.judge({ kind: "confirm_limits", agentId, policyVersion });
+      }
+      this.#note(due.map(nameOf), new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
     } finally {
       for (const { agentId } of due) {
         const account = this.#ledger.accounts.get(agentId);
@@ -192,6 +240,10 @@ export class LedgerSweeps {
   }
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
+const recordOf = ({ agentId, revision }: AccountSummary) => ({ agentId, revision });
+
 type DuePayment = Extract<Due, { readonly kind: "payment" }>;
 type DueRecord = Extract<Due, { readonly kind: "record" }>;
 type DueCap = Extract<Due, { readonly kind: "cap" }>;
@@ -200,9 +252,10 @@ interface DueLimits {
   readonly agentId: string;
 }
 
-const isPayment = (due: Due): due is DuePayment => due.kind === "payment";
-const isRecord = (due: Due): due is DueRecord => due.kind === "record";
-const isCap = (due: Due): due is DueCap => due.kind === "cap";
+const isPayment = (due: Due | DueLimits): due is DuePayment => due.kind === "payment";
+const isRecord = (due: Due | DueLimits): due is DueRecord => due.kind === "record";
+const isCap = (due: Due | DueLimits): due is DueCap => due.kind === "cap";
+const isLimits = (due: Due | DueLimits): due is DueLimits => due.kind === "limits";
 
 function nameOf(due: Due | DueLimits): string {
   const kind: Kind = due.kind;

@@ -6,14 +6,17 @@ import {
   type Ledger,
   type Level,
   levelOf,
+  NO_TOTALS,
   type Standing,
   summaryOf,
+  type Totals,
 } from "../src/domain/ledger/state.ts";
 import { countToday, countWithinHour, spentToday } from "../src/domain/agent/usage.ts";
 import type {
   AccountQueryInput,
   AccountView,
   BookedAccount,
+  BookedLevel,
   BooksPage,
   BooksQueryInput,
   CapsView,
@@ -78,10 +81,38 @@ export function ledgerStateView(ledger: Ledger): LedgerStateView {
   };
 }
 
-export function booksPage({ accounts }: Ledger, { after, limit }: BooksQueryInput): BooksPage {
+export function booksPage(ledger: Ledger, { after, limit }: BooksQueryInput): BooksPage {
+  const { accounts, droppedAccounts } = ledger;
   const ids = [...accounts.keys()].filter((agentId) => after === null || agentId > after).sort();
   const page = ids.slice(0, limit).flatMap((agentId) => accounts.get(agentId) ?? []);
-  return { accounts: page.map(bookedAccount), hasMore: ids.length > limit };
+  return {
+    accounts: page.map(bookedAccount),
+    levels: bookedLevels(ledger),
+    droppedAccounts,
+    hasMore: ids.length > limit,
+  };
+}
+
+function bookedLevels({ accounts, project, teams }: Ledger): BookedLevel[] {
+  const sums = new Map<string | null, Totals>();
+  const add = (teamId: string | null, { reservedCents, spentCents }: Totals): void => {
+    const sum = sums.get(teamId) ?? NO_TOTALS;
+    sums.set(teamId, {
+      spentCents: sum.spentCents + spentCents,
+      reservedCents: sum.reservedCents + reservedCents,
+    });
+  };
+  for (const { teamId, usage } of accounts.values()) {
+    add(teamId, usage);
+    add(null, usage);
+  }
+  return [[null, project] as const, ...teams].map(([teamId, level]) => ({
+    ...levelView(level),
+    teamId,
+    recordedCapVersion: level.recordedCapVersion,
+    rulesVersion: level.rulesVersion,
+    accounts: sums.get(teamId) ?? NO_TOTALS,
+  }));
 }
 
 const bookedAccount = (account: Account): BookedAccount => ({
@@ -89,6 +120,7 @@ const bookedAccount = (account: Account): BookedAccount => ({
   teamId: account.teamId,
   name: account.name,
   keyId: account.keyId,
+  confirmedRevision: account.confirmedRevision,
   sequence: account.sequence,
   open: [...account.open.values()].map(({ confirmedRevision, isWithdrawn = false, payment }) => ({
     payment,

@@ -56,7 +56,7 @@ export const booksQuery = defineQuery<BooksPage, [BooksQueryInput]>(BOOKS_QUERY)
 /**
  * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together with the next
  * one: updates come before what came before them. A later replay keeps the two apart. So no task but an update's own ends without a
- * command: the first one has this marker, and a sweep that ended leaves one.
+ * command: the first one has this marker, and a sweep that ended and a timer that found nothing to do leave one.
  */
 const FIRST_TASK = "first-task";
 
@@ -112,7 +112,7 @@ function actorOf({ settings, start }: LedgerInput): LedgerActor {
       now: () => Date.now(),
       onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),
       // No task but an update's own ends without a command.
-      onEnded: () => upsertSearchAttributes([{ key: projectIdKey, value: ledger.projectId }]),
+      leaveCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: ledger.projectId }]),
     },
   );
 }
@@ -123,13 +123,22 @@ async function seeThrough({ sweeps }: LedgerActor, { rollOverAfterEvents }: Ledg
     const info = workflowInfo();
     return info.continueAsNewSuggested || info.historyLength >= rollOverAfterEvents;
   };
-  while (!rollOver()) {
+  /** Waits until there is something to look after; whether a timer said so. */
+  const somethingDue = async (): Promise<boolean> => {
     const waitUntil = sweeps.nextAt;
+    const waitMs = waitUntil - Date.now();
+    if (waitMs <= 0) return false;
     const isSooner = () => rollOver() || sweeps.nextAt < waitUntil;
-    if (waitUntil === Infinity) await condition(isSooner);
-    else await condition(isSooner, Math.max(1, waitUntil - Date.now()));
+    if (waitMs !== Infinity) return !(await condition(isSooner, waitMs));
+    await condition(isSooner);
+    return false;
+  };
+  while (!rollOver()) {
+    const isTimeUp = await somethingDue();
     // Whatever the order in which handlers and this function get their turns, the updates at hand are answered first.
     await condition(allHandlersFinished);
-    if (!rollOver()) sweeps.sweep(Date.now());
+    if (rollOver()) return;
+    sweeps.sweep(Date.now());
+    if (isTimeUp) sweeps.leaveCommand();
   }
 }

@@ -181,6 +181,15 @@ export function transactionRecord(
     chainCaip2: rail === "wallet" ? "eip155:31337" : null,
     approvalId: null,
     revision: 1,
+    ledgerState: {
+      phase: "done",
+      day: createdAt.toISOString().slice(0, 10),
+      policyVersion: 1,
+      approvalId: newId("apr"),
+      likenessHash: "seeded",
+      proof: "seeded",
+      rulesVersions: null,
+    },
   };
 }
 

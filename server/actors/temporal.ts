@@ -13,6 +13,7 @@ import type { Payment } from "../../src/domain/agent/payment.ts";
 import type { FirstKey } from "../../src/domain/agent/access.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import type { PackedLedger } from "../../src/domain/ledger/pack.ts";
 import type { AgentInput, SubmitResult } from "../../src/messages/agent.ts";
 import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, SUBMIT_UPDATE } from "../../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult } from "../../src/messages/approval.ts";
@@ -49,7 +50,7 @@ import {
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { LedgerGone } from "./actor-unavailable.ts";
-import type { TemporalCalls } from "./calls.ts";
+import type { StartOptions, TemporalCalls } from "./calls.ts";
 import { refusalIn } from "./commands-refused.ts";
 
 /** An update that comes between two runs of an actor is said again after a moment, so often. */
@@ -129,11 +130,36 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
       start: { kind: "create", organizationId, projectId },
       settings: LEDGER_SETTINGS,
     };
-    return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], {
-      typedSearchAttributes: ledgerSearchAttributes(organizationId, projectId),
-      staticSummary: "A project's ledger: the money of all its agents, under all limits",
-      workflowTaskTimeout: `${LEDGER_TASK_TIMEOUT_SECONDS} seconds`,
-    });
+    const options = ledgerOptions(organizationId, projectId);
+    return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], options);
+  }
+
+  /** How the engine has a project's ledger; null: it knows of none. `endedAt`: null while it runs. */
+  async ledgerStatus(projectId: string): Promise<LedgerStatus | null> {
+    const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
+    try {
+      const { closeTime = null, status } = await this.#calls.bounded(() => handle.describe());
+      return { name: status.name, endedAt: status.name === "RUNNING" ? null : closeTime };
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return null;
+      throw error;
+    }
+  }
+
+  /** Starts a ledger that is gone, as it was. Throws `WorkflowExecutionAlreadyStartedError` where one runs. */
+  async resumeLedger(ledger: PackedLedger): Promise<void> {
+    const { organizationId, projectId } = ledger;
+    const input: LedgerInput = { start: { kind: "resume", ledger }, settings: LEDGER_SETTINGS };
+    await this.#calls.bounded(() =>
+      this.#client.workflow.start(LEDGER_WORKFLOW, {
+        ...ledgerOptions(organizationId, projectId),
+        taskQueue: this.#calls.once.taskQueue,
+        workflowId: ledgerWorkflowId(projectId),
+        workflowIdConflictPolicy: WorkflowIdConflictPolicy.FAIL,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+        args: [input],
+      }),
+    );
   }
 
   /** An agent's account; null where it has none any more: its records answer for it. */
@@ -244,6 +270,18 @@ interface Update<C> {
   readonly update: string;
   readonly commands: readonly C[];
 }
+
+/** A project's ledger, as the engine has it. */
+export interface LedgerStatus {
+  readonly name: string;
+  readonly endedAt: Date | null;
+}
+
+const ledgerOptions = (organizationId: string, projectId: string): StartOptions => ({
+  typedSearchAttributes: ledgerSearchAttributes(organizationId, projectId),
+  staticSummary: "A project's ledger: the money of all its agents, under all limits",
+  workflowTaskTimeout: `${LEDGER_TASK_TIMEOUT_SECONDS} seconds`,
+});
 
 const ledgerGone = (projectId: string, cause: unknown): LedgerGone =>
   new LedgerGone(`the ledger of project ${projectId} is gone: restore it (npm run admin -- restore-ledger)`, {

@@ -90,7 +90,7 @@ program
 program
   .command("reconcile")
   .description(
-    "Compares actors, records, budgets, the processor's ledger and the chain, to the cent; fails while something differs.",
+    "Compares actors, ledgers, records, the processor's ledger and the chain, to the cent; fails while something differs.",
   )
   .option("--organization <id>", "only this one")
   .option("--repair", "writes records that differ as the actors have them", false)
@@ -114,6 +114,27 @@ program
   });
 
 program
+  .command("restore-ledger")
+  .description(
+    "Starts the ledger of a project anew from the records, where it was ended by hand or lost with its engine, and compares everything then; fails while something differs. Without --yes it only says what it would start.",
+  )
+  .requiredOption("--project <id>", "the project whose ledger is lost")
+  .option("--yes", "starts it", false)
+  .option("--json", "one object on standard output", false)
+  .action(async ({ json, project, yes }: RestoreFlags) => {
+    const { restoreLedger } = await import("./restore-ledger/restore-ledger.ts");
+    const { restoredJson, restoredText } = await import("./restore-ledger/text.ts");
+    const result = await restoreLedger(process.env, {
+      projectId: project,
+      isConfirmed: yes,
+      patienceMs: PATIENCE_SECONDS * 1_000,
+      onProgress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    process.stdout.write(`${json ? restoredJson(result) : restoredText(result)}\n`);
+    if ((result.differences?.length ?? 0) > 0) process.exitCode = 1;
+  });
+
+program
   .command("verify-audit-log")
   .description(
     "Proves the audit log unbroken against its links, its key and its anchors, or names the first broken entry of each chain and exits with 1.",
@@ -133,6 +154,12 @@ program
 interface VerifyFlags {
   readonly organization?: string;
   readonly withoutAnchors: boolean;
+  readonly json: boolean;
+}
+
+interface RestoreFlags {
+  readonly project: string;
+  readonly yes: boolean;
   readonly json: boolean;
 }
 

@@ -37,10 +37,7 @@ export async function createOrganizationOn(
   return created.value;
 }
 
-async function provision(
-  { addresses, temporal }: Connections,
-  created: CreatedOrganization,
-): Promise<void> {
+async function provision({ addresses, temporal }: Connections, created: CreatedOrganization): Promise<void> {
   const { organizationId, projectId, teamId } = created;
   const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
   const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };

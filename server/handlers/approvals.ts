@@ -72,6 +72,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     // What the ledger decides has an entry of its own, `resolvePayment`, which the ledger sees to.
     await audit.begin({ before: null, after: null });
     const reply = await ledgers.submit(approval, commandOf(approval, decision, proof));
+    // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
+    if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
     if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
     const { changed, payment } = reply;
     if (changed || payment.status === "expired") await payments.executeResolution(profile, payment, deadline);

@@ -16,10 +16,13 @@ function assertUtf8(_request: unknown, _response: unknown, bytes: Buffer, encodi
 const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;
 
-/** Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. */
+/**
+ * Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. Whatever could be taken for
+ * a charset counts, also within quotes: which of several the parser would go by is nobody's concern then.
+ */
 function isInUtf8({ headers }: Request): boolean {
-  const [, charset = "utf-8"] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(headers["content-type"] ?? "") ?? [];
-  return charset.toLowerCase() === "utf-8";
+  const said = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);
+  return [...said].every(([, charset = ""]) => charset.toLowerCase() === "utf-8");
 }
 
 /** A body that is here so soon after its headers came with them. */

@@ -52,6 +52,7 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
 export const observedProjections = (projections: Projections, metrics: Metrics): Projections => ({
   writePayment: (profile, payment) =>
     metrics.timed(payment.request.rail, "record", () => projections.writePayment(profile, payment)),
+  endOf: (transactionId) => projections.endOf(transactionId),
   writeAgent: (summary) => projections.writeAgent(summary),
   writeAccount: (summary) => projections.writeAccount(summary),
   writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),

@@ -91,7 +91,8 @@ export const ERRORS = {
   },
   PROJECT_FULL: {
     status: 409,
-    message: "The project has had as many agents, under caps, or teams as it may; use another project.",
+    message:
+      "The project holds as many live agents, or has had as many teams, as it may; archive agents, or use another project.",
   },
   LAST_OWNER: { status: 409, message: "An organization keeps at least one owner." },
   LAST_FACTOR: { status: 409, message: "It is the last second factor; enrol another one first." },

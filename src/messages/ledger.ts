@@ -126,6 +126,8 @@ export interface BookedAccount extends AccountSummary {
   readonly teamId: string;
   readonly name: string;
   readonly keyId: string | null;
+  /** The newest revision that the agent's record is known to show. */
+  readonly confirmedRevision: number;
   readonly sequence: number;
   readonly open: readonly BookedPayment[];
 }
@@ -136,8 +138,20 @@ export interface BookedPayment {
   readonly isWithdrawn: boolean;
 }
 
+/** The project (`teamId` null), or one of its teams. */
+export interface BookedLevel extends LevelView {
+  readonly teamId: string | null;
+  readonly recordedCapVersion: number;
+  readonly rulesVersion: number;
+  /** What the accounts that are still there have, of all of them; what `totals` has beside it is of accounts that were dropped. */
+  readonly accounts: Totals;
+}
+
 export interface BooksPage {
   readonly accounts: readonly BookedAccount[];
+  /** All levels at this moment, and how many accounts were dropped by then. */
+  readonly levels: readonly BookedLevel[];
+  readonly droppedAccounts: number;
   /** Whether there are more after these. */
   readonly hasMore: boolean;
 }

@@ -113,7 +113,6 @@ describe("an actor that an operator has ended", () => {
       ["updateAgentBudgetPolicy", { token, id, body: { version: 1, budgetCents: 9_000 } }],
       ["pauseAgent", { token, id }],
       ["resumeAgent", { token, id }],
-      ["revokeAgentKey", { token, id }],
       ["setProjectBudget", { token, id: projectId, body: { capCents: 4_000, teams, version: 1 } }],
       ["setTeamBudget", { token, id: teamId, body: { capCents: 1, agents, version: 1 } }],
     ];
@@ -126,6 +125,9 @@ describe("an actor that an operator has ended", () => {
     ];
     for (const [operation, answer] of Object.entries(await answersTo(reads)))
       expect(answer, operation).to.equal("200");
+    // The actor revokes it all the same, and its ledger pays nothing: only that it has followed can't be answered.
+    const revoked: readonly Asked[] = [["revokeAgentKey", { token, id }]];
+    expect(await answersTo(revoked)).to.deep.equal(unavailable(revoked));
   }
 
   it("an approval's, or an organization's: what follows is no 500", async () => {

@@ -151,6 +151,27 @@ describe("what is written to Temporal past this service", () => {
     await expectBooksAgree(world, agent);
   });
 
+  it("what a person has denied is not paid when its request is sent anew under another key", async () => {
+    const agent = await asksAlways();
+    const { payment } = await heldBy(agent);
+    const { approvalId, transactionId } = payment.request;
+    const denying = { token: world.token, id: approvalId, body: { feedback: "No." } };
+    await world.api.ok("denyApproval", 200, denying);
+    await nothingIsOpen(agent);
+    const { policyVersion: version } = await accountOf(agent);
+    const patch = { autoApprovalThresholdCents: null };
+    await tell({ kind: "change_policy", agentId: agent.id, patch, version });
+    const { keyId, sequence } = await accountOf(agent);
+    const again = { ...payment.request, keyHash: randomUUID() };
+    await tell(payCommand(agent.id, keyId ?? "", again));
+    expect((await accountOf(agent)).sequence, "the ledger has taken it in").to.equal(sequence + 1);
+    await nothingIsOpen(agent);
+    expect(await effectsOn(transactionId)).to.equal(0);
+    const { approval, transaction } = await paymentOf(agent, transactionId);
+    expect([transaction.status, transaction.denialCode]).to.deep.equal(["denied", "APPROVAL_DENIED"]);
+    expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["denied", owner().userId]);
+  });
+
   it("payments that no agent asked for are not made, and leave no reservation and no record", async () => {
     const [agent, asker] = [await world.agent(), await asksAlways()];
     const { payment } = await heldBy(asker);
@@ -160,10 +181,13 @@ describe("what is written to Temporal past this service", () => {
       // Genuine, but for where the money goes.
       requestOf({ ...payment.request, keyHash: randomUUID(), recipient: "thief" }),
     ];
-    const [keyId, askersKeyId] = [(await accountOf(agent)).keyId, (await accountOf(asker)).keyId];
+    // Whose key it is stands in the ledger's state, for everybody to read who reaches Temporal.
+    const before = await accountOf(agent);
+    const [keyId, askersKeyId] = [before.keyId, (await accountOf(asker)).keyId];
     await tell(payCommand(agent.id, keyId ?? "", sent));
     await tell(payCommand(agent.id, keyId ?? "", altered));
     await tell(payCommand(asker.id, askersKeyId ?? "", held));
+    expect((await accountOf(agent)).sequence, "the ledger has taken them in").to.equal(before.sequence + 2);
     await nothingIsOpen(agent);
     await until("only what is genuine is on hold", async () =>
       (await accountOf(asker)).open.length === 1 ? true : null,
@@ -234,16 +258,20 @@ describe("what is written to Temporal past this service", () => {
       phase: "following",
       revision: 9,
     };
-    const following = await temporal().start(SETTLEMENT_WORKFLOW, {
-      workflowId: `forged/${randomUUID()}`,
-      taskQueue,
-      args: [{ profile, payment: altered, asked: 0 }],
-    });
-    await following.result();
+    const retold: Payment = { ...altered, request: { ...request, purpose: "The rent." }, revision: 10 };
+    for (const told of [altered, retold]) {
+      const following = await temporal().start(SETTLEMENT_WORKFLOW, {
+        workflowId: `forged/${randomUUID()}`,
+        taskQueue,
+        args: [{ profile, payment: told, asked: 0 }],
+      });
+      await following.result();
+    }
     for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
     const { approval, transaction } = await paymentOf(agent, request.transactionId);
     expect(approval?.resolvedBy ?? null).to.equal(null);
     expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
+    expect(transaction.purpose, "what a person decides by").to.equal(request.purpose);
     expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
   });
 });

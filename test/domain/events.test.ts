@@ -2,7 +2,9 @@ import { expect } from "chai";
 import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
 import { settle } from "../../src/domain/agent/payment.ts";
 import { createdEventId, EVENT_TYPES, paymentEvents } from "../../src/domain/events.ts";
-import { DAY, heldCommand, human, openPolicy, profile, TestActor } from "./support/actor.ts";
+import { heldCommand, TestAccount } from "./support/account.ts";
+import { DAY, human, openPolicy, profile } from "./support/actor.ts";
+import { TestAgent } from "./support/agent.ts";
 
 const HELD_CENTS = 6_000;
 const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason: "Declined." };
@@ -19,34 +21,35 @@ const IN_A_WORD: Readonly<Record<string, string>> = {
   [DENIED]: "denied",
 };
 
-/** Something done to an actor with one payment; the payment afterwards. */
-type Step = (actor: TestActor, payment: Payment) => Payment;
+/** Something done to an account with one payment; the payment afterwards. */
+type Step = (account: TestAccount, payment: Payment) => Payment;
 
 const by =
   (kind: "approve" | "deny" | "cancel" | "expire"): Step =>
-  (actor, { request }) =>
-    actor.resolve(kind, request.transactionId).payment;
+  (account, { request }) =>
+    account.resolve(kind, request.transactionId).payment;
 
 const rail =
   (result: RailOutcome): Step =>
-  (actor, payment) => {
-    const settled = settle(payment, result, actor.now);
-    actor.settle(payment.request.transactionId, result);
+  (account, payment) => {
+    const settled = settle(payment, result, account.now);
+    account.settle(payment.request.transactionId, result);
     return settled;
   };
 
 const later =
   (ms: number): Step =>
-  (actor, payment) => {
-    actor.now += ms;
+  (account, payment) => {
+    account.now += ms;
     return payment;
   };
 
 const lifecycle =
   (kind: "pause" | "archive"): Step =>
-  (actor, { request }) => {
-    actor.do(kind === "pause" ? { kind } : { kind, by: { type: "user" } });
-    return actor.payment(request.transactionId);
+  (account, { request }) => {
+    if (kind === "pause") account.do({ kind });
+    else account.archive();
+    return account.payment(request.transactionId);
   };
 
 const settled = rail({ status: "settled", final: true });
@@ -55,14 +58,14 @@ const reversed = rail({ status: "reversed" });
 
 interface Path {
   readonly what: string;
-  readonly begin: (actor: TestActor) => Payment;
+  readonly begin: (account: TestAccount) => Payment;
   /** With the events that must have fired after each. */
   readonly first: readonly string[];
   readonly steps: readonly (readonly [Step, readonly string[]])[];
 }
 
-const sent = (actor: TestActor): Payment => actor.pay(100);
-const held = (actor: TestActor): Payment => actor.pay(HELD_CENTS);
+const sent = (account: TestAccount): Payment => account.pay(100);
+const held = (account: TestAccount): Payment => account.pay(HELD_CENTS);
 
 const PATHS: readonly Path[] = [
   { what: "sent and settled at once", begin: sent, first: [], steps: [[settled, [COMPLETED]]] },
@@ -102,15 +105,15 @@ const PATHS: readonly Path[] = [
   },
   {
     what: "denied by a limit",
-    begin: (actor) => actor.pay(openPolicy.budgetCents + 1),
+    begin: (account) => account.pay(openPolicy.budgetCents + 1),
     first: [DENIED],
     steps: [],
   },
   {
     what: "denied since a pause overtook it",
-    begin(actor) {
-      actor.do({ kind: "pause" });
-      return actor.pay(100);
+    begin(account) {
+      account.do({ kind: "pause" });
+      return account.pay(100);
     },
     first: [DENIED],
     steps: [],
@@ -209,15 +212,15 @@ const PATHS: readonly Path[] = [
   },
 ];
 
-const newActor = (): TestActor => new TestActor({ autoApprovalThresholdCents: HELD_CENTS - 1 });
+const newAccount = (): TestAccount => new TestAccount({ autoApprovalThresholdCents: HELD_CENTS - 1 });
 
 /** A payment at each point of its path, with the types that must have fired by then. */
 function walk({ begin, first, steps }: Path): { payment: Payment; types: readonly string[] }[] {
-  const actor = newActor();
-  let payment = begin(actor);
+  const account = newAccount();
+  let payment = begin(account);
   const points = [{ payment, types: first }];
   for (const [step, types] of steps) {
-    payment = step(actor, payment);
+    payment = step(account, payment);
     points.push({ payment, types });
   }
   return points;
@@ -248,8 +251,8 @@ describe("the events of a payment, each at its time", () => {
         expect(paymentEvents(payment)).to.deep.equal(paymentEvents(structuredClone(payment)));
       }
     }
-    const actor = newActor();
-    const payments = [actor.paid(100), held(actor), actor.paid(100), held(actor)];
+    const account = newAccount();
+    const payments = [account.paid(100), held(account), account.paid(100), held(account)];
     const ids = payments.flatMap((payment) => paymentEvents(payment).map(({ id }) => id));
     expect(ids).to.deep.equal(["evt_txn_2_approval.requested", "evt_txn_4_approval.requested"]);
   });
@@ -289,46 +292,64 @@ describe("the events of a payment, each at its time", () => {
   });
 
   it("approval.completed names the person who decided", () => {
-    const actor = newActor();
-    const { request } = held(actor);
-    const { payment } = actor.resolve("deny", request.transactionId);
+    const account = newAccount();
+    const { request } = held(account);
+    const { payment } = account.resolve("deny", request.transactionId);
     const told = paymentEvents(payment).find(({ type }) => type === DECIDED);
     expect(told?.payment.approval).to.deep.include({ resolution: "denied", resolvedBy: human });
-    const again = actor.do(heldCommand("approve", request.transactionId));
+    const again = account.do(heldCommand("approve", request.transactionId));
     expect(again).to.deep.equal({ kind: "payment", changed: false, payment });
   });
 });
 
 describe("the events of an agent's life", () => {
-  it("one for each change, in order, and none for what was so already or was refused", () => {
-    const actor = newActor();
-    const told = (): readonly string[] => (actor.state.outbox ?? []).map(({ type }) => type);
-    actor.do({ kind: "resume" });
+  it("one for each change of its account, in order, and none for what was so already", () => {
+    const account = newAccount();
+    const told = (): readonly string[] => account.state.outbox.map(({ type }) => type);
+    account.do({ kind: "resume" });
     expect(told()).to.deep.equal([]);
-    for (const kind of ["pause", "pause", "resume", "resume", "pause"] as const) actor.do({ kind });
-    actor.do({ kind: "archive", by: { type: "organization_key", lineageId: "any", balance: "zero" } });
+    for (const kind of ["pause", "pause", "resume", "resume", "pause"] as const) account.do({ kind });
     expect(told()).to.deep.equal(["agent.paused", "agent.resumed", "agent.paused"]);
-    for (let times = 0; times < 2; times += 1) {
-      actor.do({ kind: "archive", by: { type: "user" } });
-      actor.do({ kind: "pause" });
-      actor.do({ kind: "resume" });
-    }
-    expect(told()).to.deep.equal(["agent.paused", "agent.resumed", "agent.paused", "agent.archived"]);
-    const ids = (actor.state.outbox ?? []).map(({ id }) => id);
-    expect(new Set([...ids, createdEventId(profile.agentId)]).size).to.equal(5);
+    account.archive();
+    for (const kind of ["pause", "resume"] as const) account.do({ kind });
+    expect(told(), "its agent tells of the archive").to.have.length(3);
   });
 
-  it("an event is kept until its own revision's record is confirmed, whatever came between", () => {
-    const actor = newActor();
-    actor.do({ kind: "pause" });
-    const paused = actor.state.revision;
-    actor.do({ kind: "resume" });
-    actor.do({ kind: "confirm_summary", revision: paused - 1 });
-    expect(actor.state.outbox).to.have.length(2);
-    actor.do({ kind: "confirm_summary", revision: paused });
-    expect(actor.state.outbox?.map(({ type }) => type)).to.deep.equal(["agent.resumed"]);
-    actor.do({ kind: "confirm_summary", revision: actor.state.revision });
-    expect(actor.state.outbox).to.deep.equal([]);
+  it("one for its archive, told by its actor, under an id that no other event has", () => {
+    const account = newAccount();
+    for (const kind of ["pause", "resume"] as const) account.do({ kind });
+    const agent = new TestAgent();
+    agent.do({ kind: "archive", by: { type: "organization_key", lineageId: "any", balance: "zero" } });
+    expect(agent.state.outbox, "refused").to.deep.equal([]);
+    for (let times = 0; times < 2; times += 1) agent.do({ kind: "archive", by: { type: "user" } });
+    expect(agent.state.outbox.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
+    const ids = [...account.state.outbox, ...agent.state.outbox].map(({ id }) => id);
+    expect(new Set([...ids, createdEventId(profile.agentId)]).size).to.equal(4);
+  });
+
+  it("an account's event is kept until its own revision's record is confirmed", () => {
+    const account = newAccount();
+    const confirm = (revision: number): void =>
+      void account.judge({ kind: "confirm_records", records: [{ agentId: profile.agentId, revision }] });
+    account.do({ kind: "pause" });
+    const paused = account.state.revision;
+    account.do({ kind: "resume" });
+    confirm(paused - 1);
+    expect(account.state.outbox).to.have.length(2);
+    confirm(paused);
+    expect(account.state.outbox.map(({ type }) => type)).to.deep.equal(["agent.resumed"]);
+    confirm(account.state.revision);
+    expect(account.state.outbox).to.deep.equal([]);
+  });
+
+  it("an archive's event is kept until its own revision's record is confirmed", () => {
+    const agent = new TestAgent();
+    agent.do({ kind: "archive", by: { type: "user" } });
+    const { revision } = agent.state;
+    agent.do({ kind: "confirm_record", revision: revision - 1 });
+    expect(agent.state.outbox).to.have.length(1);
+    agent.do({ kind: "confirm_record", revision });
+    expect(agent.state.outbox).to.deep.equal([]);
   });
 
   it("there are ten types of events, by the names that subscribers know", () => {

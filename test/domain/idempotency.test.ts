@@ -1,9 +1,7 @@
 import { expect } from "chai";
-import { decide } from "../../src/domain/agent/decide.ts";
 import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
-import { OPEN_PAYMENTS_MAX, REMEMBERED_KEYS_MAX } from "../../src/domain/agent/state.ts";
-import { HOUR_ENTRIES_MAX } from "../../src/domain/agent/usage.ts";
-import { APPROVAL_WINDOW_SECONDS, MINUTE, SECOND, TestActor } from "./support/actor.ts";
+import { contentOf, TestAccount } from "./support/account.ts";
+import { NOON, profile, SECOND } from "./support/actor.ts";
 
 /** The same order again, as a server would send it: new ids, the same hashes. */
 const again = (request: PaymentRequest, change: Partial<PaymentRequest> = {}): PaymentRequest => ({
@@ -13,209 +11,265 @@ const again = (request: PaymentRequest, change: Partial<PaymentRequest> = {}): P
   ...change,
 });
 
-/** Temporal refuses a larger one. */
-const PAYLOAD_MAX_BYTES = 2 * 1_024 * 1_024;
+/** Few enough that a test comes to them. */
+const KEYS_MAX = 40;
+const OPEN_MAX = 10;
 
-/** 128 bits in base64url. */
-const hash = (number: number): string => number.toString(16).padStart(22, "0");
+const newAccount = (policy = {}): TestAccount =>
+  new TestAccount({ budgetCents: 1_000_000, ...policy }, NOON, {
+    closedKeys: KEYS_MAX,
+    openOfAgent: OPEN_MAX,
+    openOfProject: 2 * OPEN_MAX,
+  });
 
-/** Ids and hashes as long as the server's. */
-const ids = (number: number) => ({
-  transactionId: `txn_${hash(number).padStart(26, "0")}`,
-  approvalId: `apr_${hash(number).padStart(26, "0")}`,
-  keyHash: hash(number),
-  payloadHash: hash(number),
-  likenessHash: hash(number),
-});
-
-function paid(actor: TestActor, count: number): PaymentRequest[] {
-  return Array.from({ length: count }, () => actor.paid(1).request);
-}
+const paid = (account: TestAccount, count: number): PaymentRequest[] =>
+  Array.from({ length: count }, () => account.paid(1).request);
 
 describe("idempotency keys: a replay never decides again", () => {
   it("a key of an open payment answers that payment as it is now", () => {
-    const actor = new TestActor();
-    const { request } = actor.pay(100);
-    const { payment } = actor.as("replayed", actor.payReply(again(request)));
-    expect(payment).to.equal(actor.payment(request.transactionId));
-    expect(actor.totals()).to.deep.equal({ spent: 0, reserved: 100, today: 100, count: 1 });
+    const account = newAccount();
+    const { request } = account.pay(100);
+    const { payment } = account.as("replayed", account.payReply(again(request)));
+    expect(payment).to.equal(account.payment(request.transactionId));
+    expect(account.totals()).to.deep.equal({ spent: 0, reserved: 100, today: 100, count: 1 });
   });
 
-  it("a key of a closed payment answers its id", () => {
-    const actor = new TestActor();
-    const { request } = actor.paid(100);
-    expect(actor.payReply(again(request))).to.deep.equal({
-      kind: "replayed",
-      transactionId: request.transactionId,
-      samePayload: true,
-      payment: null,
-    });
+  it("a key of a closed payment is answered by the records", () => {
+    const account = newAccount();
+    const { request } = account.paid(100);
+    expect(account.payReply(again(request))).to.deep.equal({ kind: "recorded" });
+    expect(account.payReply(again(request, { payloadHash: "another" }))).to.deep.equal({ kind: "recorded" });
   });
 
-  it("the same key with another payload is told apart, whatever became of the first", () => {
-    const actor = new TestActor({ perTransactionLimitCents: 100 });
-    const requests = [actor.pay(100).request, actor.paid(100).request, actor.pay(101).request];
-    for (const request of requests) {
-      const reply = actor.as("replayed", actor.payReply(again(request, { payloadHash: "another" })));
+  it("the same key with another payload is told apart while the first is open", () => {
+    const account = newAccount({ perTransactionLimitCents: 100 });
+    for (const request of [account.pay(100).request, account.pay(101).request]) {
+      const reply = account.as("replayed", account.payReply(again(request, { payloadHash: "another" })));
       expect(reply).to.include({ transactionId: request.transactionId, samePayload: false });
     }
-    expect(actor.state.sequence).to.equal(3);
+    expect(account.state.sequence).to.equal(2);
   });
 
   it("a denial is remembered too: a replay is denied again although the limit was raised since", () => {
-    const actor = new TestActor({ perTransactionLimitCents: 100 });
-    const { request } = actor.pay(101);
-    actor.change({ perTransactionLimitCents: null });
-    const { payment } = actor.as("replayed", actor.payReply(again(request)));
-    expect(payment?.denial?.code).to.equal("PER_TRANSACTION_LIMIT_EXCEEDED");
+    const account = newAccount({ perTransactionLimitCents: 100 });
+    const { request } = account.pay(101);
+    account.change({ perTransactionLimitCents: null });
+    const { payment } = account.as("replayed", account.payReply(again(request)));
+    expect(payment.denial?.code).to.equal("PER_TRANSACTION_LIMIT_EXCEEDED");
+    account.close(request.transactionId);
+    expect(account.payReply(again(request)).kind).to.equal("recorded");
   });
 
-  it("a replay is answered while the agent is paused, and while as many are open as may be", () => {
-    const actor = new TestActor();
-    const { request } = actor.pay(0);
-    for (let open = 1; open < OPEN_PAYMENTS_MAX; open += 1) actor.pay(0);
-    actor.do({ kind: "pause" });
-    expect(actor.payReply(again(request)).kind).to.equal("replayed");
+  it("comes before everything else: paused, no key, old rules, too many open", () => {
+    const account = newAccount();
+    const { request } = account.pay(0);
+    for (let open = 1; open < OPEN_MAX; open += 1) account.pay(0);
+    account.do({ kind: "pause" });
+    account.follow({ keyId: null });
+    account.judge({ kind: "follow_rules", teamId: null, version: 5 });
+    expect(account.payReply(again(request)).kind).to.equal("replayed");
   });
 
-  it("a replay changes nothing of the state", () => {
-    const actor = new TestActor();
-    const { request } = actor.pay(100);
-    const command = {
-      kind: "pay",
-      keyId: "akey_1",
-      request: again(request),
-      approvalWindowSeconds: APPROVAL_WINDOW_SECONDS,
-      lookedUpThrough: 0,
-    } as const;
-    expect(decide(actor.state, command, actor.now + MINUTE).events).to.deep.equal([]);
+  it("a replay changes nothing of the ledger", () => {
+    const account = newAccount();
+    const { request } = account.pay(100);
+    const { request: closed } = account.paid(1);
+    const before = contentOf(account.ledger);
+    account.now += SECOND;
+    account.payReply(again(request));
+    account.payReply(again(closed));
+    expect(contentOf(account.ledger)).to.deep.equal(before);
+  });
+
+  it("the same key of two agents is two keys", () => {
+    const account = newAccount();
+    account.open("agent-2", profile.teamId);
+    const { request } = account.paid(1);
+    const pay = { keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const reply = account.judge({ kind: "pay", agentId: "agent-2", request: again(request), ...pay });
+    expect(reply.kind).to.equal("decided");
   });
 });
 
-describe("idempotency keys: the table of the newest 2,000", () => {
-  it("2,000 keys are remembered; the 2,001st payment forgets the first and no other", () => {
-    const actor = new TestActor();
-    const requests = paid(actor, REMEMBERED_KEYS_MAX);
-    const first = requests[0];
-    if (first === undefined) throw new Error("nothing was paid");
-    expect(actor.payReply(again(first)).kind).to.equal("replayed");
-    actor.paid(1);
-    expect(Object.keys(actor.state.keys)).to.have.length(REMEMBERED_KEYS_MAX);
-    expect(actor.payReply(again(first)).kind).to.equal("look_up");
-    for (const request of requests.slice(1)) {
-      expect(actor.payReply(again(request)).kind).to.equal("replayed");
-    }
+describe("idempotency keys: what the ledger has forgotten is looked up", () => {
+  it("it remembers so many of all its agents, and forgets the oldest, a few at once", () => {
+    const account = newAccount();
+    const requests = paid(account, KEYS_MAX);
+    for (const request of requests) expect(account.payReply(again(request)).kind).to.equal("recorded");
+    account.paid(1);
+    const forgotten = requests.filter((request) => account.payReply(again(request)).kind === "look_up");
+    expect(forgotten).to.deep.equal(requests.slice(0, KEYS_MAX / 20));
   });
 
-  it("a key that is not in the table is decided only after a look-up of all that is forgotten", () => {
-    const actor = new TestActor();
-    paid(actor, REMEMBERED_KEYS_MAX + 10);
-    const request = actor.request(1);
-    const { projectedThrough } = actor.as("look_up", actor.payReply(request));
-    expect(actor.payReply(request, 9).kind).to.equal("look_up");
-    expect(actor.payReply(request, projectedThrough).kind).to.equal("decided");
+  it("a key that it does not know is decided only after a look-up of all that is forgotten", () => {
+    const account = newAccount();
+    paid(account, KEYS_MAX + 10);
+    const request = account.request(1);
+    const { closed } = account.as("look_up", account.payReply(request));
+    expect(account.payReply(request, 9).kind).to.equal("look_up");
+    expect(account.payReply(request, closed).kind).to.equal("decided");
   });
 
   it("before anything is forgotten no payment needs a look-up", () => {
-    const actor = new TestActor();
-    for (const request of paid(actor, REMEMBERED_KEYS_MAX)) {
-      expect(actor.state.keys[request.keyHash]).to.not.equal(undefined);
-    }
-    expect(actor.payReply(actor.request(1), 0).kind).to.equal("decided");
+    const account = newAccount();
+    paid(account, KEYS_MAX);
+    expect(account.payReply(account.request(1), 0).kind).to.equal("decided");
+  });
+
+  it("an agent none of whose keys is forgotten needs none, though another's are", () => {
+    const account = newAccount();
+    paid(account, KEYS_MAX + 10);
+    account.open("agent-2", profile.teamId);
+    const pay = { keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const reply = account.judge({ kind: "pay", agentId: "agent-2", request: account.request(1), ...pay });
+    expect(reply.kind).to.equal("decided");
   });
 
   it("a look-up that began before a payment closed does not count once that payment is forgotten", () => {
-    const actor = new TestActor();
-    const { request } = actor.pay(1);
-    const projectedThrough = actor.state.closed;
-    actor.settle(request.transactionId);
-    paid(actor, REMEMBERED_KEYS_MAX);
-    // The caller looked before the first payment was in the projection, and found nothing.
-    expect(actor.payReply(again(request), projectedThrough).kind).to.equal("look_up");
+    const account = newAccount();
+    const { request } = account.pay(1);
+    const { closed } = account.state;
+    account.settle(request.transactionId);
+    paid(account, KEYS_MAX);
+    // The caller looked before the first payment was in the records, and found nothing.
+    expect(account.payReply(again(request), closed).kind).to.equal("look_up");
   });
 
   it("keys of open payments are never forgotten, however many payments follow", () => {
-    const actor = new TestActor({ autoApprovalThresholdCents: 100, budgetCents: 1_000_000 });
-    const held = Array.from({ length: 20 }, () => actor.pay(101).request);
-    paid(actor, 3 * REMEMBERED_KEYS_MAX);
+    const account = newAccount({ autoApprovalThresholdCents: 100 });
+    const held = Array.from({ length: OPEN_MAX - 1 }, () => account.pay(101).request);
+    paid(account, 3 * KEYS_MAX);
     for (const request of held) {
-      const reply = actor.as("replayed", actor.payReply(again(request), actor.state.closed));
-      expect(reply.payment?.request).to.deep.equal(request);
+      const reply = account.as("replayed", account.payReply(again(request), account.state.closed));
+      expect(reply.payment.request).to.deep.equal(request);
     }
-    expect(Object.keys(actor.state.keys)).to.have.length(REMEMBERED_KEYS_MAX);
-    expect(actor.state.keyOrder.toSorted()).to.deep.equal(Object.keys(actor.state.keys).toSorted());
-  });
-
-  it("a payment that stays unconfirmed does not stop those that come 2,000 later", () => {
-    const actor = new TestActor();
-    const stuck = actor.pay(1).request;
-    paid(actor, 2 * REMEMBERED_KEYS_MAX);
-    const request = actor.request(1);
-    const { projectedThrough } = actor.as("look_up", actor.payReply(request));
-    expect(actor.payReply(request, projectedThrough).kind).to.equal("decided");
-    actor.settle(stuck.transactionId);
-    expect(actor.payReply(again(stuck), projectedThrough)).to.deep.include({
-      kind: "replayed",
-      transactionId: stuck.transactionId,
-    });
+    expect(account.ledger.keys.count).to.be.at.most(KEYS_MAX);
   });
 
   it("one that closes late is forgotten late: a look-up from before its closing is refused then", () => {
-    const actor = new TestActor();
-    const late = actor.pay(1).request;
-    paid(actor, REMEMBERED_KEYS_MAX + 500);
-    const before = actor.state.closed;
-    actor.settle(late.transactionId);
-    paid(actor, 2 * REMEMBERED_KEYS_MAX);
-    expect(actor.payReply(again(late), before).kind).to.equal("look_up");
+    const account = newAccount();
+    const late = account.pay(1).request;
+    paid(account, KEYS_MAX + 20);
+    const before = account.state.closed;
+    account.settle(late.transactionId);
+    expect(account.payReply(again(late), account.state.closed).kind).to.equal("recorded");
+    paid(account, 2 * KEYS_MAX);
+    expect(account.payReply(again(late), before).kind).to.equal("look_up");
   });
 
-  it("2,000 keys and all that may be open, in the longest texts, fit through continue-as-new", () => {
-    const actor = new TestActor({ autoApprovalThresholdCents: 1, budgetCents: 1_000_000 });
-    // Four bytes each; what JSON writes in six, control characters and halves of pairs, the contract refuses.
-    const rulesVersions = { project: Number.MAX_SAFE_INTEGER, team: Number.MAX_SAFE_INTEGER };
-    const worst = { purpose: "😀".repeat(500), recipient: "😀".repeat(200), rulesVersions };
-    const by = { userId: "0199aa00-0000-7000-8000-000000000000", name: "名".repeat(100) };
-    const feedback = "言".repeat(1_000);
-    for (let closed = 0; closed < HOUR_ENTRIES_MAX; closed += 1) {
-      actor.now += 1;
-      actor.settle(actor.pay(1, ids(closed)).request.transactionId);
-    }
-    for (let open = 0; open < OPEN_PAYMENTS_MAX; open += 1) {
-      const { request } = actor.pay(2, { ...ids(HOUR_ENTRIES_MAX + open), ...worst });
-      actor.do({ kind: "deny", transactionId: request.transactionId, by, feedback, proof: "" });
-    }
-    expect(Object.keys(actor.state.open)).to.have.length(OPEN_PAYMENTS_MAX);
-    expect(Buffer.byteLength(JSON.stringify(actor.state))).to.be.below(PAYLOAD_MAX_BYTES);
+  it("keys of an agent whose account is no more are forgotten with it", () => {
+    const account = newAccount();
+    account.open("agent-2", profile.teamId);
+    paid(account, 10);
+    account.archive();
+    const { agentId, revision } = account.state;
+    account.judge({ kind: "confirm_records", records: [{ agentId, revision }] });
+    expect(account.ledger.accounts.has(agentId)).to.equal(false);
+    expect([account.ledger.keys.count, account.ledger.keys.byAgent.size]).to.deep.equal([0, 0]);
   });
 });
 
 describe("open payments", () => {
-  it("only so many may be open; the next leaves no trace, and is accepted once one has closed", () => {
-    const actor = new TestActor();
-    const first = actor.pay(1).request;
-    for (let open = 1; open < OPEN_PAYMENTS_MAX; open += 1) actor.pay(1);
-    const before = structuredClone(actor.state);
-    const request = actor.request(1);
-    expect(actor.payReply(request)).to.deep.equal({ kind: "too_many_open" });
-    expect(actor.state).to.deep.equal(before);
-    actor.settle(first.transactionId);
-    expect(actor.payReply(request).kind).to.equal("decided");
+  it("only so many of an agent; the next leaves no trace, and is accepted once one has closed", () => {
+    const account = newAccount();
+    const first = account.pay(1).request;
+    for (let open = 1; open < OPEN_MAX; open += 1) account.pay(1);
+    const before = contentOf(account.ledger);
+    const request = account.request(1);
+    expect(account.payReply(request)).to.deep.equal({ kind: "too_many_open", of: "agent" });
+    expect(contentOf(account.ledger)).to.deep.equal(before);
+    account.settle(first.transactionId);
+    expect(account.payReply(request).kind).to.equal("decided");
+  });
+
+  it("only so many of a project: an agent that has none open is told so, and nothing is left of it", () => {
+    const account = newAccount();
+    account.open("agent-2", profile.teamId);
+    const pay = { kind: "pay", keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    for (let open = 0; open < OPEN_MAX; open += 1) {
+      account.pay(1);
+      account.judge({ ...pay, agentId: "agent-2", request: account.request(1) });
+    }
+    account.open("agent-3", profile.teamId);
+    const reply = account.judge({ ...pay, agentId: "agent-3", request: account.request(1) });
+    expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
   });
 
   it("a denied payment is open until its record is confirmed, and closes without an outcome", () => {
-    const actor = new TestActor({ budgetCents: 0 });
-    const { request, denial } = actor.pay(1);
+    const account = newAccount({ budgetCents: 0 });
+    const { request, denial } = account.pay(1);
     const { transactionId } = request;
     expect(denial?.code).to.equal("BUDGET_EXCEEDED");
-    expect(Object.keys(actor.state.open)).to.deep.equal([transactionId]);
-    actor.do({ kind: "confirm", transactionId, revision: 1, outcome: null });
-    expect(actor.state.open).to.deep.equal({});
+    expect(account.isOpen(transactionId)).to.equal(true);
+    account.do({ kind: "confirm", transactionId, revision: 1, outcome: null });
+    expect(account.isOpen(transactionId)).to.equal(false);
   });
 
   it("sequence numbers count all payments, denied ones too, from 1 and without a gap", () => {
-    const actor = new TestActor({ perTransactionLimitCents: 1 });
-    actor.now += SECOND;
-    expect([1, 2, 1, 2].map((amount) => actor.pay(amount).sequence)).to.deep.equal([1, 2, 3, 4]);
+    const account = newAccount({ perTransactionLimitCents: 1 });
+    account.now += SECOND;
+    expect([1, 2, 1, 2].map((amount) => account.pay(amount).sequence)).to.deep.equal([1, 2, 3, 4]);
+  });
+});
+
+describe("the request ids of what people and backends ask for", () => {
+  it("what comes again gets its first answer, and changes nothing", () => {
+    const account = newAccount();
+    const change = { kind: "change_policy", patch: { budgetCents: 5 }, version: 1, requestId: "r1" } as const;
+    const pause = { kind: "pause", requestId: "r2" } as const;
+    const first = [account.do(change), account.do(pause)];
+    const before = contentOf(account.ledger);
+    expect([account.do(change), account.do(pause)]).to.deep.equal(first);
+    expect(contentOf(account.ledger)).to.deep.equal(before);
+  });
+
+  it("a resolution that comes again says what it did, and the payment as it is by now", () => {
+    const account = newAccount({ autoApprovalThresholdCents: 0 });
+    const { transactionId } = account.pay(10).request;
+    const deny = {
+      kind: "deny",
+      transactionId,
+      by: { userId: "u", name: "A" },
+      feedback: "",
+      proof: "",
+    } as const;
+    const first = account.as("payment", account.do({ ...deny, requestId: "r1" }));
+    expect(account.as("payment", account.do({ ...deny, requestId: "r1" }))).to.deep.equal(first);
+    expect(account.as("payment", account.do({ ...deny, requestId: "r2" })).changed).to.equal(false);
+    account.close(transactionId);
+    expect(account.do({ ...deny, requestId: "r1" })).to.deep.equal({ kind: "not_open" });
+  });
+
+  it("a replaced budget that comes again names the caps whose records don't show them yet", () => {
+    const account = newAccount();
+    const { teamId } = profile;
+    const replace = {
+      kind: "replace_project",
+      version: 1,
+      capCents: 100,
+      teams: [{ teamId, capCents: 50 }],
+      requestId: "r1",
+    } as const;
+    const first = account.as("replaced", account.judge(replace));
+    expect(first.caps.map(({ cap }) => cap)).to.deep.equal([
+      { capCents: 100, version: 2 },
+      { capCents: 50, version: 2 },
+    ]);
+    expect(account.judge(replace)).to.deep.equal(first);
+    account.judge({ kind: "confirm_caps", caps: [{ teamId: null, version: 2 }] });
+    const again = account.as("replaced", account.judge(replace));
+    expect([again.version, again.caps.map((cap) => cap.teamId)]).to.deep.equal([2, [teamId]]);
+  });
+
+  it("answers are kept for five minutes, and the 256 newest of them", () => {
+    const account = newAccount();
+    const ask = (number: number) => account.do({ kind: "pause", requestId: `r${number}` });
+    for (let number = 0; number < 300; number += 1) ask(number);
+    expect([...account.ledger.answers.keys()]).to.deep.equal(
+      Array.from({ length: 256 }, (_, at) => `r${at + 44}`),
+    );
+    account.now += 300 * SECOND;
+    ask(300);
+    expect([...account.ledger.answers.keys()]).to.deep.equal(["r300"]);
   });
 });

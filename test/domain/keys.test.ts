@@ -1,16 +1,41 @@
 import { expect } from "chai";
-import { TestActor } from "./support/actor.ts";
+import { FIRST_KEY, TestAgent } from "./support/agent.ts";
 
-const mint = (actor: TestActor, keyId: string) => actor.do({ kind: "mint_key", keyId, recordedKeyId: null });
+const mint = (agent: TestAgent, keyId: string) => agent.do({ kind: "mint_key", keyId });
 
 describe("minting a key", () => {
   it("is answered the same when the engine repeats it, and changes nothing: the key is his alone", () => {
-    const actor = new TestActor();
-    const first = mint(actor, "akey_1");
+    const agent = new TestAgent();
+    agent.do({ kind: "revoke_key" });
+    const first = mint(agent, "akey_1");
     expect(first).to.deep.equal({ kind: "key", keyId: "akey_1" });
-    const { revision } = actor.state;
-    expect(mint(actor, "akey_1")).to.deep.equal(first);
-    expect(actor.state.revision).to.equal(revision);
-    expect(mint(actor, "akey_2")).to.deep.equal({ kind: "key_exists" });
+    const { revision } = agent.state;
+    expect(mint(agent, "akey_1")).to.deep.equal(first);
+    expect(agent.state.revision).to.equal(revision);
+    expect(mint(agent, "akey_2")).to.deep.equal({ kind: "key_exists" });
+  });
+
+  it("is refused while there is an active key, and after the archive", () => {
+    const agent = new TestAgent();
+    expect(mint(agent, "akey_2")).to.deep.equal({ kind: "key_exists" });
+    agent.do({ kind: "archive", by: { type: "user" } });
+    expect(mint(agent, "akey_2")).to.deep.equal({ kind: "archived" });
+    expect(agent.do({ kind: "revoke_key" })).to.deep.equal({ kind: "archived" });
+  });
+});
+
+describe("using a key", () => {
+  it("stamps the first use once, and is refused for any key but the active one", () => {
+    const agent = new TestAgent();
+    const use = (keyId: string) => agent.do({ kind: "authenticate", keyId });
+    expect(use("akey_of_another")).to.deep.equal({ kind: "authenticated", accepted: false });
+    expect(agent.state.access.authenticatedAt).to.equal(null);
+    const first = agent.now;
+    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", accepted: true });
+    agent.now += 1;
+    use(FIRST_KEY);
+    expect(agent.state.access.authenticatedAt).to.equal(first);
+    agent.do({ kind: "revoke_key" });
+    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", accepted: false });
   });
 });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { BudgetPolicyPatch, DenialDetails } from "../../src/domain/agent/policy.ts";
-import { HOUR, MINUTE, NOON, TestActor } from "./support/actor.ts";
+import { TestAccount } from "./support/account.ts";
+import { HOUR, MINUTE, NOON } from "./support/actor.ts";
 
 interface Row {
   readonly guarantee: string;
@@ -8,6 +9,8 @@ interface Row {
   /** Amounts paid and settled before, one every ten minutes up to one minute before noon. */
   readonly before?: readonly number[];
   readonly paused?: boolean;
+  /** Of the project and its team, set at noon. */
+  readonly caps?: readonly [projectCents: number | null, teamCents: number | null];
   readonly amount: number;
   readonly denied: string | null;
   readonly details?: DenialDetails | null;
@@ -16,25 +19,26 @@ interface Row {
 const MIDNIGHT = NOON + 12 * HOUR;
 const BEFORE_MS = 10 * MINUTE;
 
-/** The actor at noon, with what the row says was before. */
-function actorOf({ policy, before = [], paused = false }: Row): TestActor {
-  const actor = new TestActor({}, NOON - MINUTE - BEFORE_MS * Math.max(0, before.length - 1));
+/** The account at noon, with what the row says was before. */
+function accountOf({ policy, before = [], caps, paused = false }: Row): TestAccount {
+  const account = new TestAccount({}, NOON - MINUTE - BEFORE_MS * Math.max(0, before.length - 1));
   for (const amount of before) {
-    actor.paid(amount);
-    actor.now += BEFORE_MS;
+    account.paid(amount);
+    account.now += BEFORE_MS;
   }
-  actor.now = NOON;
-  actor.change(policy);
-  if (paused) actor.do({ kind: "pause" });
-  return actor;
+  account.now = NOON;
+  account.change(policy);
+  if (caps !== undefined) account.cap(...caps);
+  if (paused) account.do({ kind: "pause" });
+  return account;
 }
 
 function runRows(rows: readonly Row[]): void {
   for (const row of rows) {
     it(row.guarantee, () => {
-      const actor = actorOf(row);
-      const before = actor.totals();
-      const { denial, status } = actor.pay(row.amount);
+      const account = accountOf(row);
+      const before = account.totals();
+      const { denial, status } = account.pay(row.amount);
       expect(denial?.code ?? null).to.equal(row.denied);
       expect(status).to.equal(row.denied === null ? "pending" : "denied");
       if (row.details !== undefined) expect(denial?.details).to.deep.equal(row.details);
@@ -44,7 +48,7 @@ function runRows(rows: readonly Row[]): void {
         row.denied === null
           ? { spent, reserved: reserved + amount, today: today + amount, count: count + 1 }
           : before;
-      expect(actor.totals(), "a denial reserves and counts nothing").to.deep.equal(after);
+      expect(account.totals(), "a denial reserves and counts nothing").to.deep.equal(after);
     });
   }
 }
@@ -61,25 +65,35 @@ const all = {
 describe("limits: when several fail, the first in the order of checks names the denial", () => {
   const before = [600, 600];
   const amount = 600;
-  const row = (guarantee: string, policy: BudgetPolicyPatch, denied: string, paused = false): Row => ({
+  /** Both broken, too. */
+  const capsFull = [1_700, 1_700] as const;
+  const row = (
+    guarantee: string,
+    policy: BudgetPolicyPatch,
+    denied: string,
+    more: Partial<Row> = {},
+  ): Row => ({
     guarantee,
     policy,
     before,
     amount,
     denied,
-    paused,
+    caps: capsFull,
+    ...more,
   });
   const { perTransactionLimitCents: _1, ...fromBudget } = all;
   const { budgetCents: _2, ...fromDailySpend } = fromBudget;
   const { dailySpendLimitCents: _3, ...fromHourly } = fromDailySpend;
   const { hourlyVelocityLimit: _4, ...fromDailyVelocity } = fromHourly;
   runRows([
-    row("a pause comes before every limit", all, "AGENT_PAUSED", true),
+    row("a pause comes before every limit", all, "AGENT_PAUSED", { paused: true }),
     row("the limit per transaction comes before the budget", all, "PER_TRANSACTION_LIMIT_EXCEEDED"),
     row("the budget comes before the day's spend", fromBudget, "BUDGET_EXCEEDED"),
     row("the day's spend comes before the hour's count", fromDailySpend, "DAILY_SPEND_LIMIT_EXCEEDED"),
     row("the hour's count comes before the day's count", fromHourly, "HOURLY_VELOCITY_EXCEEDED"),
-    row("the day's count comes last", fromDailyVelocity, "DAILY_VELOCITY_EXCEEDED"),
+    row("the day's count comes before the caps", fromDailyVelocity, "DAILY_VELOCITY_EXCEEDED"),
+    row("the team's cap comes before the project's", {}, "TEAM_CAP_EXCEEDED"),
+    row("the project's cap comes last", {}, "PROJECT_CAP_EXCEEDED", { caps: [1_700, null] }),
     row(
       "a limit of the middle does not hide one before it",
       { perTransactionLimitCents: 500, dailyVelocityLimit: 2 },
@@ -89,6 +103,12 @@ describe("limits: when several fail, the first in the order of checks names the 
       "a denial beats a threshold that would hold the payment",
       { ...all, autoApprovalThresholdCents: 0 },
       "PER_TRANSACTION_LIMIT_EXCEEDED",
+    ),
+    row(
+      "a cap beats a threshold that would hold the payment",
+      { autoApprovalThresholdCents: 0 },
+      "PROJECT_CAP_EXCEEDED",
+      { caps: [1_799, null] },
     ),
   ]);
 });
@@ -221,9 +241,9 @@ describe("limits: the last allowed payment passes and the next does not", () => 
   ]);
 
   it("a pause is no limit: its denial carries no details", () => {
-    const actor = new TestActor();
-    actor.do({ kind: "pause" });
-    expect(actor.pay(1).denial).to.deep.include({ code: "AGENT_PAUSED", details: null });
+    const account = new TestAccount();
+    account.do({ kind: "pause" });
+    expect(account.pay(1).denial).to.deep.include({ code: "AGENT_PAUSED", details: null });
   });
 });
 
@@ -238,12 +258,12 @@ describe("threshold: which payments wait for a person", () => {
   ];
   for (const { threshold, amount, held, why } of rows) {
     it(`${String(threshold)} against ${amount}: ${why}`, () => {
-      const actor = new TestActor({ autoApprovalThresholdCents: threshold });
-      const payment = actor.pay(amount);
+      const account = new TestAccount({ autoApprovalThresholdCents: threshold });
+      const payment = account.pay(amount);
       expect([payment.status, payment.phase]).to.deep.equal(["pending", held ? "held" : "sending"]);
       expect(payment.executor).to.equal(held ? "approval" : "server");
       expect(payment.approval?.flaggedByRuleTypes ?? []).to.deep.equal(held ? ["agent_threshold"] : []);
-      expect(actor.totals().reserved, "holding reserves as sending does").to.equal(amount);
+      expect(account.totals().reserved, "holding reserves as sending does").to.equal(amount);
     });
   }
 });

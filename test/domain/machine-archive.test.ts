@@ -1,17 +1,14 @@
 import { expect } from "chai";
 import type { MachineArchiver } from "../../src/domain/agent/archive.ts";
 import type { AgentReply } from "../../src/domain/agent/commands.ts";
-import { MINUTE, NOON, openPolicy, TestActor } from "./support/actor.ts";
+import { lifecycleOf } from "../../src/domain/agent/state.ts";
+import { MINUTE, NOON } from "./support/actor.ts";
+import { CREATOR, DELIVERY_WINDOW_MS as WINDOW, FIRST_KEY, STRANGER, TestAgent } from "./support/agent.ts";
 
 /**
  * An archive by an organization's key, in every combination of what it depends on: each agent is brought to its state by
  * what can be asked of it, and the answers are written from the rules.
  */
-const WINDOW = 30 * MINUTE;
-const CREATOR = "lineage-creator";
-const STRANGER = "lineage-stranger";
-const FIRST_KEY = "akey_first";
-
 const DENIED = "MACHINE_ARCHIVE_DENIED";
 const STILL_DELIVERABLE = "KEY_STILL_DELIVERABLE";
 const UNPROVEN = "KEY_DELIVERY_UNPROVEN";
@@ -65,47 +62,52 @@ const ORDER: readonly (readonly [fails: (row: Row) => boolean, code: string])[] 
 
 const expectedOf = (row: Row): string => ORDER.find(([fails]) => fails(row))?.[1] ?? "archived";
 
-const created = (lineageId: string | null = CREATOR): TestActor =>
-  new TestActor({}, NOON, { keyId: FIRST_KEY, lineageId, deliverableUntil: NOON + WINDOW });
+const created = (lineageId: string | null = CREATOR): TestAgent => new TestAgent(lineageId);
 
-const use = (actor: TestActor, keyId = FIRST_KEY): AgentReply => actor.do({ kind: "authenticate", keyId });
-const revoke = (actor: TestActor): AgentReply => actor.do({ kind: "revoke_key", recordedKeyId: null });
-const mint = (actor: TestActor, keyId: string): AgentReply =>
-  actor.do({ kind: "mint_key", keyId, recordedKeyId: null });
+const use = (agent: TestAgent, keyId = FIRST_KEY): AgentReply => agent.do({ kind: "authenticate", keyId });
+const revoke = (agent: TestAgent): AgentReply => agent.do({ kind: "revoke_key" });
+const mint = (agent: TestAgent, keyId: string): AgentReply => agent.do({ kind: "mint_key", keyId });
+/** The ledger has paused or resumed its account. */
+const stand = (agent: TestAgent, standing: "active" | "paused", revision: number): AgentReply =>
+  agent.do({ kind: "follow_standing", standing, revision });
 /** What a server asks for when a replay of the create finds the window over. */
-const replayCreate = (actor: TestActor, lineageId = CREATOR): AgentReply =>
-  actor.do({ kind: "prove_non_delivery", lineageId });
+const replayCreate = (agent: TestAgent, lineageId = CREATOR): AgentReply =>
+  agent.do({ kind: "prove_non_delivery", lineageId });
 
-function archiveBy(actor: TestActor, lineageId: string, balance: Balance = "zero"): AgentReply {
-  return actor.do({ kind: "archive", by: { type: "organization_key", lineageId, balance } });
+function archiveBy(agent: TestAgent, lineageId: string, balance: Balance = "zero"): AgentReply {
+  return agent.do({ kind: "archive", by: { type: "organization_key", lineageId, balance } });
 }
 
 /** An agent's life as a row says, up to the moment of its archive. */
-function agentOf(row: Row): TestActor {
-  const actor = created();
-  actor.now += MINUTE;
-  if (row.key === "used") use(actor);
-  if (row.touch === "touched") revoke(actor);
+function agentOf(row: Row): TestAgent {
+  const agent = created();
+  agent.now += MINUTE;
+  if (row.key === "used") use(agent);
+  if (row.touch === "touched") revoke(agent);
   if (row.window === "closed") {
-    actor.now = NOON + WINDOW + 1;
-    actor.do({ kind: "confirm_erased" });
+    agent.now = NOON + WINDOW + 1;
+    agent.state.access.bundled.erased = true;
   }
-  if (row.proof === "proven") replayCreate(actor);
-  return actor;
+  if (row.proof === "proven") replayCreate(agent);
+  return agent;
 }
 
 /** The answer in one word. A refusal must have changed nothing, an archive everything that belongs to it. */
-function answered(actor: TestActor, archive: (actor: TestActor) => AgentReply): string {
-  const before = JSON.stringify(actor.state);
-  const reply = archive(actor);
+function answered(agent: TestAgent, archive: (agent: TestAgent) => AgentReply): string {
+  const before = JSON.stringify(agent.state);
+  const reply = archive(agent);
   if (reply.kind === "archive_refused") {
-    expect(JSON.stringify(actor.state), "a refused archive changed the agent").to.equal(before);
+    expect(JSON.stringify(agent.state), "a refused archive changed the agent").to.equal(before);
     return reply.code;
   }
   expect(reply).to.deep.equal({ kind: "archive", changed: true });
-  const { access, archivedAt, lifecycle, outbox } = actor.state;
-  expect([lifecycle, archivedAt, access?.activeKeyId]).to.deep.equal(["archived", actor.now, null]);
-  expect(outbox?.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
+  const { access, archivedAt, outbox } = agent.state;
+  expect([lifecycleOf(agent.state), archivedAt, access.activeKeyId]).to.deep.equal([
+    "archived",
+    agent.now,
+    null,
+  ]);
+  expect(outbox.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
   return "archived";
 }
 
@@ -122,7 +124,7 @@ describe("machine archive: each lineage, window, proof, key, touch and balance t
     const { balance, key, lineage, proof, touch, window } = row;
     const title = `${lineage}, ${window}, ${proof}, ${key}, ${touch}, ${balance}`;
     it(`${title}: ${expectedOf(row)}`, () => {
-      const answer = answered(agentOf(row), (actor) => archiveBy(actor, lineageOf(row), row.balance));
+      const answer = answered(agentOf(row), (agent) => archiveBy(agent, lineageOf(row), row.balance));
       expect(answer).to.equal(expectedOf(row));
     });
   }
@@ -131,7 +133,7 @@ describe("machine archive: each lineage, window, proof, key, touch and balance t
 /** All but one condition allow; each way in which that one can fail. */
 const ALONE: readonly {
   what: string;
-  agent: () => TestActor;
+  agent: () => TestAgent;
   by?: string;
   balance?: Balance;
   code: string;
@@ -140,43 +142,27 @@ const ALONE: readonly {
   {
     what: "a person created it",
     agent() {
-      const actor = created(null);
-      actor.now += WINDOW;
-      replayCreate(actor);
-      return actor;
-    },
-    code: DENIED,
-  },
-  {
-    what: "its actor is from before it knew who had created it",
-    agent() {
-      const actor = new TestActor();
-      actor.now += WINDOW;
-      replayCreate(actor);
-      return actor;
+      const agent = created(null);
+      agent.now += WINDOW;
+      replayCreate(agent);
+      return agent;
     },
     code: DENIED,
   },
   {
     what: "a person revoked its key",
-    agent: () => lived((actor) => revoke(actor)),
+    agent: () => lived((agent) => revoke(agent)),
     code: DENIED,
   },
   {
     what: "a person revoked its key and minted another",
-    agent: () => lived((actor) => [revoke(actor), mint(actor, "akey_2")]),
+    agent: () => lived((agent) => [revoke(agent), mint(agent, "akey_2")]),
     code: DENIED,
   },
-  { what: "its key was used", agent: () => lived((actor) => use(actor)), code: DENIED },
+  { what: "its key was used", agent: () => lived((agent) => use(agent)), code: DENIED },
   {
     what: "its key was used for a request that was refused, being paused",
-    agent: () => lived((actor) => [actor.do({ kind: "pause" }), use(actor), actor.do({ kind: "resume" })]),
-    code: DENIED,
-  },
-  { what: "it has paid", agent: () => lived((actor) => actor.paid(100)), code: DENIED },
-  {
-    what: "it was denied a payment",
-    agent: () => lived((actor) => actor.pay(openPolicy.budgetCents + 1)),
+    agent: () => lived((agent) => [stand(agent, "paused", 1), use(agent), stand(agent, "active", 2)]),
     code: DENIED,
   },
   {
@@ -192,20 +178,20 @@ const ALONE: readonly {
   {
     what: "the only replay was answered in the window",
     agent() {
-      const actor = created();
-      replayCreate(actor);
-      actor.now += WINDOW;
-      return actor;
+      const agent = created();
+      replayCreate(agent);
+      agent.now += WINDOW;
+      return agent;
     },
     code: UNPROVEN,
   },
   {
     what: "the only replay after the window was another lineage's",
     agent() {
-      const actor = created();
-      actor.now += WINDOW;
-      replayCreate(actor, STRANGER);
-      return actor;
+      const agent = created();
+      agent.now += WINDOW;
+      replayCreate(agent, STRANGER);
+      return agent;
     },
     code: UNPROVEN,
   },
@@ -224,24 +210,24 @@ const ALONE: readonly {
 ];
 
 /** An agent that qualifies but for what was done to it in the window. */
-function lived(does: (actor: TestActor) => unknown): TestActor {
-  const actor = created();
-  does(actor);
-  actor.now += WINDOW;
-  replayCreate(actor);
-  return actor;
+function lived(does: (agent: TestAgent) => unknown): TestAgent {
+  const agent = created();
+  does(agent);
+  agent.now += WINDOW;
+  replayCreate(agent);
+  return agent;
 }
 
 describe("machine archive: each condition alone decides", () => {
   it("what changes neither key, money nor proof does not: a paused and renamed agent is archived", () => {
-    const actor = lived((agent) => [agent.do({ kind: "pause" }), agent.do({ kind: "rename", name: "B" })]);
-    actor.do({ kind: "confirm_summary", revision: actor.state.revision });
-    expect(answered(actor, (agent) => archiveBy(agent, CREATOR))).to.equal("archived");
+    const agent = lived((agent) => [stand(agent, "paused", 1), agent.do({ kind: "rename", name: "B" })]);
+    agent.do({ kind: "confirm_record", revision: agent.state.revision });
+    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal("archived");
   });
 
   for (const { agent, balance, by = CREATOR, code, what } of ALONE) {
     it(`${what}: ${code}`, () => {
-      expect(answered(agent(), (actor) => archiveBy(actor, by, balance))).to.equal(code);
+      expect(answered(agent(), (agent) => archiveBy(agent, by, balance))).to.equal(code);
     });
   }
 
@@ -270,87 +256,86 @@ describe("machine archive: each condition alone decides", () => {
       row = { ...row, ...mended };
       const by = lineageOf(row);
       const { balance } = row;
-      expect(answered(agentOf(row), (actor) => archiveBy(actor, by, balance))).to.equal(answer);
+      expect(answered(agentOf(row), (agent) => archiveBy(agent, by, balance))).to.equal(answer);
     }
   });
 
   it("a person archives whatever a machine may not", () => {
     for (const row of ROWS) {
-      const answer = answered(agentOf(row), (actor) => actor.do({ kind: "archive", by: { type: "user" } }));
+      const answer = answered(agentOf(row), (agent) => agent.do({ kind: "archive", by: { type: "user" } }));
       expect(answer, JSON.stringify(row)).to.equal("archived");
     }
   });
 });
 
-describe("machine archive: the edges of the window, by the actor's own time", () => {
+describe("machine archive: the edges of the window, by the agent's own time", () => {
   it("a millisecond before its end a replay proves nothing, and the archive is told to replay", () => {
-    const actor = created();
-    actor.now = NOON + WINDOW - 1;
-    expect(replayCreate(actor)).to.deep.equal({ kind: "non_delivery", windowOver: false, proven: false });
-    expect(answered(actor, (agent) => archiveBy(agent, CREATOR))).to.equal(STILL_DELIVERABLE);
+    const agent = created();
+    agent.now = NOON + WINDOW - 1;
+    expect(replayCreate(agent)).to.deep.equal({ kind: "non_delivery", windowOver: false, proven: false });
+    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal(STILL_DELIVERABLE);
   });
 
   it("at its end exactly it is unproven, a replay proves it, and it is archived", () => {
-    const actor = created();
-    actor.now = NOON + WINDOW;
-    expect(answered(actor, (agent) => archiveBy(agent, CREATOR))).to.equal(UNPROVEN);
-    expect(replayCreate(actor)).to.deep.equal({ kind: "non_delivery", windowOver: true, proven: true });
-    expect(answered(actor, (agent) => archiveBy(agent, CREATOR))).to.equal("archived");
+    const agent = created();
+    agent.now = NOON + WINDOW;
+    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal(UNPROVEN);
+    expect(replayCreate(agent)).to.deep.equal({ kind: "non_delivery", windowOver: true, proven: true });
+    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal("archived");
   });
 
   it("the proof keeps the time of the first replay that stamped it", () => {
-    const actor = created();
-    actor.now = NOON + WINDOW;
-    replayCreate(actor);
-    actor.now += MINUTE;
-    expect(replayCreate(actor)).to.deep.equal({ kind: "non_delivery", windowOver: true, proven: true });
-    expect(actor.state.access?.bundled?.provenAt).to.equal(NOON + WINDOW);
+    const agent = created();
+    agent.now = NOON + WINDOW;
+    replayCreate(agent);
+    agent.now += MINUTE;
+    expect(replayCreate(agent)).to.deep.equal({ kind: "non_delivery", windowOver: true, proven: true });
+    expect(agent.state.access.bundled.provenAt).to.equal(NOON + WINDOW);
   });
 
   it("a first key erased early proves nothing: only the time says that the window is over", () => {
-    const actor = created();
-    actor.do({ kind: "confirm_erased" });
-    expect(replayCreate(actor)).to.include({ proven: false });
-    expect(answered(actor, (agent) => archiveBy(agent, CREATOR))).to.equal(STILL_DELIVERABLE);
+    const agent = created();
+    agent.state.access.bundled.erased = true;
+    expect(replayCreate(agent)).to.include({ proven: false });
+    expect(answered(agent, (agent) => archiveBy(agent, CREATOR))).to.equal(STILL_DELIVERABLE);
   });
 });
 
 describe("machine archive: of an agent that is archived already", () => {
   for (const archiver of ["a person", "its own lineage"] as const) {
     it(`by ${archiver}: its own lineage is answered 200 and changes nothing, at any balance`, () => {
-      const actor = archivedBy(archiver);
-      const before = JSON.stringify(actor.state);
+      const agent = archivedBy(archiver);
+      const before = JSON.stringify(agent.state);
       for (const balance of CONDITIONS.balance) {
-        expect(archiveBy(actor, CREATOR, balance)).to.deep.equal({ kind: "archive", changed: false });
+        expect(archiveBy(agent, CREATOR, balance)).to.deep.equal({ kind: "archive", changed: false });
       }
-      expect(JSON.stringify(actor.state)).to.equal(before);
+      expect(JSON.stringify(agent.state)).to.equal(before);
     });
 
     it(`by ${archiver}: another lineage is denied`, () => {
-      const actor = archivedBy(archiver);
-      expect(archiveBy(actor, STRANGER)).to.deep.equal({ kind: "archive_refused", code: DENIED });
+      const agent = archivedBy(archiver);
+      expect(archiveBy(agent, STRANGER)).to.deep.equal({ kind: "archive_refused", code: DENIED });
     });
   }
 
   it("by a person, in the window and unproven: its own lineage is answered 200 all the same", () => {
-    const actor = created();
-    use(actor);
-    actor.do({ kind: "archive", by: { type: "user" } });
-    expect(archiveBy(actor, CREATOR)).to.deep.equal({ kind: "archive", changed: false });
+    const agent = created();
+    use(agent);
+    agent.do({ kind: "archive", by: { type: "user" } });
+    expect(archiveBy(agent, CREATOR)).to.deep.equal({ kind: "archive", changed: false });
   });
 
-  it("that a person had created, or nobody knows who: every lineage is denied", () => {
-    for (const actor of [created(null), new TestActor()]) {
-      actor.do({ kind: "archive", by: { type: "user" } });
-      expect(archiveBy(actor, CREATOR)).to.deep.equal({ kind: "archive_refused", code: DENIED });
-    }
+  it("that a person had created: every lineage is denied", () => {
+    const agent = created(null);
+    agent.do({ kind: "archive", by: { type: "user" } });
+    expect(archiveBy(agent, CREATOR)).to.deep.equal({ kind: "archive_refused", code: DENIED });
   });
 });
 
-function archivedBy(archiver: "a person" | "its own lineage"): TestActor {
-  const actor = agentOf(QUALIFIES);
+function archivedBy(archiver: "a person" | "its own lineage"): TestAgent {
+  const agent = agentOf(QUALIFIES);
   const reply =
-    archiver === "a person" ? actor.do({ kind: "archive", by: { type: "user" } }) : archiveBy(actor, CREATOR);
+    archiver === "a person" ? agent.do({ kind: "archive", by: { type: "user" } }) : archiveBy(agent, CREATOR);
   expect(reply).to.deep.equal({ kind: "archive", changed: true });
-  return actor;
+  return agent;
 }

@@ -3,16 +3,16 @@ import { lists } from "./mutants/list.ts";
 
 const TIMEOUT_MS = 300_000;
 
-describe("the book of an agent notices a faulty actor", function () {
+describe("the books notice a faulty domain", function () {
   this.timeout(TIMEOUT_MS);
 
-  for (const { kill, mutants, what } of lists) {
+  for (const { faults, what } of lists) {
     describe(what, () => {
-      for (const mutant of mutants) {
-        it(`notices that ${mutant.fault}`, async () => {
-          const killed = await kill(mutant);
+      for (const { complaint, fault, kill } of faults) {
+        it(`notices: ${fault}`, () => {
+          const killed = kill();
           expect(killed, "went by without a word").to.not.equal(null);
-          expect(killed?.complaint).to.include(mutant.complaint);
+          expect(killed?.complaint).to.include(complaint);
         });
       }
     });

@@ -23,7 +23,8 @@ import {
   type RuleType,
   WEEKDAYS,
 } from "../../src/domain/rules/rules.ts";
-import { DAY, HOUR, NOON, SECOND, TestActor } from "./support/actor.ts";
+import { TestAccount } from "./support/account.ts";
+import { DAY, HOUR, NOON, SECOND } from "./support/actor.ts";
 import { seed } from "../support/seed.ts";
 
 const payment: RuledPayment = {
@@ -74,7 +75,7 @@ type Row = readonly [
 
 const NOTHING: Circumstances = { isNewRecipient: false, ages: [], likeAge: null, now: NOON };
 
-/** As the server and then the actor judge the rules. */
+/** As the server and then the account judge the rules. */
 function flagged(rules: readonly ApprovalRule[], change: Partial<RuledPayment & Circumstances> = {}) {
   const { ages, isNewRecipient, likeAge, now, ...paid } = { ...payment, ...NOTHING, ...change };
   const offsetsOf = (timezone: string) => zoneOffsets(timezone, now - HOUR, now + 2 * HOUR);
@@ -178,7 +179,7 @@ describe("rules: what is told of them", () => {
     expect(flagged(rules, { ages: [1] })).to.deep.equal(["rail", "velocity", "recipient", "amount_above"]);
   });
 
-  it("a payment carries only what its actor needs, and nothing of rules that say nothing", () => {
+  it("a payment carries only what its account needs, and nothing of rules that say nothing", () => {
     const zone = { segments: [], untilMs: 0 };
     const findings = { isNewRecipient: false, offsetsOf: () => zone };
     const silent = [
@@ -225,24 +226,24 @@ describe("rules: what is told of them", () => {
   ];
   for (const [threshold, amountCents, expected] of thresholds) {
     it(`with a threshold of ${threshold}, ${amountCents} is held by ${expected.join(", ")}`, () => {
-      const actor = new TestActor({ autoApprovalThresholdCents: threshold });
-      const held = actor.pay(amountCents, {}, byRules);
+      const account = new TestAccount({ autoApprovalThresholdCents: threshold });
+      const held = account.pay(amountCents, {}, byRules);
       expect([held.status, held.phase]).to.deep.equal(["pending", "held"]);
       expect(held.approval?.flaggedByRuleTypes).to.deep.equal(expected);
     });
   }
 
   it("a payment that a limit denies is flagged by nothing and not held", () => {
-    const actor = new TestActor({ perTransactionLimitCents: 10, autoApprovalThresholdCents: 0 });
-    const denied = actor.pay(11, {}, byRules);
+    const account = new TestAccount({ perTransactionLimitCents: 10, autoApprovalThresholdCents: 0 });
+    const denied = account.pay(11, {}, byRules);
     expect([denied.status, denied.approval]).to.deep.equal(["denied", null]);
-    expect(actor.pay(10, {}, byRules).phase).to.equal("held");
+    expect(account.pay(10, {}, byRules).phase).to.equal("held");
   });
 
   it("a replay is answered before rules matter, whatever they say by then", () => {
-    const actor = new TestActor();
-    const { request } = actor.pay(10);
-    const reply = actor.payReply({ ...request, transactionId: "txn_again" }, 0, byRules);
+    const account = new TestAccount();
+    const { request } = account.pay(10);
+    const reply = account.payReply({ ...request, transactionId: "txn_again" }, 0, byRules);
     expect(reply).to.deep.include({ kind: "replayed", transactionId: request.transactionId });
   });
 });

@@ -6,7 +6,8 @@ import type {
   TransactionStatus,
 } from "../../src/domain/agent/payment.ts";
 import { settle } from "../../src/domain/agent/payment.ts";
-import { NOON, TestActor } from "./support/actor.ts";
+import { TestAccount } from "./support/account.ts";
+import { NOON } from "./support/actor.ts";
 
 const outcomes: Readonly<Record<string, RailOutcome>> = {
   pending: { status: "pending" },
@@ -33,7 +34,7 @@ function at<T>(table: Readonly<Record<string, T>>, name: string): T {
   return found;
 }
 
-const paymentAt = (place: string): Payment => ({ ...new TestActor().pay(100), ...at(places, place) });
+const paymentAt = (place: string): Payment => ({ ...new TestAccount().pay(100), ...at(places, place) });
 
 const LATER = NOON + 1_000;
 
@@ -83,7 +84,7 @@ describe("a terminal status never changes, but approved to reversed", () => {
     }
 
     it(`on hold: ${name} changes nothing, for nothing was sent`, () => {
-      const before = new TestActor({ autoApprovalThresholdCents: 0 }).pay(100);
+      const before = new TestAccount({ autoApprovalThresholdCents: 0 }).pay(100);
       expect(settle(before, outcome, LATER)).to.equal(before);
     });
   }
@@ -98,44 +99,44 @@ describe("a terminal status never changes, but approved to reversed", () => {
 
 describe("outcomes that are told late, twice or out of order", () => {
   it("a settlement that comes after the reversal does not bring the money back", () => {
-    const actor = new TestActor();
-    const { request } = actor.pay(100);
+    const account = new TestAccount();
+    const { request } = account.pay(100);
     const tell = (result: RailOutcome) =>
-      actor.do({
+      account.do({
         kind: "confirm",
         transactionId: request.transactionId,
         revision: 1,
-        outcome: { result, at: actor.now },
+        outcome: { result, at: account.now },
       });
     tell({ status: "settled", final: false });
     tell({ status: "reversed" });
     tell({ status: "settled", final: false });
     tell({ status: "settled", final: true });
-    expect(actor.payment(request.transactionId).status).to.equal("reversed");
-    expect(actor.totals()).to.include({ spent: 0, reserved: 0 });
+    expect(account.payment(request.transactionId).status).to.equal("reversed");
+    expect(account.totals()).to.include({ spent: 0, reserved: 0 });
   });
 
   it("a confirmation of an older revision leaves the newer one to be carried out", () => {
-    const actor = new TestActor({ autoApprovalThresholdCents: 0 });
-    const { request } = actor.pay(100);
+    const account = new TestAccount({ autoApprovalThresholdCents: 0 });
+    const { request } = account.pay(100);
     const { transactionId } = request;
-    actor.resolve("deny", transactionId);
-    actor.do({ kind: "confirm", transactionId, revision: 1, outcome: null });
-    expect(actor.state.open[transactionId]?.confirmedRevision).to.equal(1);
-    actor.do({ kind: "confirm", transactionId, revision: 2, outcome: null });
-    expect(actor.state.open).to.deep.equal({});
+    account.resolve("deny", transactionId);
+    account.do({ kind: "confirm", transactionId, revision: 1, outcome: null });
+    expect(account.state.open.get(transactionId)?.confirmedRevision).to.equal(1);
+    account.do({ kind: "confirm", transactionId, revision: 2, outcome: null });
+    expect(account.isOpen(transactionId)).to.equal(false);
   });
 
   it("a confirmation of a payment that is closed, or was never made, changes nothing", () => {
-    const actor = new TestActor();
-    const { request } = actor.paid(100);
-    const before = structuredClone(actor.state);
+    const account = new TestAccount();
+    const { request } = account.paid(100);
+    const before = structuredClone(account.state);
     for (const transactionId of [request.transactionId, "txn_unknown"]) {
       const result = { status: "failed", code: "CARD_DECLINED", reason: "Declined." } as const;
-      const outcome = { result, at: actor.now };
-      const reply = actor.do({ kind: "confirm", transactionId, revision: 9, outcome });
+      const outcome = { result, at: account.now };
+      const reply = account.do({ kind: "confirm", transactionId, revision: 9, outcome });
       expect(reply).to.deep.equal({ kind: "confirmed" });
     }
-    expect(actor.state).to.deep.equal(before);
+    expect(account.state).to.deep.equal(before);
   });
 });

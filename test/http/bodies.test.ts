@@ -128,6 +128,8 @@ describe("request bodies", () => {
       "application/json; charset=utf-16",
       "application/json;charset=UTF-32LE",
       'application/json; charset="utf-16be"',
+      'application/json; about="; charset=utf-8"; charset=utf-16',
+      "application/json; charset=utf-8; charset=utf-16",
     ];
     for (const type of types) await refused(notJson, payment(), { "content-type": type });
     await refused(notJson, Buffer.from(payment()), {}); // no type at all

@@ -1,19 +1,18 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import {
-  HmacPaymentProofs,
-  type PersonsDecision,
-  type ProvenOrder,
-} from "../../activities/payment-proofs.ts";
+import { type AskedOrder, HmacPaymentProofs, type PersonsDecision } from "../../activities/payment-proofs.ts";
 
 const PAYER = { organizationId: "org", agentId: "agent" };
-const ORDER: ProvenOrder = {
+const ORDER: AskedOrder = {
   transactionId: "txn",
   approvalId: "apr",
+  keyHash: "key",
   rail: "card",
   amountCents: 100,
   currency: "USD",
   recipient: "shop",
+  merchantCategory: null,
+  purpose: "Paper.",
 };
 const DENIED: PersonsDecision = {
   resolution: "denied",
@@ -30,6 +29,9 @@ describe("proofs of payments and of decisions on them", () => {
       proofs.ofOrder({ ...PAYER, agentId: "agent2" }, ORDER),
       proofs.ofOrder(PAYER, { ...ORDER, transactionId: "txn2" }),
       proofs.ofOrder(PAYER, { ...ORDER, approvalId: "apr2" }),
+      proofs.ofOrder(PAYER, { ...ORDER, keyHash: "key2" }),
+      proofs.ofOrder(PAYER, { ...ORDER, merchantCategory: "5734" }),
+      proofs.ofOrder(PAYER, { ...ORDER, purpose: "Ink." }),
       proofs.ofOrder(PAYER, { ...ORDER, rail: "wallet" }),
       proofs.ofOrder(PAYER, { ...ORDER, amountCents: 101 }),
       proofs.ofOrder(PAYER, { ...ORDER, currency: "EUR" }),

@@ -7,12 +7,11 @@ import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import { type Reconciled, reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledJson, reconciledText } from "../../server/admin/reconcile/text.ts";
 import { TemporalCalls } from "../../server/actors/calls.ts";
-import { hadCapsIn } from "../../server/actors/had-caps.ts";
 import { TemporalActors } from "../../server/actors/temporal.ts";
-import { agentWorkflowId, STATE_QUERY } from "../../src/messages/agent.ts";
+import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { entriesOf } from "../audit/support.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
-import { newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
 /** Longer than a record is behind its actor, shorter than a sweep: for what is not repaired by waiting. */
 const SHORT_MS = 1_500;
@@ -61,7 +60,10 @@ const CASES: readonly Case[] = [
   {
     what: "an agent's record from before",
     alter: ({ agent, books }) =>
-      books.agents.updateOne({ _id: agent.id }, { $set: { revision: 1, spentCents: 0, reservedCents: 0 } }),
+      books.agents.updateOne(
+        { _id: agent.id },
+        { $set: { accountRevision: 1, spentCents: 0, reservedCents: 0 } },
+      ),
     found: ["agent_record_differs"],
     repairs: true,
   },
@@ -72,18 +74,32 @@ const CASES: readonly Case[] = [
     repairs: false,
   },
   {
+    what: "an agent's record that is ahead of its account",
+    alter: ({ agent, books }) =>
+      books.agents.updateOne({ _id: agent.id }, { $inc: { accountRevision: 100 } }),
+    found: ["agent_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "an agent's record with another name and end",
+    alter: ({ agent, books }) =>
+      books.agents.updateOne({ _id: agent.id }, { $set: { name: "Another", walletDetached: true } }),
+    found: ["agent_record_differs"],
+    repairs: true,
+  },
+  {
     what: "an agent's record that is lost",
     alter: ({ agent, books }) => books.agents.deleteOne({ _id: agent.id }),
     found: ["agent_record_lost"],
     repairs: false,
   },
   {
-    what: "an agent's record without an actor",
+    what: "an agent's record without an actor and an account",
     alter: async ({ agent, books }) => {
       const record = await found<AgentDocument>(books.agents.findOne({ _id: agent.id }));
       await books.agents.insertOne({ ...record, _id: `${agent.id}-copy`, key: null });
     },
-    found: ["actor_lost"],
+    found: ["account_lost", "actor_lost"],
     repairs: false,
   },
   {
@@ -143,7 +159,7 @@ const CASES: readonly Case[] = [
     repairs: false,
   },
   {
-    what: "a payment's record that no actor has decided",
+    what: "a payment's record that no ledger has decided",
     alter: async ({ books, denied }) => {
       const record = await found<TransactionDocument>(books.transactions.findOne({ _id: denied }));
       await books.transactions.insertOne({ ...record, _id: `${denied}X`, keyHash: "another", sequence: 99 });
@@ -198,12 +214,6 @@ async function copyCapture(books: Collections, paid: string, change: Partial<Car
 const kindsOf = (differences: readonly Difference[]): readonly string[] =>
   [...new Set(differences.map(({ kind }) => kind))].toSorted();
 
-interface Rest {
-  readonly confirmedRevision: number;
-  readonly revision: number;
-  readonly open: Readonly<Record<string, unknown>>;
-}
-
 const run = ({ organization, service }: World, repair = false, patienceMs = SHORT_MS): Promise<Reconciled> =>
   reconcileOn(service.connections, service.env, {
     organizationId: organization.organizationId,
@@ -229,17 +239,40 @@ async function newScene(world: World): Promise<Scene> {
   return { agent, paid, held, denied: other.transactionId, books: collectionsOf(world.service.db) };
 }
 
-/** Waits until the actor has let go of what has ended, so that nobody writes altered records again. */
-const atRest = ({ service }: World, { agent, held }: Scene): Promise<true> =>
+const actorsOf = ({ service }: World): TemporalActors =>
+  new TemporalActors(new TemporalCalls(service.connections.temporal, "unused"));
+
+/** Waits until the ledger has let go of what has ended and knows it to be written, so that nobody writes altered records again. */
+const atRest = (world: World, { agent, held }: Scene): Promise<true> =>
   until(
     "the agent is at rest",
     async () => {
-      const handle = service.connections.temporal.workflow.getHandle(agentWorkflowId(agent.id));
-      const { confirmedRevision, open, revision } = await handle.query<Rest>(STATE_QUERY);
-      return confirmedRevision === revision && Object.keys(open).join(" ") === held ? true : null;
+      const { projectId } = world.organization;
+      const { accounts } = await actorsOf(world).books(projectId, { after: null, limit: 250 });
+      const account = accounts.find(({ agentId }) => agentId === agent.id);
+      if (account === undefined) throw new Error("an agent has no account");
+      const { confirmedRevision, open, revision } = account;
+      const ids = open.map(({ payment }) => payment.request.transactionId);
+      return confirmedRevision === revision && ids.join(" ") === held ? true : null;
     },
     REST_MS,
   );
+
+/** Archives an agent; its account is dropped and its actor ends, which it does by itself once no key is to be delivered any more. */
+async function archiveWhole(world: World, { agent }: Scene): Promise<void> {
+  const { api, organization, service, token } = world;
+  await elevate(world);
+  await api.ok("archiveAgent", 200, { token, id: agent.id });
+  await until(
+    "the archived agent's account is dropped",
+    async () => {
+      const page = await actorsOf(world).books(organization.projectId, { after: null, limit: 1 });
+      return page.droppedAccounts === 1 ? true : null;
+    },
+    REST_MS,
+  );
+  await service.connections.temporal.workflow.getHandle(agentWorkflowId(agent.id)).terminate();
+}
 
 describe("npm run admin -- reconcile", () => {
   describe("of books that were altered by hand", () => {
@@ -281,19 +314,72 @@ describe("npm run admin -- reconcile", () => {
     }
   });
 
-  it("names a budget whose figures of an agent differ from its actor's, and repairs nothing", async () => {
+  describe("of an archived agent, whose actor has ended and whose account is dropped", () => {
+    let world: World;
+    let scene: Scene;
+
+    before(async () => {
+      world = await newWorld();
+      await capTeam(world);
+      scene = await newScene(world);
+      await newScene(world);
+      await archiveWhole(world, scene);
+    });
+
+    it("finds nothing where its records agree", async () => {
+      const result = await run(world, false, LONG_MS);
+      expect(result.differences, reconciledText(result)).to.deep.equal([]);
+      expect(result).to.include({ agents: 2, payments: 6, projects: 1 });
+    });
+
+    it("finds a payment of it that was altered, up to the totals of team and project", async () => {
+      const { books, paid } = scene;
+      await books.transactions.updateOne({ _id: paid }, { $inc: { amountCents: -1 } });
+      const result = await run(world, true);
+      const found = result.left.map(({ id, kind }) => `${kind} ${id}`).toSorted();
+      const { projectId, teamId } = world.organization;
+      expect(found, reconciledText(result)).to.deep.equal(
+        [
+          `card_ledger_differs ${paid}`,
+          `payments_sum_differs ${scene.agent.id}`,
+          `totals_differ ${projectId}`,
+          `totals_differ ${teamId}`,
+        ].toSorted(),
+      );
+    });
+  });
+
+  it("finds an account that was told of another key, and repairs nothing", async () => {
+    const world = await newWorld();
+    const scene = await newScene(world);
+    const { agent } = scene;
+    await atRest(world, scene);
+    const { organizationId, projectId } = world.organization;
+    const told = { revision: 10_000, name: "Another", keyId: null, isArchived: false };
+    const command = { kind: "follow_agent", agentId: agent.id, ...told } as const;
+    await actorsOf(world).submitToLedger({ organizationId, projectId }, [command]);
+    const result = await run(world, true);
+    expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["account_differs"]);
+    expect(result.left).to.have.lengthOf(2);
+    expect(JSON.parse(reconciledJson(result))).to.deep.include({ agents: 1, projects: 1, repaired: [] });
+  });
+
+  it("finds caps that were altered in the records of team and project, and repairs them", async () => {
     const world = await newWorld();
     await capTeam(world);
-    const { agent } = await newScene(world);
-    const { organizationId, projectId, teamId } = world.organization;
-    const { db, temporal } = world.service.connections;
-    const actors = new TemporalActors(new TemporalCalls(temporal, "unused"), hadCapsIn(db));
-    const report = { agentId: agent.id, teamId, revision: 10_000, spentCents: 1, reservedCents: 0, asks: [] };
-    await actors.submitToBudget({ organizationId, projectId }, [{ kind: "report", report }]);
-    const result = await run(world, true, LONG_MS);
-    expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["budget_differs"]);
-    expect(result.left).to.have.lengthOf(1);
-    expect(JSON.parse(reconciledJson(result))).to.deep.include({ agents: 1, projects: 1, repaired: [] });
+    const books = collectionsOf(world.service.db);
+    const { projectId, teamId } = world.organization;
+    const capOf = async () => (await books.teams.findOne({ _id: teamId }))?.cap;
+    const before = await until("the cap is recorded", async () => (await capOf()) ?? null);
+    await books.teams.updateOne({ _id: teamId }, { $set: { "cap.capCents": null } });
+    await books.projects.updateOne({ _id: projectId }, { $set: { cap: { capCents: 1, version: 9 } } });
+    const result = await run(world, true);
+    expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["container_record_differs"]);
+    expect(
+      result.left.map(({ id }) => id),
+      "a record that is ahead is left alone",
+    ).to.deep.equal([projectId]);
+    expect(await capOf()).to.deep.equal(before);
   });
 
   it("as a command: prints what differs, fails while it does, and no more once it is repaired", async () => {

@@ -21,6 +21,7 @@ describe("what is given back under caps is there for others before anyone can re
       decorateEffects: (plain) => ({
         ...plain,
         projections: {
+          endOf: (transactionId) => plain.projections.endOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => plain.projections.writeAccount(summary),
           writeCaps: (projectId, caps) => plain.projections.writeCaps(projectId, caps),

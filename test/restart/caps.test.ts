@@ -87,7 +87,7 @@ describe("Caps, after kill -9", () => {
     ["recorded and not answered", () => allRecorded],
   ];
   for (const [how, place] of points) {
-    it(`a replacement ${how} is completed: every budget once, past spending counted`, async () => {
+    it(`a replacement ${how} is whole: each budget once, past spending counted`, async () => {
       const here = place();
       const expected = here.agents.map(({ agent }) => ({ agentId: agent.id, budgetCents: BUDGET_CENTS }));
       const budget = await api().ok("getTeamBudget", 200, as(here.teamId));

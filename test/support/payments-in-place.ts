@@ -80,6 +80,15 @@ export const transactionOf = (
   chainCaip2: null,
   approvalId: null,
   revision: 1,
+  ledgerState: {
+    phase: "done",
+    day: "2026-01-01",
+    policyVersion: 1,
+    approvalId: newId("apr"),
+    likenessHash: "likeness",
+    proof: "proof",
+    rulesVersions: null,
+  },
   ...fields,
 });
 
@@ -111,5 +120,6 @@ export const approvalOf = (
   resolvedBy: null,
   feedback: null,
   revision: 1,
+  ledgerState: { proof: null, policyVersion: null },
   ...fields,
 });

@@ -1,8 +1,10 @@
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
 import { approvalDocument, transactionDocument } from "../../../activities/records.ts";
 import { moneyOf } from "../../../src/domain/agent/payment.ts";
-import { type OpenPayment, summarize } from "../../../src/domain/agent/state.ts";
+import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
+import { profileIn } from "../../../src/domain/ledger/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
+import type { BookedAccount, BookedPayment } from "../../../src/messages/ledger.ts";
 import type { AgentBooksRead } from "./books.ts";
 import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
 import { cents } from "./rails.ts";
@@ -12,45 +14,40 @@ type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "foun
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
 /**
- * An agent's actor with its record, and with the records of its payments. The actor was asked first. A payment that it has
- * let go of was written down before for good, and what it has open is known exactly; so what they add up to agrees to the
- * cent at any moment, however busy the agent is.
+ * An agent's actor and its account with its record, and the account with the records of its payments. Actor and account were asked
+ * first. A payment that the ledger has let go of was written down before for good, and what it has open is known exactly; so what they
+ * add up to agrees to the cent at any moment, however busy the agent is.
  */
 export function compareAgent(books: AgentBooksRead): readonly Difference[] {
-  const { actor, agentId, record } = books;
-  const place = { agentId, projectId: record?.projectId ?? books.transactions[0]?.projectId ?? null };
-  return findingsOf(books, actor).map((found) => ({
+  const { agentId, record, transactions } = books;
+  const projectId = record?.projectId ?? transactions[0]?.projectId ?? null;
+  return [...compareLife(books), ...compareMoney(books)].map((found) => ({
     repair: null,
     mayBeInFlight: false,
     ...found,
-    ...place,
+    agentId,
+    projectId,
   }));
 }
 
-function findingsOf(books: AgentBooksRead, actor: AgentBooksRead["actor"]): Found[] {
-  const { agentId, record } = books;
-  const who = { of: "agent", id: agentId } as const;
-  if (actor === "lost") {
-    const what = "the agent's actor";
-    return [
-      { ...who, kind: "actor_lost", what, expected: "running", found: "none", advice: ADVICE.lostActor },
-    ];
-  }
+/** Whether its actor has nothing left to do: it has ended, and the record answers for the agent. */
+const isEnded = ({ archivedAt, walletDetached }: AgentDocument): boolean =>
+  archivedAt !== null && walletDetached;
+
+function compareLife({ account, actor, agentId, record }: AgentBooksRead): Found[] {
+  const who = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
   if (actor === "silent") {
-    const found = {
-      what: "the agent's actor",
-      expected: "an answer",
-      found: "none",
-      advice: ADVICE.silentActor,
-    };
-    return [{ ...who, ...found, kind: "actor_silent", mayBeInFlight: true }];
+    const silent = { kind: "actor_silent", expected: "an answer", advice: ADVICE.silentActor } as const;
+    return [{ ...who, ...silent, mayBeInFlight: true }];
+  }
+  if (record === null) return [lostRecord(agentId)];
+  if (actor === "lost") {
+    if (isEnded(record)) return [];
+    return [{ ...who, kind: "actor_lost", expected: "running", advice: ADVICE.lostActor }];
   }
   return [
-    ...(record === null ? [lostRecord(agentId)] : compareRecord(actor, record)),
-    ...compareSequence(actor, books.transactions),
-    ...compareSum(actor, books.transactions),
-    ...compareOpen(actor, books),
-    ...compareClosed(actor, books),
+    ...compareLifeRecord(actor, record),
+    ...(typeof account === "string" ? [] : compareFollowed(actor, account)),
   ];
 }
 
@@ -59,61 +56,186 @@ const lostRecord = (agentId: string): Found => ({
   of: "agent",
   id: agentId,
   what: "the agent's record",
-  expected: "one, since its actor runs",
+  expected: "one, since its actor runs or it has paid",
   found: "none",
   advice: ADVICE.lostAgent,
 });
 
-/** The record follows its actor: never below what the actor knows to be written, and the same at the same revision. */
-function compareRecord(actor: AgentStateView, record: AgentDocument): Found[] {
+/** What the agent's record shows of its life follows its actor. */
+function compareLifeRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
-  const found = { kind: "agent_record_differs", of: "agent", id: record._id } as const;
-  const revisions = {
-    what: "the revision of the agent's record",
-    expected: String(summary.revision),
-    found: String(record.revision),
-  };
-  const repair = { kind: "agent_record", agentId: record._id, summary } as const;
-  if (record.revision > summary.revision) {
-    // A busy agent's record is of another revision at the next look; one that stays ahead is not its actor's work.
-    return [{ ...found, ...revisions, advice: ADVICE.ahead, steady: revisions.found, mayBeInFlight: true }];
-  }
-  if (record.revision < summary.revision) {
-    const mayBeInFlight = record.revision >= actor.confirmedRevision;
-    return [
-      { ...found, ...revisions, advice: ADVICE.repair, repair, mayBeInFlight, steady: revisions.found },
-    ];
-  }
-  const shown = shownBy(record);
-  const wanted: Readonly<Record<string, unknown>> = {
-    name: summary.name,
-    lifecycle: summary.lifecycle,
-    archivedAt: summary.archivedAt,
-    walletDetached: summary.walletDetached,
-    policy: flat(summary.policy),
-    policyVersion: summary.policyVersion,
-    spentCents: summary.spentCents,
-    reservedCents: summary.reservedCents,
-    ...(summary.keyId === undefined ? {} : { keyId: summary.keyId }),
-  };
-  const advice = ADVICE.repair;
-  return differing(wanted, shown).map(([field, expected, actual]) => {
-    const what = `${field} in the agent's record`;
-    return { ...found, what, expected, found: actual, advice, repair };
+  const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
+  return compareAgentRecord({
+    record,
+    of: "actor",
+    revision,
+    recordedRevision: record.revision,
+    confirmedRevision: actor.confirmedRevision,
+    wanted: {
+      name,
+      archivedAt,
+      authenticatedAt,
+      walletDetached,
+      keyId,
+      ...(archivedAt === null ? {} : { lifecycle: "archived" }),
+    },
+    shown: {
+      name: record.name,
+      archivedAt: record.archivedAt?.getTime() ?? null,
+      authenticatedAt: record.authenticatedAt?.getTime() ?? null,
+      walletDetached: record.walletDetached,
+      keyId: record.key?.id ?? null,
+      ...(archivedAt === null ? {} : { lifecycle: record.lifecycle }),
+    },
+    repair: { kind: "agent_record", agentId: record._id, agent: summary, account: null },
   });
 }
 
-const shownBy = (record: AgentDocument): Readonly<Record<string, unknown>> => ({
-  name: record.name,
-  lifecycle: record.lifecycle,
-  archivedAt: record.archivedAt?.getTime() ?? null,
-  walletDetached: record.walletDetached ?? false,
-  policy: flat(record.policy),
-  policyVersion: record.policyVersion,
-  spentCents: record.spentCents,
-  reservedCents: record.reservedCents,
-  keyId: record.key?.id ?? null,
-});
+/** What it shows of its money follows the ledger. */
+function compareAccountRecord(account: BookedAccount, record: AgentDocument): Found[] {
+  const { policy, policyVersion, reservedCents, revision, spentCents, standing } = account;
+  const isOpen = standing !== "closed" && record.archivedAt === null;
+  return compareAgentRecord({
+    record,
+    of: "account",
+    revision,
+    recordedRevision: record.accountRevision,
+    confirmedRevision: account.confirmedRevision,
+    wanted: {
+      policy: flat(policy),
+      policyVersion,
+      spentCents,
+      reservedCents,
+      ...(isOpen ? { lifecycle: standing } : {}),
+    },
+    shown: {
+      policy: flat(record.policy),
+      policyVersion: record.policyVersion,
+      spentCents: record.spentCents,
+      reservedCents: record.reservedCents,
+      ...(isOpen ? { lifecycle: record.lifecycle } : {}),
+    },
+    repair: { kind: "agent_record", agentId: record._id, agent: null, account },
+  });
+}
+
+interface ComparedRecord {
+  readonly record: AgentDocument;
+  readonly of: "actor" | "account";
+  readonly revision: number;
+  readonly recordedRevision: number;
+  readonly confirmedRevision: number;
+  readonly wanted: Readonly<Record<string, unknown>>;
+  readonly shown: Readonly<Record<string, unknown>>;
+  readonly repair: Difference["repair"];
+}
+
+/** The record is never below what is known to be written, and the same at the same revision. */
+function compareAgentRecord(compared: ComparedRecord): Found[] {
+  const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, wanted } = compared;
+  const found = { kind: "agent_record_differs", of: "agent", id: record._id } as const;
+  const revisions = {
+    what: `the revision of the agent's ${of} in its record`,
+    expected: String(revision),
+    found: String(recordedRevision),
+    steady: String(recordedRevision),
+  };
+  // A busy agent's record is of another revision at the next look; one that stays ahead is nobody's work.
+  if (recordedRevision > revision)
+    return [{ ...found, ...revisions, advice: ADVICE.ahead, mayBeInFlight: true }];
+  if (recordedRevision < revision) {
+    const mayBeInFlight = recordedRevision >= confirmedRevision;
+    return [{ ...found, ...revisions, advice: ADVICE.repair, repair, mayBeInFlight }];
+  }
+  return differing(wanted, shown).map(([field, expected, actual]) => {
+    const what = `${field} in the agent's record`;
+    return { ...found, what, expected, found: actual, advice: ADVICE.repair, repair };
+  });
+}
+
+/** The ledger follows the agent's actor in name, key and end. */
+function compareFollowed(actor: AgentStateView, account: BookedAccount): Found[] {
+  const { isArchived, keyId, name } = followedOf(actor);
+  const wanted = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
+  const { standing } = account;
+  const shown = { name: account.name, keyId: account.keyId, isClosed: standing === "closed" };
+  return differing(wanted, shown).map(([field, expected, found]) => ({
+    kind: "account_differs",
+    of: "agent",
+    id: account.agentId,
+    what: `${field} in the agent's account`,
+    expected: `${expected}, as its actor says`,
+    found,
+    advice: ADVICE.account,
+    // The actor has heard of it first, and was asked last.
+    mayBeInFlight: true,
+  }));
+}
+
+function compareMoney(books: AgentBooksRead): Found[] {
+  const { account, agentId, record, transactions } = books;
+  if (account === "unknown") return [];
+  if (account === "none") return compareDropped(books);
+  const place = record ?? transactions[0];
+  if (place === undefined) return [];
+  const { organizationId, projectId } = place;
+  const known: KnownAccount = {
+    account,
+    profile: profileIn({ organizationId, projectId }, account),
+    open: new Map(account.open.map((open) => [open.payment.request.transactionId, open])),
+    sequence: account.sequence,
+  };
+  return [
+    ...(record === null ? [] : compareAccountRecord(account, record)),
+    ...compareSequence(agentId, known, transactions),
+    ...compareSum(known, transactions),
+    ...compareOpen(known, books),
+    ...compareClosed(known, books),
+  ];
+}
+
+/** An agent whose account was dropped has come to its end: its records are all that there is, and agree among themselves. */
+function compareDropped(books: AgentBooksRead): Found[] {
+  const { agentId, record, transactions } = books;
+  const who = { of: "agent", id: agentId } as const;
+  if (record === null) return [];
+  if (record.archivedAt === null) {
+    const lost = { what: "the agent's account in its project's ledger", expected: "one", found: "none" };
+    // A create opens the account before the record is there; an archive writes the record before it closes the account.
+    return [{ ...who, ...lost, kind: "account_lost", advice: ADVICE.lostAccount, mayBeInFlight: true }];
+  }
+  const sequence = transactions.reduce((last, one) => Math.max(last, one.sequence), 0);
+  const known = { open: new Map<string, BookedPayment>(), sequence };
+  const spent = transactions
+    .filter(({ status }) => status === "approved")
+    .reduce((sum, { amountCents }) => sum + amountCents, 0);
+  const compared = [
+    ["spent", record.spentCents, spent],
+    ["held", record.reservedCents, 0],
+  ] as const;
+  const sums = compared
+    .filter(([, said, sum]) => said !== sum)
+    .map(([name, said, sum]): Found => ({
+      ...who,
+      kind: "payments_sum_differs",
+      what: `the sum over the archived agent's payments, ${name}`,
+      expected: `${cents(said)}, as its record says`,
+      found: cents(sum),
+      advice: ADVICE.sum,
+    }));
+  return [...sums, ...compareSequence(agentId, known, transactions), ...compareClosed(known, books)];
+}
+
+/** What the ledger knows of an agent's payments; of one without an account, what follows from its records. */
+interface KnownPayments {
+  readonly open: ReadonlyMap<string, BookedPayment>;
+  readonly sequence: number;
+}
+
+interface KnownAccount extends KnownPayments {
+  readonly account: BookedAccount;
+  readonly profile: ReturnType<typeof profileIn>;
+}
 
 /** In one order of its fields, whoever wrote it. */
 const flat = (fields: object): string =>
@@ -129,21 +251,24 @@ function differing(
     .map(([field, value]) => [field, String(value), String(actual[field])]);
 }
 
-/** Every decision is numbered by the actor: a gap is a record that is lost, a double one is nobody's decision. */
-function compareSequence(actor: AgentStateView, transactions: readonly TransactionDocument[]): Found[] {
-  const known = new Set(Object.values(actor.open).map(({ payment }) => payment.sequence));
+/** Every decision is numbered by the ledger: a gap is a record that is lost, a double one is nobody's decision. */
+function compareSequence(
+  agentId: string,
+  { open, sequence: last }: KnownPayments,
+  transactions: readonly TransactionDocument[],
+): Found[] {
+  const known = new Set([...open.values()].map(({ payment }) => payment.sequence));
   const seen = new Set<number>();
   const unknown = transactions.filter(({ _id, sequence }) => {
     const isSecond = seen.has(sequence);
     seen.add(sequence);
-    const isOpenElsewhere = known.has(sequence) && actor.open[_id] === undefined;
-    return isSecond || isOpenElsewhere || sequence > actor.sequence || sequence < 1;
+    const isOpenElsewhere = known.has(sequence) && !open.has(_id);
+    return isSecond || isOpenElsewhere || sequence > last || sequence < 1;
   });
   const lost: Found[] = [];
-  for (let sequence = 1; sequence <= actor.sequence; sequence += 1) {
+  for (let sequence = 1; sequence <= last; sequence += 1) {
     if (seen.has(sequence) || known.has(sequence)) continue;
-    const { agentId } = actor.profile;
-    const what = `the record of the agent's payment number ${String(sequence)}, which its actor has seen through`;
+    const what = `the record of the agent's payment number ${String(sequence)}, which the ledger has seen through`;
     const found = { of: "agent", id: agentId, what, expected: "one", found: "none" } as const;
     lost.push({ ...found, kind: "payment_record_lost", advice: ADVICE.lostPayment });
   }
@@ -157,49 +282,51 @@ function compareSequence(actor: AgentStateView, transactions: readonly Transacti
   ];
 }
 
-/** What the actor says that it has spent is what its open payments and the records of all others say. */
-function compareSum(actor: AgentStateView, transactions: readonly TransactionDocument[]): Found[] {
-  const { open, profile, sequence, usage } = actor;
+/** What the account says that it has spent is what its open payments and the records of all others say. */
+function compareSum(
+  { account, open, sequence }: KnownAccount,
+  transactions: readonly TransactionDocument[],
+): Found[] {
   const closed = transactions
-    .filter((one) => one.sequence <= sequence && open[one._id] === undefined && one.status === "approved")
+    .filter((one) => one.sequence <= sequence && !open.has(one._id) && one.status === "approved")
     .reduce((sum, { amountCents }) => sum + amountCents, 0);
   const sums = { spent: closed, reserved: 0, none: 0 };
-  for (const { payment } of Object.values(open)) sums[moneyOf(payment)] += payment.request.amountCents;
+  for (const { payment } of open.values()) sums[moneyOf(payment)] += payment.request.amountCents;
   const compared = [
-    ["spent", usage.spentCents, sums.spent],
-    ["reserved", usage.reservedCents, sums.reserved],
+    ["spent", account.spentCents, sums.spent],
+    ["held", account.reservedCents, sums.reserved],
   ] as const;
   return compared
     .filter(([, said, sum]) => said !== sum)
     .map(([name, said, sum]) => ({
       kind: "payments_sum_differs",
       of: "agent",
-      id: profile.agentId,
+      id: account.agentId,
       what: `the sum over the agent's payments, ${name}`,
-      expected: `${cents(said)}, as its actor says`,
+      expected: `${cents(said)}, as its account says`,
       found: cents(sum),
       advice: ADVICE.sum,
       steady: String(said - sum),
     }));
 }
 
-/** The records of what the actor has open. */
-function compareOpen(actor: AgentStateView, { approvals, transactions }: AgentBooksRead): Found[] {
+/** The records of what the account has open. */
+function compareOpen({ open, profile }: KnownAccount, { approvals, transactions }: AgentBooksRead): Found[] {
   const recorded = new Map(transactions.map((transaction) => [transaction._id, transaction]));
   const asked = new Map(approvals.map((approval) => [approval._id, approval]));
-  return Object.values(actor.open).flatMap((open) => {
-    const { payment } = open;
-    const wanted = transactionDocument(actor.profile, payment);
+  return [...open.values()].flatMap((each) => {
+    const { payment } = each;
+    const wanted = transactionDocument(profile, payment);
     const record = recorded.get(wanted._id) ?? null;
-    const found = compareRevised("payment", open, wanted, record, PAYMENT_FIELDS);
-    const approval = approvalDocument(actor.profile, payment);
+    const found = compareRevised("payment", each, wanted, record, PAYMENT_FIELDS);
+    const approval = approvalDocument(profile, payment);
     // An approval's record is written with its payment's; one that is gone while the payment is not was removed.
     const beside =
       approval === null || record === null
         ? []
-        : compareRevised("approval", open, approval, asked.get(approval._id) ?? null, APPROVAL_FIELDS);
-    const repair = { kind: "payment_records", profile: actor.profile, payment } as const;
-    return [...found, ...beside].map((each) => (each.advice === ADVICE.repair ? { ...each, repair } : each));
+        : compareRevised("approval", each, approval, asked.get(approval._id) ?? null, APPROVAL_FIELDS);
+    const repair = { kind: "payment_records", profile, payment } as const;
+    return [...found, ...beside].map((one) => (one.advice === ADVICE.repair ? { ...one, repair } : one));
   });
 }
 
@@ -234,10 +361,10 @@ const KINDS = {
   approval: "approval_record_differs",
 } as const satisfies Record<string, DifferenceKind>;
 
-/** A record that is written by revisions, with what the actor has at its own. */
+/** A record that is written by revisions, with what the ledger has at its own. */
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   of: "payment" | "approval",
-  { confirmedRevision, payment }: OpenPayment,
+  { confirmedRevision, payment }: BookedPayment,
   wanted: T,
   record: T | null,
   fields: readonly string[],
@@ -261,16 +388,17 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   });
 }
 
-/** What the actor has let go of changes no more: it has an end, and its approval's record says the same. */
-function compareClosed(actor: AgentStateView, { approvals, transactions }: AgentBooksRead): Found[] {
+/** What the ledger has let go of changes no more: it has an end, and its approval's record says the same. */
+function compareClosed(
+  { open, sequence }: KnownPayments,
+  { approvals, transactions }: AgentBooksRead,
+): Found[] {
   const asked = new Map(approvals.map((approval) => [approval._id, approval]));
-  const closed = transactions.filter(
-    (one) => actor.open[one._id] === undefined && one.sequence <= actor.sequence,
-  );
+  const closed = transactions.filter((one) => !open.has(one._id) && one.sequence <= sequence);
   return closed.flatMap(({ _id, approvalId, revision, status }): Found[] => {
     const advice = ADVICE.closedPayment;
     if (status === "pending") {
-      const what = "the status of a payment that its actor has seen through";
+      const what = "the status of a payment that the ledger has seen through";
       return [
         {
           kind: "payment_record_differs",
@@ -289,7 +417,7 @@ function compareClosed(actor: AgentStateView, { approvals, transactions }: Agent
       approval === undefined ? "no record" : `${approval.state}, revision ${String(approval.revision)}`;
     const expected = `completed, revision ${String(revision)}`;
     if (actual === expected) return [];
-    const what = "the approval of a payment that its actor has seen through";
+    const what = "the approval of a payment that the ledger has seen through";
     return [
       {
         kind: "approval_record_differs",

@@ -1,8 +1,13 @@
 import type { Address, Hash, Hex } from "viem";
-import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
+import type {
+  AgentDocument,
+  ApprovalDocument,
+  ContainerDocument,
+  TransactionDocument,
+} from "../../../activities/documents.ts";
 import type { TransactionStatus } from "../../../src/domain/agent/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
-import type { BudgetBooksView } from "../../../src/messages/budget.ts";
+import type { BookedAccount, BookedLevel } from "../../../src/messages/ledger.ts";
 
 /** What is compared, as it was read; plain data. */
 
@@ -36,23 +41,35 @@ export interface SpentEvent {
   readonly hash: Hash;
 }
 
-/** What there is of an agent. Its actor was asked before its records were read. */
+/** What there is of an agent. Its actor and its account were asked for before its records were read. */
 export interface AgentBooksRead {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
   readonly actor: AgentStateView | "lost" | "silent";
+  /** `none`: its project's ledger has none; `unknown`: there is no ledger to ask. */
+  readonly account: BookedAccount | "none" | "unknown";
   readonly record: AgentDocument | null;
   readonly transactions: readonly TransactionDocument[];
   readonly approvals: readonly ApprovalDocument[];
 }
 
-/** A project's budget, asked after the actors of its agents. Null: none was ever begun. */
+/** A project's ledger: its levels at one moment, and each account at a moment of its own. */
+export interface LedgerBooks {
+  /** The project, and teams that a cap, rules or an account were ever under. */
+  readonly levels: readonly BookedLevel[];
+  readonly accounts: ReadonlyMap<string, BookedAccount>;
+}
+
+/** A project. Its ledger was asked before its records were read. */
 export interface ProjectBooks {
+  readonly organizationId: string;
   readonly projectId: string;
-  readonly budget: BudgetBooksView | null;
-  /** There is none, and the project's record says that there was one with caps. */
-  readonly isBudgetLost: boolean;
-  readonly agents: readonly AgentStateView[];
+  /** `lost`: there is no such ledger; `silent`: it did not answer. */
+  readonly ledger: LedgerBooks | "lost" | "silent";
+  /** What the records say that agents without an account have spent, by team. */
+  readonly droppedCents: ReadonlyMap<string, number>;
+  readonly project: ContainerDocument | null;
+  readonly teams: readonly ContainerDocument[];
 }
 
 export const paymentEntry = ({

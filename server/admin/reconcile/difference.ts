@@ -1,38 +1,53 @@
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
+import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
+import type { AccountSummary } from "../../../src/domain/ledger/state.ts";
 
 /** What books can disagree in, by who is right about it. */
 export type DifferenceKind =
   /** A record without an actor, or an actor that gives no answer. */
   | "actor_lost"
   | "actor_silent"
+  /** A project without a ledger, or a ledger that gives no answer. */
+  | "ledger_lost"
+  | "ledger_silent"
+  /** An agent that is not archived, and of which its project's ledger knows nothing. */
+  | "account_lost"
+  /** The ledger has another name, key or end of the agent than its actor. */
+  | "account_differs"
   | "agent_record_lost"
   | "agent_record_differs"
-  /** What the agent's payments add up to is not what its actor has spent. */
+  /** What the agent's payments add up to is not what its account has spent and holds. */
   | "payments_sum_differs"
-  /** A payment that its actor has decided, and of which there is no record. */
+  /** What the accounts of a team or project add up to is not what was used under its cap. */
+  | "totals_differ"
+  /** A cap, or the version of approval rules, that its record does not show. */
+  | "container_record_differs"
+  /** A payment that the ledger has decided, and of which there is no record. */
   | "payment_record_lost"
-  /** A record that its actor has never decided, or another of the same number. */
+  /** A record that the ledger has never decided, or another of the same number. */
   | "payment_record_unknown"
   | "payment_record_differs"
   | "approval_record_differs"
-  | "budget_differs"
-  /** The project had caps, and the actor that knows of them is gone. */
-  | "budget_lost"
-  /** An agent that spends under a cap, and of which its budget does not know. */
-  | "agent_not_under_cap"
   | "card_ledger_differs"
   | "chain_differs";
 
-/** What a repair may write: projections, from what the actor has. */
+/** What a repair may write: projections, from what the actors have. */
 export type Repair =
-  | { readonly kind: "agent_record"; readonly agentId: string; readonly summary: AgentSummary }
+  | {
+      readonly kind: "agent_record";
+      readonly agentId: string;
+      /** Null: not asked, or not to be had. */
+      readonly agent: AgentSummary | null;
+      readonly account: AccountSummary | null;
+    }
+  | { readonly kind: "cap"; readonly projectId: string; readonly recorded: RecordedCap }
   | { readonly kind: "payment_records"; readonly profile: AgentProfile; readonly payment: Payment };
 
 /** One thing that does not agree. */
 export interface Difference {
   readonly kind: DifferenceKind;
-  readonly of: "agent" | "payment" | "approval" | "project";
+  readonly of: "agent" | "payment" | "approval" | "project" | "team";
   readonly id: string;
   /** Whose books have to be read again to see whether it is still so. */
   readonly agentId: string | null;
@@ -57,22 +72,30 @@ export const signatureOf = ({ expected, found, id, kind, steady, what }: Differe
 export const ADVICE = {
   repair: "`--repair` writes it as the actor has it.",
   lostAgent:
-    "The record can't be made anew from the actor (its key and wallet are not there): restore it from a backup.",
-  lostActor: "The actor's history is gone: restore the engine from a backup. Until then the agent can't pay.",
+    "The record can't be made anew from actor and ledger (its key and wallet are not there): restore it from a backup.",
+  lostActor:
+    "The actor's history is gone: the agent's money is in the ledger, but its keys can't be changed (docs/operating.md).",
   silentActor: "Look at its workflow in the Temporal UI; does a worker run? Then run this again.",
+  lostLedger: "No agent of the project can pay until it is back: `npm run admin -- restore-ledger`.",
+  silentLedger: "Look at the ledger's workflow in the Temporal UI; does a worker run? Then run this again.",
+  lostAccount:
+    "The agent can't pay. Keep the ledger's history (Temporal UI) and report it; archive the agent and create another.",
+  account:
+    "The agent's actor tells the ledger again by itself; what stays, report with both histories (Temporal UI).",
   lostPayment:
     "Restore the record from a backup; the processor's ledger and the journal of events say what it was.",
-  unknownPayment: "No actor decided it, so nothing was paid for it: remove the record, and ask who wrote it.",
+  unknownPayment:
+    "No ledger decided it, so nothing was paid for it: remove the record, and ask who wrote it.",
   closedPayment:
-    "Its actor has let go of it: correct the record by the processor's ledger and the journal of events.",
+    "The ledger has let go of it: correct the record by the processor's ledger and the journal of events.",
   sum: "One of the agent's records was changed or lost: compare them with the processor's ledger.",
+  totals:
+    "A record of an archived agent was changed or lost, or the ledger miscounts: compare the records with the processor's ledger.",
   ahead:
     "The record is newer than its actor: it was written by hand, or the engine was restored from an older backup.",
-  budget:
-    "Only the actors know: keep both histories (Temporal UI) and report it. The agent's next payment reports its totals anew.",
-  lostBudget:
-    "Its caps are not known any more, so its agents can't pay: restore the engine from a backup, or archive the project and begin another.",
+  rules:
+    "The record was written by hand or is from an older backup: set the approval rules anew until they have passed this version.",
   ledger:
-    "Compare the payment, its actor's history and the processor's entry; the ledger is what was really paid.",
+    "Compare the payment, the ledger's history and the processor's entry; what the processor has is what was really paid.",
   chain: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
 } as const;

@@ -3,18 +3,27 @@ import { createPublicClient, http, type PublicClient } from "viem";
 import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
 import type { AgentDocument } from "../../../activities/documents.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
-import { BUDGET_BOOKS_QUERY, type BudgetBooksView, budgetWorkflowId } from "../../../src/messages/budget.ts";
-import { type HadCaps, hadCapsIn } from "../../actors/had-caps.ts";
+import {
+  type BookedAccount,
+  BOOKS_QUERY,
+  type BooksPage,
+  type BooksQueryInput,
+  ledgerWorkflowId,
+} from "../../../src/messages/ledger.ts";
 import { type Collections, collectionsOf } from "../../collections.ts";
 import type { Connections } from "../../connections.ts";
 import { askEach } from "./ask-each.ts";
-import type { AgentBooksRead, LedgerEntry, PaymentEntry, ProjectBooks } from "./books.ts";
+import type { AgentBooksRead, LedgerBooks, LedgerEntry, PaymentEntry, ProjectBooks } from "./books.ts";
 import { paymentEntry } from "./books.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import type { WalletBooks } from "./rails.ts";
 
 /** One call to an actor; one that is in no worker's memory is made anew from its history first. */
 const ACTOR_MS = 20_000;
+/** Accounts in one answer of a ledger. */
+const ACCOUNTS_AT_ONCE = 250;
+/** A ledger is read anew where an account was dropped meanwhile, so often. */
+const READS_MAX = 10;
 const CHAIN_MS = 10_000;
 /** Ids in one query. */
 const IDS_AT_ONCE = 1_000;
@@ -39,18 +48,16 @@ export interface OrganizationBooks {
   readonly wallets: WalletBooks | string | null;
 }
 
-/** Reads actors, records, ledger and chain, in that order: what comes later in a payment's life is read earlier. */
+/** Reads ledgers, agents' actors, records, the processor's ledger and the chain, in that order: what comes later in a payment's life is read earlier. */
 export class BooksReader {
   readonly #collections: Collections;
   readonly #temporal: Client;
   readonly #chain: PublicClient | null;
   readonly #env: NodeJS.ProcessEnv;
-  readonly #hadCaps: HadCaps;
 
   constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv) {
     const { evmRpcUrl } = addresses;
     this.#collections = collectionsOf(db);
-    this.#hadCaps = hadCapsIn(db);
     this.#temporal = temporal;
     this.#env = env;
     this.#chain =
@@ -68,32 +75,58 @@ export class BooksReader {
   }
 
   async books(organizationId: string, focus: Focus | null, onAgent: () => void): Promise<OrganizationBooks> {
-    const ids = await this.#agentIds(organizationId, focus);
-    const agents = await askEach(ids, async (agentId) => {
-      const books = await this.#agent(agentId);
+    const places = await this.#places(organizationId, focus);
+    const ids = await this.#projectIds(organizationId, focus, places);
+    const ledgers = new Map(
+      await askEach(ids, async (projectId) => [projectId, await this.#ledger(projectId)] as const),
+    );
+    const agents = await askEach([...places], async ([agentId, projectId]) => {
+      const books = await this.#agent(agentId, ledgers.get(projectId) ?? "lost");
       onAgent();
       return books;
     });
-    const projects = await this.#projects(agents, focus);
+    const projects = await askEach([...ledgers], ([projectId, ledger]) =>
+      this.#project(organizationId, projectId, ledger),
+    );
     const payments = await this.#payments(agents, focus);
     const [ledger, wallets] = await Promise.all([
-      this.#ledger(organizationId, focus),
+      this.#cardLedger(organizationId, focus),
       this.#wallets(organizationId, payments, focus),
     ]);
     return { agents, projects, payments, ledger, wallets };
   }
 
-  /** Agents whose record is lost are known by their payments. */
-  async #agentIds(organizationId: string, focus: Focus | null): Promise<readonly string[]> {
-    if (focus !== null) return [...focus.agentIds];
+  /** Agents with the projects they are in. One whose record is lost is known by its payments. */
+  async #places(organizationId: string, focus: Focus | null): Promise<ReadonlyMap<string, string>> {
     const { agents, transactions } = this.#collections;
+    const some = focus === null ? null : { $in: [...focus.agentIds] };
     const [recorded, paying] = await Promise.all([
-      agents.find({ organizationId }, { projection: { _id: 1 } }).toArray(),
+      agents
+        .find(
+          { organizationId, ...(some === null ? {} : { _id: some }) },
+          { projection: { _id: 1, projectId: 1 } },
+        )
+        .toArray(),
       transactions
-        .aggregate<{ _id: string }>([{ $match: { organizationId } }, { $group: { _id: "$agentId" } }])
+        .aggregate<{ _id: string; projectId: string }>([
+          { $match: { organizationId, ...(some === null ? {} : { agentId: some }) } },
+          { $group: { _id: "$agentId", projectId: { $first: "$projectId" } } },
+        ])
         .toArray(),
     ]);
-    return [...new Set([...recorded, ...paying].map(({ _id }) => _id))];
+    return new Map([...paying, ...recorded].map(({ _id, projectId }) => [_id, projectId]));
+  }
+
+  async #projectIds(
+    organizationId: string,
+    focus: Focus | null,
+    places: ReadonlyMap<string, string>,
+  ): Promise<readonly string[]> {
+    const named = [...places.values(), ...(focus?.projectIds ?? [])];
+    if (focus !== null) return [...new Set(named)];
+    const { projects } = this.#collections;
+    const recorded = await projects.find({ organizationId }, { projection: { _id: 1 } }).toArray();
+    return [...new Set([...recorded.map(({ _id }) => _id), ...named])];
   }
 
   /** How many agents there are to be asked, for a progress line. */
@@ -101,8 +134,9 @@ export class BooksReader {
     return this.#collections.agents.countDocuments({ organizationId });
   }
 
-  async #agent(agentId: string): Promise<AgentBooksRead> {
+  async #agent(agentId: string, ledger: LedgerBooks | "lost" | "silent"): Promise<AgentBooksRead> {
     const actor = await this.#state(agentId);
+    const account = typeof ledger === "string" ? "unknown" : (ledger.accounts.get(agentId) ?? "none");
     const { agents, approvals, transactions } = this.#collections;
     const [record, own] = await Promise.all([
       agents.findOne({ _id: agentId }),
@@ -112,47 +146,74 @@ export class BooksReader {
     const found = [];
     for (let at = 0; at < asked.length; at += IDS_AT_ONCE)
       found.push(...(await approvals.find({ _id: { $in: asked.slice(at, at + IDS_AT_ONCE) } }).toArray()));
-    return { agentId, actor, record, transactions: own, approvals: found };
+    return { agentId, actor, account, record, transactions: own, approvals: found };
   }
 
   async #state(agentId: string): Promise<AgentStateView | "lost" | "silent"> {
-    try {
-      return await this.#ask<AgentStateView>(agentWorkflowId(agentId), STATE_QUERY);
-    } catch (error) {
-      return error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError
-        ? "lost"
-        : "silent";
-    }
+    return this.#ask<AgentStateView>(agentWorkflowId(agentId), STATE_QUERY);
   }
 
-  #ask<T>(workflowId: string, query: string): Promise<T> {
+  async #ask<T>(workflowId: string, query: string, ...args: unknown[]): Promise<T | "lost" | "silent"> {
     const handle = this.#temporal.workflow.getHandle(workflowId);
-    return this.#temporal.withDeadline(Date.now() + ACTOR_MS, () => handle.query<T>(query));
-  }
-
-  async #projects(read: readonly AgentBooksRead[], focus: Focus | null): Promise<ProjectBooks[]> {
-    const agents = read.map(({ actor }) => actor).filter((actor) => typeof actor !== "string");
-    const of = new Map<string, AgentStateView[]>();
-    for (const agent of agents) {
-      const others = of.get(agent.profile.projectId);
-      if (others === undefined) of.set(agent.profile.projectId, [agent]);
-      else others.push(agent);
-    }
-    for (const projectId of focus?.projectIds ?? []) if (!of.has(projectId)) of.set(projectId, []);
-    return askEach([...of], async ([projectId, own]) => {
-      const budget = await this.#budget(projectId);
-      const isBudgetLost = budget === null && (await this.#hadCaps(projectId));
-      return { projectId, agents: own, budget, isBudgetLost };
-    });
-  }
-
-  async #budget(projectId: string): Promise<BudgetBooksView | null> {
     try {
-      return await this.#ask<BudgetBooksView>(budgetWorkflowId(projectId), BUDGET_BOOKS_QUERY);
+      return await this.#temporal.withDeadline(Date.now() + ACTOR_MS, () =>
+        handle.query<T, unknown[]>(query, ...args),
+      );
     } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return null;
-      throw error;
+      const isLost = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
+      return isLost ? "lost" : "silent";
     }
+  }
+
+  /** All pages, with no account dropped between the first and the last: levels and accounts are of one another. */
+  async #ledger(projectId: string): Promise<LedgerBooks | "lost" | "silent"> {
+    for (let read = 1; ; read += 1) {
+      const accounts = new Map<string, BookedAccount>();
+      const dropped = new Set<number>();
+      let page: BooksPage | null = null;
+      let after: string | null = null;
+      do {
+        const query: BooksQueryInput = { after, limit: ACCOUNTS_AT_ONCE };
+        const asked: BooksPage | "lost" | "silent" = await this.#ask<BooksPage>(
+          ledgerWorkflowId(projectId),
+          BOOKS_QUERY,
+          query,
+        );
+        if (typeof asked === "string") return asked;
+        page = asked;
+        dropped.add(page.droppedAccounts);
+        for (const account of page.accounts) accounts.set(account.agentId, account);
+        after = page.accounts.at(-1)?.agentId ?? null;
+      } while (page.hasMore);
+      if (dropped.size === 1 || read === READS_MAX) return { levels: page.levels, accounts };
+    }
+  }
+
+  async #project(
+    organizationId: string,
+    projectId: string,
+    ledger: LedgerBooks | "lost" | "silent",
+  ): Promise<ProjectBooks> {
+    const { projects, teams, transactions } = this.#collections;
+    const accounts = typeof ledger === "string" ? new Map<string, BookedAccount>() : ledger.accounts;
+    const [project, ofProject, spent] = await Promise.all([
+      projects.findOne({ _id: projectId }),
+      teams.find({ projectId }).toArray(),
+      transactions
+        .aggregate<{ _id: { agentId: string; teamId: string }; cents: number }>([
+          { $match: { organizationId, projectId, status: "approved" } },
+          {
+            $group: { _id: { agentId: "$agentId", teamId: "$teamId" }, cents: { $sum: "$amountCents" } },
+          },
+        ])
+        .toArray(),
+    ]);
+    const droppedCents = new Map<string, number>();
+    for (const { _id, cents } of spent) {
+      if (accounts.has(_id.agentId)) continue;
+      droppedCents.set(_id.teamId, (droppedCents.get(_id.teamId) ?? 0) + cents);
+    }
+    return { organizationId, projectId, ledger, droppedCents, project, teams: ofProject };
   }
 
   async #payments(agents: readonly AgentBooksRead[], focus: Focus | null): Promise<PaymentEntry[]> {
@@ -163,7 +224,7 @@ export class BooksReader {
     return found.map(paymentEntry);
   }
 
-  async #ledger(organizationId: string, focus: Focus | null): Promise<LedgerEntry[]> {
+  async #cardLedger(organizationId: string, focus: Focus | null): Promise<LedgerEntry[]> {
     const some = focus === null ? {} : { transactionId: { $in: [...focus.paymentIds] } };
     const found = await this.#collections.cardLedger.find({ organizationId, ...some }).toArray();
     return found.map(({ _id, amountCents, merchant, status, transactionId }) => ({

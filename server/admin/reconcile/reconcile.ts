@@ -7,7 +7,7 @@ import { verifyMasterKey } from "../../secrets/verify-master-key.ts";
 import { sealingKeyBeside } from "../master-key.ts";
 import { compareAgent } from "./agents.ts";
 import type { AgentBooksRead } from "./books.ts";
-import { compareProject } from "./budgets.ts";
+import { compareProject } from "./ledgers.ts";
 import { ADVICE, type Difference, signatureOf } from "./difference.ts";
 import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
 import { BooksReader, type Focus, type OrganizationBooks } from "./reader.ts";
@@ -41,8 +41,8 @@ export interface Reconciled {
 }
 
 /**
- * `reconcile`: compares what the actors say with the records, the agents' actors with their projects'
- * budgets, and all payments with what the rails have really done. Reads only, but for `repair`.
+ * `reconcile`: compares what agents' actors and projects' ledgers say with each other and with the records, and all payments with what
+ * the rails have really done. Reads only, but for `repair`.
  */
 export const reconcile = (env: NodeJS.ProcessEnv, options: ReconcileOptions): Promise<Reconciled> =>
   connected(env, (connections) => reconcileOn(connections, env, options));

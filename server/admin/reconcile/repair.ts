@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import { overwriteAgentSummary, overwritePayment } from "../../../activities/projections.ts";
+import { overwriteAgent, overwriteCap, overwritePayment } from "../../../activities/projections.ts";
 import { collectionsOf } from "../../collections.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { keepCommand } from "../keep-command.ts";
@@ -29,10 +29,11 @@ export async function repairAll(
       continue;
     }
     const [id, did] = naming(repair);
-    let isDone = outcomes.get(id);
+    const name = `${id} ${did}`;
+    let isDone = outcomes.get(name);
     if (isDone === undefined) {
       isDone = await write(db, repair);
-      outcomes.set(id, isDone);
+      outcomes.set(name, isDone);
       if (isDone) repaired.push({ id, did });
     }
     if (!isDone) left.push(difference);
@@ -62,17 +63,36 @@ export async function keepRepairs(
 }
 
 function naming(repair: Repair): readonly [id: string, did: string] {
-  if (repair.kind === "agent_record") {
-    const { agentId, summary } = repair;
-    return [agentId, `wrote the agent's record at its actor's revision ${String(summary.revision)}`];
+  switch (repair.kind) {
+    case "agent_record": {
+      const { account, agent, agentId } = repair;
+      const at = [
+        ...(agent === null ? [] : [`its actor's revision ${String(agent.revision)}`]),
+        ...(account === null ? [] : [`its account's revision ${String(account.revision)}`]),
+      ];
+      return [agentId, `wrote the agent's record at ${at.join(" and ")}`];
+    }
+    case "cap": {
+      const { projectId, recorded } = repair;
+      const did = `wrote the cap's record at version ${String(recorded.cap.version)}`;
+      return [recorded.teamId ?? projectId, did];
+    }
+    case "payment_records": {
+      const { payment } = repair;
+      const beside = payment.approval === null ? "" : ", with its approval's";
+      const did = `wrote the payment's record${beside} at its revision ${String(payment.revision)} in the ledger`;
+      return [payment.request.transactionId, did];
+    }
   }
-  const { payment } = repair;
-  const beside = payment.approval === null ? "" : ", with its approval's";
-  const did = `wrote the payment's record${beside} at its actor's revision ${String(payment.revision)}`;
-  return [payment.request.transactionId, did];
 }
 
-const write = (db: Db, repair: Repair): Promise<boolean> =>
-  repair.kind === "agent_record"
-    ? overwriteAgentSummary(collectionsOf(db).agents, repair.agentId, repair.summary)
-    : overwritePayment(db, repair.profile, repair.payment);
+function write(db: Db, repair: Repair): Promise<boolean> {
+  switch (repair.kind) {
+    case "agent_record":
+      return overwriteAgent(collectionsOf(db).agents, repair.agent, repair.account);
+    case "cap":
+      return overwriteCap(db, repair.projectId, repair.recorded);
+    case "payment_records":
+      return overwritePayment(db, repair.profile, repair.payment);
+  }
+}

@@ -1,7 +1,8 @@
 import type { Difference } from "./difference.ts";
 import type { Reconciled } from "./reconcile.ts";
 
-const plural = (count: number, noun: string): string => `${String(count)} ${noun}${count === 1 ? "" : "s"}`;
+export const plural = (count: number, noun: string): string =>
+  `${String(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 /** What an operator reads. */
 export function reconciledText(result: Reconciled): string {
@@ -24,7 +25,8 @@ export function reconciledText(result: Reconciled): string {
   ].join("\n");
 }
 
-const differenceText = ({ advice, expected, found, id, kind, of, what }: Difference): string =>
+/** One difference, in lines. */
+export const differenceText = ({ advice, expected, found, id, kind, of, what }: Difference): string =>
   [
     `${kind}: ${of} ${id}`,
     `  what      ${what}`,
@@ -33,7 +35,8 @@ const differenceText = ({ advice, expected, found, id, kind, of, what }: Differe
     `  to do     ${advice}`,
   ].join("\n");
 
-const shown = ({ advice, expected, found, id, kind, of, repair, what }: Difference) => ({
+/** The same for programs. */
+export const shownDifference = ({ advice, expected, found, id, kind, of, repair, what }: Difference) => ({
   kind,
   of,
   id,
@@ -48,7 +51,7 @@ const shown = ({ advice, expected, found, id, kind, of, repair, what }: Differen
 export function reconciledJson(result: Reconciled): string {
   return JSON.stringify({
     ...result,
-    differences: result.differences.map(shown),
-    left: result.left.map(shown),
+    differences: result.differences.map(shownDifference),
+    left: result.left.map(shownDifference),
   });
 }

@@ -178,10 +178,6 @@ function containerTexts(noun: "project" | "team"): Texts {
       what: `A budget is replaced whole, and this leaves out the ${children}s in \`missing\`; nothing was changed.`,
       next: `${readBudget}, and send each ${children} that it shows, with its version.`,
     },
-    PROJECT_FULL: {
-      what: "The project has had more agents than a project under caps may, 5,000, so it can have no caps.",
-      next: "Ask a person to keep the agents that are to be under a cap in another project.",
-    },
     BUDGET_CHILD_UNKNOWN: {
       next: `${readBudget}, and send each ${children} that it shows once, and no others.`,
     },
@@ -227,7 +223,7 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
       next: "list_teams with state `active` shows those in use.",
     },
     PROJECT_FULL: {
-      what: "The team's project has had as many agents as one under caps may, 5,000, archived ones included.",
+      what: "The team's project holds as many live agents as it may, 10,000.",
       next: "Use a team of another project, which list_teams shows, or ask a person for a new project.",
     },
   },

@@ -120,9 +120,9 @@ export type RailOutcome =
 export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null };
 
 /** Where a payment's money is: every level's totals follow from this and from nothing else. */
-export function moneyOf(payment: Payment): "reserved" | "spent" | "none" {
-  if (payment.status === "pending") return "reserved";
-  return payment.status === "approved" ? "spent" : "none";
+export function moneyOf({ status }: Pick<Payment, "status">): "reserved" | "spent" | "none" {
+  if (status === "pending") return "reserved";
+  return status === "approved" ? "spent" : "none";
 }
 
 /**

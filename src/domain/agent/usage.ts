@@ -1,6 +1,6 @@
 import { RULE_WINDOW_SECONDS_MAX } from "../rules/rules.ts";
 
-/** What an agent has used of its limits. Owned by its actor, changed only by `evolve`. */
+/** What an agent has used of its limits. Part of its account, changed only in a draft. */
 export interface Usage {
   spentCents: number;
   reservedCents: number;
@@ -10,11 +10,8 @@ export interface Usage {
   hour: Counted[];
 }
 
-/**
- * Payments of one instant, and the running count with them, so that a window is counted by looking at its two ends. Entries
- * from before there was one have none until the next payment is counted.
- */
-export type Counted = [at: number, count: number, through?: number];
+/** Payments of one instant, and the running count with them, so that a window is counted by looking at its two ends. */
+export type Counted = [at: number, count: number, through: number];
 
 export const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -77,7 +74,6 @@ export function countWithin({ hour }: Usage, windowMs: number, now: number): num
   const oldest = hour[firstAfter(hour, now - windowMs)];
   if (newest === undefined || oldest === undefined) return 0;
   const [, count, through] = oldest;
-  if (newest[2] === undefined || through === undefined) return scanned(hour, now - windowMs);
   return newest[2] - through + count;
 }
 
@@ -91,9 +87,6 @@ function firstAfter(hour: readonly Counted[], since: number): number {
   }
   return older;
 }
-
-const scanned = (hour: readonly Counted[], since: number): number =>
-  hour.reduce((sum, [at, count]) => (at > since ? sum + count : sum), 0);
 
 /** The same of the last 3,600 s; `ownAt`: without the payment that is checked again. */
 export function countWithinHour(usage: Usage, now: number, ownAt: number | null = null): number {
@@ -138,19 +131,11 @@ export function countPayment(usage: Usage, now: number): void {
 }
 
 function countInstant(hour: Counted[], now: number): void {
-  if (hour.at(-1)?.[2] === undefined) hour.splice(0, hour.length, ...recounted(hour));
   const newest = hour.at(-1);
   if (newest === undefined) return void hour.push([now, 1, 1]);
-  const through = (newest[2] ?? 0) + 1;
-  if (newest[0] < now) return void hour.push([now, 1, through]);
+  if (newest[0] < now) return void hour.push([now, 1, newest[2] + 1]);
   newest[1] += 1;
-  newest[2] = through;
-}
-
-/** The same entries with their running counts. New ones: those that are there may be somebody else's, too. */
-function recounted(hour: readonly Counted[]): Counted[] {
-  let through = 0;
-  return hour.map(([at, count]) => [at, count, (through += count)]);
+  newest[2] += 1;
 }
 
 /** Makes room: pairs among the older half of what is older than an hour, so that the hourly limit stays exact. */
@@ -162,7 +147,9 @@ function mergeOldest(usage: Usage, now: number): void {
     const first = usage.hour[index];
     const second = usage.hour[index + 1];
     if (first === undefined) continue;
-    merged.push(second === undefined || index + 1 >= mergeable ? first : [second[0], first[1] + second[1]]);
+    const isPair = second !== undefined && index + 1 < mergeable;
+    // What is counted through a pair is what was counted through its later half.
+    merged.push(isPair ? [second[0], first[1] + second[1], second[2]] : first);
   }
-  usage.hour = recounted([...merged, ...usage.hour.slice(mergeable)]);
+  usage.hour = [...merged, ...usage.hour.slice(mergeable)];
 }

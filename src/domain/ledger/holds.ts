@@ -12,16 +12,21 @@ import type { Account, Ledger } from "./state.ts";
 /** What becomes of payments on hold. Whoever comes first decides; one whose window has closed expires instead. */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
+  tooHeavy(draft) ??
   resolve(draft, command, (payment, account) => approved(draft.ledger, account, payment, command, draft.now));
 
 export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply =>
-  resolve(draft, command, (payment) => deny(payment, command, draft.now));
+  tooHeavy(draft) ?? resolve(draft, command, (payment) => deny(payment, command, draft.now));
 
 export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerReply =>
   resolve(draft, command, (payment) => cancel(payment, draft.now));
 
 export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
   resolve(draft, command, (payment) => expire(payment, draft.now));
+
+/** A person's name and words are kept with the payment until that is in the records: not while there is no room for them. */
+const tooHeavy = ({ ledger: { bounds, weightBytes } }: Draft): LedgerReply | null =>
+  weightBytes < bounds.resolvedBelowBytes ? null : { kind: "too_many_open", of: "project" };
 
 function resolve(
   draft: Draft,

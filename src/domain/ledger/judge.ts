@@ -1,7 +1,7 @@
 import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
 import { confirm, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
-import { firstAnswer, keepAnswer } from "./first-answers.ts";
+import { answerToKeep, firstAnswer, keepAnswer } from "./first-answers.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
 import { followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
@@ -20,8 +20,9 @@ export function judge(ledger: Ledger, command: LedgerCommand, now: number): Ledg
     const first = firstAnswer(ledger, command);
     if (first !== null) return first;
     const reply = decide(draft, command);
+    const answer = answerToKeep(command, reply);
     draft.commit();
-    keepAnswer(ledger, command, reply, now);
+    if (answer !== null) keepAnswer(ledger, answer, now);
     return reply;
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };

@@ -41,7 +41,9 @@ export function rememberClosed(
   memory.order.push([agentId, keyHash]);
   memory.count += 1;
   if (memory.order.length > 2 * max) memory.order = known(memory);
-  return memory.count > max ? forgetOldest(memory, max) : [];
+  const forgotten: (readonly [agentId: string, closedAs: number])[] = [];
+  while (memory.count > max && memory.order.length > 0) forgotten.push(...forgetOldest(memory, max));
+  return forgotten;
 }
 
 /** The order without the keys of agents whose account was dropped. */
@@ -52,7 +54,7 @@ const known = ({ byAgent, order }: KeyMemory): KeyMemory["order"] =>
 const FORGOTTEN_AT_ONCE = 1 / 20;
 
 function forgetOldest(memory: KeyMemory, max: number): (readonly [agentId: string, closedAs: number])[] {
-  const oldest = memory.order.splice(0, Math.ceil(max * FORGOTTEN_AT_ONCE));
+  const oldest = memory.order.splice(0, Math.max(1, Math.ceil(max * FORGOTTEN_AT_ONCE)));
   return oldest.flatMap(([agentId, keyHash]) => {
     const keys = memory.byAgent.get(agentId);
     const key = keys?.get(keyHash);

@@ -18,7 +18,6 @@ import type { Draft } from "./draft.ts";
 import { isClosedKey, newestLikeAt } from "./key-memory.ts";
 import { giveLeave } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
-import { PAID_BELOW_BYTES } from "./weight.ts";
 
 /**
  * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: was its idempotency key used
@@ -77,9 +76,12 @@ function judgedByNewestRules(
   return true;
 }
 
-function fullness(ledger: Ledger, { open }: Account): "agent" | "project" | null {
-  if (open.size >= ledger.bounds.openOfAgent) return "agent";
-  const isFull = ledger.openPayments >= ledger.bounds.openOfProject || ledger.weightBytes >= PAID_BELOW_BYTES;
+function fullness(
+  { bounds, openPayments, weightBytes }: Ledger,
+  { open }: Account,
+): "agent" | "project" | null {
+  if (open.size >= bounds.openOfAgent) return "agent";
+  const isFull = openPayments >= bounds.openOfProject || weightBytes >= bounds.paidBelowBytes;
   return isFull ? "project" : null;
 }
 

@@ -33,7 +33,8 @@ function leaveOf({ standing }: Account, { isWithdrawn }: OpenPayment): Leave {
 /** How long it takes until no process begins to send any more of what it was given leave to. */
 export function quietAfterMs({ leaveUntil: until, open }: Account, now: number): number {
   const isAnyOnItsWay = [...open.values()].some(({ payment }) => isOnItsWay(payment));
-  return isAnyOnItsWay ? Math.max(0, until - now) : 0;
+  // A clock that went back makes it no longer than leave is ever good for.
+  return isAnyOnItsWay ? Math.max(0, Math.min(until, leaveUntil(now)) - now) : 0;
 }
 
 /** What was decided and not sent is not to be sent any more. */

@@ -4,16 +4,16 @@ import type { Draft } from "./draft.ts";
 import { endAllHeld } from "./holds.ts";
 import { quietAfterMs, wakeOpen, withdrawOpen } from "./sending.ts";
 import { type Account, newAccount } from "./state.ts";
-import { OPENED_BELOW_BYTES } from "./weight.ts";
 
 /** Whether an account takes payments, by which key, and under which policy. */
 
 /** Opens an account; once, however often it is told. */
 export function openAccount(draft: Draft, command: CommandOf<"open_account">): LedgerReply {
-  const { kind: _kind, ...opened } = command;
+  const { kind: _kind, requestId: _requestId, ...opened } = command;
   const { ledger, now } = draft;
   if (ledger.accounts.has(opened.agentId)) return { kind: "opened", changed: false };
-  const isFull = ledger.accounts.size >= ledger.bounds.accounts || ledger.weightBytes >= OPENED_BELOW_BYTES;
+  const { accounts, bounds, weightBytes } = ledger;
+  const isFull = accounts.size >= bounds.accounts || weightBytes >= bounds.openedBelowBytes;
   if (isFull) return { kind: "project_full" };
   draft.open(newAccount(opened, now));
   return { kind: "opened", changed: true };

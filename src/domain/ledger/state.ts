@@ -104,6 +104,10 @@ export interface LedgerBounds {
   readonly openOfProject: number;
   /** Idempotency keys of closed payments that are remembered, over all agents; older ones are looked up in the records. */
   readonly closedKeys: number;
+  /** An account is opened, a payment accepted, and one resolved by a person, only while the ledger's weight is below this. */
+  readonly openedBelowBytes: number;
+  readonly paidBelowBytes: number;
+  readonly resolvedBelowBytes: number;
 }
 
 export const LEDGER_BOUNDS: LedgerBounds = {
@@ -111,6 +115,10 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   openOfAgent: 200,
   openOfProject: 2_000,
   closedKeys: 5_000,
+  openedBelowBytes: 1_250_000,
+  // Each above the one before: what is on its way needs some room to come to its end.
+  paidBelowBytes: 1_450_000,
+  resolvedBelowBytes: 1_530_000,
 };
 
 /** All the money of a project: one decider for every limit of its agents, its teams and its own. */

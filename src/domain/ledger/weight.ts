@@ -1,44 +1,59 @@
-import type { Account, OpenPayment } from "./state.ts";
+import type { Payment } from "../agent/payment.ts";
+import type { Account } from "./state.ts";
 
 /**
  * How many bytes an account takes at the most where the ledger is carried over to a new run, encoded and compressed. The engine ends
  * a workflow whose state is above its bound (2 MiB), so what would come near it is refused while there is room. Estimated from what can't
- * be compressed: ids, hashes and texts that people choose.
+ * be compressed: ids, hashes, figures, and texts that people choose.
  */
 
-/** Ids, policy, totals and versions. */
-const ACCOUNT_BYTES = 180;
+/** Ids, policy and versions. */
+const ACCOUNT_BYTES = 110;
+/** Totals, the day, and how many payments there were. */
+const USED_BYTES = 60;
 /** One instant of the payments of the last 31 days. */
-const INSTANT_BYTES = 9;
+const INSTANT_BYTES = 8;
 /** Ids, hashes, proofs, times and an approval of an open payment. */
 const OPEN_BYTES = 480;
-/** A resolution names a person and may give feedback. */
-const NO_TEXT = 0;
+/** An event that is not told yet. */
+const EVENT_BYTES = 60;
 
-export function weightOf({ name, open, usage }: Account): number {
-  let bytes = ACCOUNT_BYTES + textBytes(name) + usage.hour.length * INSTANT_BYTES;
-  for (const each of open.values()) bytes += openBytes(each);
+export function weightOf({ name, open, outbox, sequence, usage }: Account): number {
+  let bytes = ACCOUNT_BYTES + textBytes(name) + outbox.length * EVENT_BYTES;
+  if (sequence > 0) bytes += USED_BYTES + usage.hour.length * INSTANT_BYTES;
+  for (const { payment } of open.values()) bytes += paymentBytes(payment);
   return bytes;
 }
 
-function openBytes({ payment: { approval, denial, request } }: OpenPayment): number {
-  const { feedback = null, resolvedBy = null } = approval ?? {};
-  return (
+/** A payment is replaced as a whole when it changes, and weighed whenever anything of its account does. */
+const weighed = new WeakMap<Payment, number>();
+
+function paymentBytes(payment: Payment): number {
+  const known = weighed.get(payment);
+  if (known !== undefined) return known;
+  const { approval, denial, request } = payment;
+  const bytes =
     OPEN_BYTES +
     textBytes(request.purpose) +
     textBytes(request.recipient) +
-    textBytes(feedback) +
-    textBytes(resolvedBy?.name) +
-    textBytes(denial?.reason)
-  );
+    textBytes(approval?.feedback) +
+    textBytes(approval?.resolvedBy?.name) +
+    textBytes(denial?.reason);
+  weighed.set(payment, bytes);
+  return bytes;
 }
 
-/** At the most: a UTF-16 unit takes up to three bytes of UTF-8; control characters six, as JSON escapes them, but those compress. */
-const textBytes = (text: string | null | undefined): number =>
-  text === null || text === undefined ? NO_TEXT : text.length * 3;
+/** What the letters of most scripts take more than their bytes: they make all that stands around them dearer. */
+const MIXED = 1.2;
 
-/** Above so much no account is opened. */
-export const OPENED_BELOW_BYTES = 1_048_576;
-
-/** Above so much no payment is accepted: what is on its way needs some room to come to its end. */
-export const PAID_BELOW_BYTES = 1_572_864;
+/** As UTF-8, of which nothing is compressed. Control characters take six bytes, as JSON writes them, but those compress. */
+function textBytes(text: string | null | undefined): number {
+  let [plain, other] = [0, 0];
+  for (let at = 0; at < (text?.length ?? 0); at += 1) {
+    const unit = text?.charCodeAt(at) ?? 0;
+    if (unit < 0x80) plain += 1;
+    // Half of a pair, which takes four.
+    else other += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3;
+  }
+  return plain + Math.ceil(other * MIXED);
+}

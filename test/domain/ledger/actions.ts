@@ -15,7 +15,14 @@ export type Action =
       readonly like: number;
       readonly rules: "none" | "velocity" | "duplicate" | "stale" | "newer";
     }
-  | { readonly kind: "rail"; readonly pick: number; readonly fate: Fate; readonly confirms: boolean }
+  | {
+      readonly kind: "rail";
+      readonly pick: number;
+      readonly fate: Fate;
+      readonly confirms: boolean;
+      /** Of any open payment, also one that was never sent or is over. */
+      readonly isAny: boolean;
+    }
   | { readonly kind: "confirm"; readonly pick: number }
   | {
       readonly kind: "resolve";
@@ -40,6 +47,7 @@ export type Action =
       readonly capCents: number | null;
       readonly teamCapCents: number | null;
       readonly stale: boolean;
+      readonly isRecorded: boolean;
     }
   | {
       readonly kind: "team_cap";
@@ -47,10 +55,13 @@ export type Action =
       readonly capCents: number | null;
       readonly budgetCents: number;
       readonly stale: boolean;
+      readonly isRecorded: boolean;
     }
+  | { readonly kind: "broken"; readonly team: number; readonly capCents: number }
   | { readonly kind: "rules"; readonly team: number | null }
   | { readonly kind: "ask"; readonly pick: number }
-  | { readonly kind: "record"; readonly agent: number }
+  /** `isOlder`: as the account was before its last change. */
+  | { readonly kind: "record"; readonly agent: number; readonly isOlder: boolean }
   | { readonly kind: "wait"; readonly ms: number }
   /** The last command that carried a request's id comes again. */
   | { readonly kind: "again" }
@@ -107,6 +118,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
         "withheld",
       ),
       confirms: fc.boolean(),
+      isAny: fc.constantFrom(true, false, false, false),
     }),
   },
   { weight: 6, arbitrary: fc.record({ kind: kindOf("confirm"), pick }) },
@@ -137,6 +149,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       capCents: orNone(0, 30, 60, 90),
       teamCapCents: orNone(25, 45),
       stale: fc.boolean(),
+      isRecorded: fc.boolean(),
     }),
   },
   {
@@ -147,11 +160,13 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       capCents: orNone(0, 25, 45),
       budgetCents: fc.constantFrom(10, 60, 1_000),
       stale: fc.boolean(),
+      isRecorded: fc.boolean(),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ kind: kindOf("broken"), team, capCents: fc.constantFrom(0, 33) }) },
   { weight: 1, arbitrary: fc.record({ kind: kindOf("rules"), team: fc.option(team) }) },
   { weight: 4, arbitrary: fc.record({ kind: kindOf("ask"), pick }) },
-  { weight: 2, arbitrary: fc.record({ kind: kindOf("record"), agent }) },
+  { weight: 3, arbitrary: fc.record({ kind: kindOf("record"), agent, isOlder: fc.boolean() }) },
   {
     weight: 3,
     arbitrary: fc.record({

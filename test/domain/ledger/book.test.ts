@@ -10,7 +10,7 @@ const SECONDS = shortOrSoak(6, 600);
 const LAST_RUN_MS = 300_000;
 
 const FIXED_SEED = 20_261_124;
-const FIXED_RUNS = 600;
+const FIXED_RUNS = 800;
 const SEEN_MIN = 5;
 
 /** What must come up for the property to mean anything. */
@@ -22,6 +22,9 @@ const NOTEWORTHY = [
   "stale rules",
   "too many open of the agent",
   "too many open of the project",
+  "too heavy to pay",
+  "too heavy to resolve",
+  "full",
   "approve",
   "deny",
   "cancel",

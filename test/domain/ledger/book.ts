@@ -1,8 +1,16 @@
+import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import type { Payment, PaymentRequest } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
-import type { Ledger, Standing } from "../../../src/domain/ledger/state.ts";
+import {
+  type Account,
+  type Ledger,
+  type OpenPayment,
+  type Standing,
+  summaryOf,
+} from "../../../src/domain/ledger/state.ts";
+import { weightOf } from "../../../src/domain/ledger/weight.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -12,8 +20,12 @@ export interface BookedPayment {
   readonly request: PaymentRequest;
   /** When and on which day it counts: never before what was counted earlier. */
   readonly countedAt: number;
+  /** The day that its count is on; its amount may move to a later one. */
+  readonly countedOn: string;
   readonly passed: boolean;
   day: string;
+  /** It is not to be sent any more. */
+  isWithdrawn: boolean;
   payment: Payment;
 }
 
@@ -24,6 +36,13 @@ export interface BookedAgent {
   policyVersion: number;
   standing: Standing;
   keyId: string | null;
+  /** What is told of it and not confirmed, with the revision of the account that brought it. */
+  events: BookedEvent[];
+}
+
+interface BookedEvent {
+  readonly type: string;
+  readonly revision: number;
 }
 
 const isAbove = (limit: number | null, sum: number): boolean => limit !== null && sum > limit;
@@ -41,6 +60,13 @@ export class LedgerBook {
   readonly #days = new Map<string, string>();
   readonly caps = new Map<string, { capCents: number | null; version: number }>();
   readonly rules = new Map<string, number>();
+  /** Until when somebody may begin to send a payment of the agent. */
+  readonly leaveUntil = new Map<string, number>();
+  /** What was shown under each revision of an account, and under which account's revision an event's id was first seen. */
+  readonly #shown = new Map<string, string>();
+  readonly #eventIds = new Map<string, string>();
+  /** An account is replaced whenever it changes. */
+  readonly #audited = new WeakSet<Account>();
 
   capOf(id: string): { capCents: number | null; version: number } {
     return this.caps.get(id) ?? { capCents: null, version: 1 };
@@ -91,7 +117,7 @@ export class LedgerBook {
     const book = own === undefined ? this.payments : others;
     const used = (isUnder: (payment: BookedPayment) => boolean): number =>
       book
-        .filter((each) => ["pending", "approved"].includes(each.payment.status) && isUnder(each))
+        .filter((each) => isUsed(each) && isUnder(each))
         .reduce((sum, { request }) => sum + request.amountCents, 0);
     const ofAgent = (each: BookedPayment): boolean => each.agentId === agentId;
     const today = this.dayOf(agentId, now);
@@ -102,7 +128,7 @@ export class LedgerBook {
     if (isAbove(policy.dailySpendLimitCents, spentToday + amountCents)) return "DAILY_SPEND_LIMIT_EXCEEDED";
     const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
     if (isAbove(policy.hourlyVelocityLimit, hourly + 1)) return "HOURLY_VELOCITY_EXCEEDED";
-    const daily = passed.filter(({ countedAt }) => dateOf(countedAt) === today).length;
+    const daily = passed.filter(({ countedOn }) => countedOn === today).length;
     if (isAbove(policy.dailyVelocityLimit, daily + 1)) return "DAILY_VELOCITY_EXCEEDED";
     const inTeam = used((each) => this.teamOf(each) === teamId) + amountCents;
     if (isAbove(this.capOf(teamId).capCents, inTeam)) return "TEAM_CAP_EXCEEDED";
@@ -145,53 +171,112 @@ export class LedgerBook {
   }
 
   /** Holds the ledger against the list. */
-  audit(ledger: Ledger): void {
-    mustEqual(
-      ledger.project.totals,
+  audit(ledger: Ledger, now: number): void {
+    const { accounts, project, teams } = ledger;
+    mustAgree(
+      project.totals,
       this.totals(() => true),
-      "the project's totals",
+      "the totals of the project",
     );
-    for (const [teamId, { totals }] of ledger.teams) {
-      mustEqual(
-        totals,
-        this.totals((each) => this.teamOf(each) === teamId),
-        `the totals of ${teamId}`,
-      );
+    for (const [teamId, { totals }] of teams) {
+      const own = this.totals((each) => this.teamOf(each) === teamId);
+      mustAgree(totals, own, `the totals of ${teamId}`);
     }
-    for (const [agentId, { policy, policyVersion, standing, keyId }] of this.agents) {
-      const account = ledger.accounts.get(agentId);
-      if (account === undefined) {
-        must(standing === "closed", `the account of ${agentId} is gone`);
-        this.#auditGone(agentId);
-        continue;
-      }
-      const { spentCents, reservedCents } = account.usage;
-      const own = this.totals((each) => each.agentId === agentId);
-      mustEqual({ spentCents, reservedCents }, own, `the totals of ${agentId}`);
-      const known = { standing: account.standing, keyId: account.keyId };
-      mustEqual(known, { standing, keyId }, `standing and key of ${agentId}`);
-      mustEqual({ ...account.policy }, { ...policy }, `the policy of ${agentId}`);
-      mustEqual(account.policyVersion, policyVersion, `the version of the policy of ${agentId}`);
-      for (const { payment } of account.open.values()) this.#auditOpen(payment);
+    for (const [agentId, agent] of this.agents) {
+      const account = accounts.get(agentId);
+      if (account === undefined) this.#auditGone(agentId);
+      else this.#auditAccount(account, agent, now);
     }
-    for (const id of ["project", ...ledger.teams.keys()]) {
-      const cap = id === "project" ? ledger.project.cap : ledger.teams.get(id)?.cap;
-      mustEqual(cap ?? null, this.capOf(id), `the cap of ${id}`);
+    for (const id of ["project", ...teams.keys()]) {
+      const level = id === "project" ? project : teams.get(id);
+      mustAgree(level?.cap ?? null, this.capOf(id), `the cap of ${id}`);
+      mustAgree(level?.rulesVersion, this.rules.get(id) ?? 0, `the version of the rules of ${id}`);
     }
+    const all = [...accounts.values()];
+    mustAgree(ledger.openPayments, sumOf(all.map(({ open }) => open.size)), "how many payments are open");
+    const { openOfAgent, openOfProject } = ledger.bounds;
+    const busiest = Math.max(...all.map(({ open }) => open.size));
+    must(busiest <= openOfAgent, "more payments of an agent are open than may be");
+    must(ledger.openPayments <= openOfProject, "more payments are open than may be");
+    mustAgree(ledger.weightBytes, sumOf(all.map(weightOf)), "the weight of all accounts");
+    mustAgree(
+      ledger.keys.count,
+      sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)),
+      "the keys",
+    );
+    must(ledger.keys.count <= ledger.bounds.closedKeys, "more keys are remembered than may be");
   }
 
-  #auditOpen(payment: Payment): void {
+  #auditAccount(account: Account, agent: BookedAgent, now: number): void {
+    const { agentId, usage } = account;
+    const { keyId, policy, policyVersion, standing } = agent;
+    const { spentCents, reservedCents } = usage;
+    const own = this.totals((each) => each.agentId === agentId);
+    mustAgree({ spentCents, reservedCents }, own, `the totals of ${agentId}`);
+    this.#auditUsage(account, now);
+    const known = { standing: account.standing, keyId: account.keyId };
+    mustAgree(known, { standing, keyId }, `standing and key of ${agentId}`);
+    mustAgree({ ...account.policy }, { ...policy }, `the policy of ${agentId}`);
+    mustAgree(account.policyVersion, policyVersion, `the version of the policy of ${agentId}`);
+    for (const open of account.open.values()) this.#auditOpen(open);
+    this.#auditRecord(account, agent);
+  }
+
+  #auditUsage({ agentId, usage }: Account, now: number): void {
+    const { date, ...day } = usage.day;
+    mustAgree(date, this.#days.get(agentId) ?? "", `the newest day of ${agentId}`);
+    const passed = this.payments.filter((each) => each.agentId === agentId && each.passed);
+    const used = passed.filter((each) => isUsed(each) && each.day === date);
+    const amountCents = sumOf(used.map(({ request }) => request.amountCents));
+    const count = passed.filter(({ countedOn }) => countedOn === date).length;
+    mustAgree(day, { amountCents, count }, `the day of ${agentId}`);
+    const inHour = sumOf(usage.hour.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
+    const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
+    mustAgree(inHour, hourly, `the hour of ${agentId}`);
+  }
+
+  #auditOpen({ isWithdrawn, payment }: OpenPayment): void {
     const { transactionId } = payment.request;
     const booked = this.payments.find(({ request }) => request.transactionId === transactionId);
-    mustEqual(payment, booked?.payment ?? null, `the open payment ${transactionId}`);
+    mustAgree(payment, booked?.payment ?? null, `the open payment ${transactionId}`);
+    mustAgree(isWithdrawn === true, booked?.isWithdrawn, `whether ${transactionId} is withdrawn`);
+  }
+
+  /** What the agent's record shows under one revision is one thing, and each event is told once, until that is confirmed. */
+  #auditRecord(account: Account, { agentId, events }: BookedAgent): void {
+    if (this.#audited.has(account)) return;
+    this.#audited.add(account);
+    const { events: told, updatedAt: _at, ...shown } = summaryOf(account);
+    const revision = `${agentId} ${account.revision}`;
+    const before = this.#shown.get(revision);
+    mustAgree(
+      JSON.stringify(shown),
+      before ?? JSON.stringify(shown),
+      `what one revision of ${agentId} shows`,
+    );
+    this.#shown.set(revision, JSON.stringify(shown));
+    const said = told.map((event) => ({ type: event.type, revision: event.revision }));
+    mustAgree(said, events, `what is told of ${agentId}`);
+    for (const event of told) {
+      const of = `${agentId} ${event.revision}`;
+      mustAgree(of, this.#eventIds.get(event.id) ?? of, `what is told under ${event.id}`);
+      this.#eventIds.set(event.id, of);
+    }
   }
 
   /** What has no account any more has no money on hold. */
   #auditGone(agentId: string): void {
-    mustEqual(
-      this.#sum("pending", (each) => each.agentId === agentId),
-      0,
-      `on hold for ${agentId}, which is gone`,
-    );
+    const isOwn = (each: BookedPayment): boolean => each.agentId === agentId;
+    mustAgree(this.#sum("pending", isOwn), 0, `on hold for ${agentId}, which is gone`);
+    mustAgree(this.agents.get(agentId)?.standing, "closed", `the standing of ${agentId}, which is gone`);
   }
 }
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+
+/** Compares what is nearly always alike. */
+function mustAgree(actual: unknown, expected: unknown, complaint: string): void {
+  if (!isDeepStrictEqual(actual, expected)) mustEqual(actual, expected, complaint);
+}
+
+const isUsed = ({ payment }: BookedPayment): boolean => ["pending", "approved"].includes(payment.status);

@@ -1,370 +1,332 @@
-import { handle } from "../../../src/domain/agent/decide.ts";
+import type { AgentAccess, BundledKey } from "../../../src/domain/agent/access.ts";
+import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
+import { handle } from "../../../src/domain/agent/handle.ts";
 import type { AgentState } from "../../../src/domain/agent/state.ts";
-import { type Domain, realDomain } from "../../../scripts/simulation/domain.ts";
+import { type LifeDomain, SOUND_LIFE } from "../life/run.ts";
 import { MINUTE } from "../support/actor.ts";
-import {
-  agents,
-  agentsAfter,
-  agentsArchivingAt,
-  agentsBefore,
-  agentsDeciding,
-  agentsRollingOver,
-  asActive,
-  withAccess,
-  withBundled,
-} from "./faults.ts";
+import { FIRST_KEY } from "../support/agent.ts";
 import type { Mutant } from "./mutant.ts";
 
+/** Ways to put a fault into an agent's actor. */
+
+type Kind = AgentCommand["kind"];
+type LifeMutant = Mutant<LifeDomain>;
+
+const handling = (faulty: typeof handle): LifeDomain => ({ ...SOUND_LIFE, handle: faulty });
+
+/** And after a command of this kind, something else is done to the state. */
+const after = (kind: Kind, change: (state: AgentState, was: AgentState, now: number) => void): LifeDomain =>
+  handling((state, command, now) => {
+    const was = structuredClone(state);
+    const reply = handle(state, command, now);
+    if (command.kind === kind) change(state, was, now);
+    return reply;
+  });
+
+/** Commands of these kinds are decided as if the state were another; what they do not change stays as it was. */
+const deciding = (
+  kinds: readonly Kind[],
+  as: (state: AgentState, command: AgentCommand) => Partial<AgentState>,
+): LifeDomain =>
+  handling((state, command, now) => {
+    if (!kinds.includes(command.kind)) return handle(state, command, now);
+    const was = structuredClone(state);
+    const pretended = as(structuredClone(state), command);
+    const before = structuredClone(pretended);
+    Object.assign(state, pretended);
+    const reply = handle(state, command, now);
+    Object.assign(state, restored(was, state, before));
+    return reply;
+  });
+
+function restored(was: AgentState, is: AgentState, pretended: Partial<AgentState>): Partial<AgentState> {
+  const names = Object.keys(pretended) as (keyof AgentState)[];
+  const unchanged = names.filter((name) => JSON.stringify(is[name]) === JSON.stringify(pretended[name]));
+  return Object.fromEntries(unchanged.map((name) => [name, was[name]]));
+}
+
+const withAccess = ({ access }: AgentState, change: Partial<AgentAccess>): Partial<AgentState> => ({
+  access: { ...access, ...change },
+});
+
+const withBundled = (state: AgentState, change: Partial<BundledKey>): Partial<AgentState> =>
+  withAccess(state, { bundled: { ...state.access.bundled, ...change } });
+
+const live = (): Partial<AgentState> => ({ archivedAt: null });
+
 /** The key is accepted wherever this holds. */
-const accepting = (when: (state: AgentState, keyId: string) => boolean): Domain =>
-  agents((state, command, now) => {
+const accepting = (when: (state: AgentState, keyId: string) => boolean): LifeDomain =>
+  handling((state, command, now) => {
     const reply = handle(state, command, now);
     const accepts = command.kind === "authenticate" && when(state, command.keyId);
     return accepts ? { kind: "authenticated", accepted: true } : reply;
   });
 
-const archived = (state: AgentState): AgentState => asActive(state, "archived");
+/** A machine's archives are decided as if the state were another. */
+const archivingAs = (as: (state: AgentState) => Partial<AgentState>): LifeDomain =>
+  deciding(["archive"], (state, command) =>
+    command.kind === "archive" && command.by.type === "organization_key" ? as(state) : {},
+  );
 
-const keys: readonly Mutant[] = [
+/** A machine's archives are decided by a clock that is wrong. */
+const archivingAt = (when: (now: number) => number): LifeDomain =>
+  handling((state, command, now) =>
+    handle(state, command, command.kind === "archive" && command.by.type !== "user" ? when(now) : now),
+  );
+
+const rollingOver = (lose: (state: AgentState) => Partial<AgentState>): LifeDomain => ({
+  ...SOUND_LIFE,
+  rollOver: (state) => SOUND_LIFE.rollOver({ ...state, ...lose(state) }),
+});
+
+const keys: readonly LifeMutant[] = [
   {
     fault: "a revoked key is accepted until the agent has another",
     complaint: "the use of akey",
-    domain: () => accepting((state) => state.lifecycle !== "archived" && state.access?.activeKeyId === null),
+    domain: () => accepting(({ access, archivedAt }) => archivedAt === null && access.activeKeyId === null),
   },
   {
     fault: "any key that the agent ever had is accepted",
     complaint: "the use of akey",
-    domain: () => accepting((state, keyId) => state.lifecycle !== "archived" && keyId === "akey_0"),
+    domain: () => accepting(({ archivedAt }, keyId) => archivedAt === null && keyId === FIRST_KEY),
   },
   {
     fault: "an archived agent's key is accepted",
     complaint: "the use of akey",
-    domain: () => accepting((state) => state.lifecycle === "archived"),
+    domain: () => accepting(({ archivedAt }) => archivedAt !== null),
   },
   {
     fault: "archiving leaves the key",
     complaint: "the active key",
-    domain: () =>
-      agents((state, command, now) => {
-        const keyId = state.access?.activeKeyId ?? null;
-        const reply = handle(state, command, now);
-        if (command.kind === "archive" && state.access !== undefined) state.access.activeKeyId = keyId;
-        return reply;
-      }),
+    domain: () => after("archive", (state, was) => void (state.access.activeKeyId = was.access.activeKeyId)),
   },
   {
     fault: "minting replaces the active key",
-    complaint: "a second key",
-    domain: () => agentsDeciding(["mint_key"], (state) => withAccess(state, { activeKeyId: null })),
+    complaint: "second key",
+    domain: () =>
+      deciding(["mint_key"], (state, command) =>
+        command.kind === "mint_key" && command.keyId !== state.access.activeKeyId
+          ? withAccess(state, { activeKeyId: null })
+          : {},
+      ),
   },
   {
     fault: "minting brings an archived agent a key",
     complaint: "a key for an archived agent",
-    domain: () => agentsDeciding(["mint_key"], archived),
+    domain: () => deciding(["mint_key"], live),
   },
   {
-    fault: "the record is believed before the actor about which key is active",
-    complaint: "a second key",
+    fault: "a key that is minted again by the engine is a second one",
+    complaint: "a key that is minted again",
     domain: () =>
-      agentsDeciding(["mint_key", "revoke_key"], (state, command) =>
-        command.kind === "mint_key" || command.kind === "revoke_key"
-          ? withAccess(state, { activeKeyId: command.recordedKeyId })
-          : state,
+      handling((state, command, now) =>
+        command.kind === "mint_key" && command.keyId === state.access.activeKeyId
+          ? { kind: "key_exists" }
+          : handle(state, command, now),
       ),
   },
   {
     fault: "a person's hand on the keys is forgotten",
     complaint: "whether a person touched its keys",
-    domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "key_changed" && state.access !== undefined) state.access.touchedByPerson = false;
-      }),
+    domain: () => after("revoke_key", (state) => void (state.access.touchedByPerson = false)),
   },
   {
     fault: "the first use is stamped anew each time",
     complaint: "when a key was first used",
-    domain: () =>
-      agents((state, command, now) => {
-        const reply = handle(state, command, now);
-        if (reply.kind === "authenticated" && reply.accepted && state.access !== undefined)
-          state.access.authenticatedAt = now;
-        return reply;
-      }),
+    domain: () => deciding(["authenticate"], (state) => withAccess(state, { authenticatedAt: null })),
   },
 ];
 
-const delivery: readonly Mutant[] = [
+const delivery: readonly LifeMutant[] = [
   {
     fault: "a proof is stamped in the window",
     complaint: "a proof of non-delivery",
-    domain: () =>
-      agentsDeciding(["prove_non_delivery"], (state) => withBundled(state, { deliverableUntil: 0 })),
+    domain: () => deciding(["prove_non_delivery"], (state) => withBundled(state, { deliverableUntil: 0 })),
   },
   {
     fault: "a proof is stamped for any lineage",
     complaint: "a proof of non-delivery",
     domain: () =>
-      agentsDeciding(["prove_non_delivery"], (state, command) =>
-        command.kind === "prove_non_delivery" ? withBundled(state, { lineageId: command.lineageId }) : state,
+      deciding(["prove_non_delivery"], (state, command) =>
+        command.kind === "prove_non_delivery" ? withBundled(state, { lineageId: command.lineageId }) : {},
       ),
   },
   {
     fault: "a later replay moves the proof",
     complaint: "the proof of non-delivery",
-    domain: () => agentsDeciding(["prove_non_delivery"], (state) => withBundled(state, { provenAt: null })),
+    domain: () => deciding(["prove_non_delivery"], (state) => withBundled(state, { provenAt: null })),
   },
   {
     fault: "the key is delivered at the end of the window exactly",
-    complaint: "a key was delivered after the window",
-    seed: 20_261_123,
-    domain: () => ({ ...realDomain, isDeliverable: (until, now) => now <= until }),
+    complaint: "whether a key was delivered again",
+    domain: () => ({ ...SOUND_LIFE, isDeliverable: (until, now) => now <= until }),
   },
   {
     fault: "the key is delivered as long as nothing has erased it, whatever the time",
-    complaint: "a key was delivered after the window",
-    seed: 20_261_122,
-    domain: () => ({ ...realDomain, isDeliverable: (until, now) => now < until + MINUTE }),
+    complaint: "whether a key was delivered again",
+    domain: () => ({ ...SOUND_LIFE, isDeliverable: (until, now) => now < until + MINUTE }),
   },
 ];
 
-const machineArchive: readonly Mutant[] = [
+const BY_MACHINE = "an archive by a machine";
+
+const machineArchive: readonly LifeMutant[] = [
   {
     fault: "a machine archives an agent of another lineage",
-    complaint: "an archive by a machine",
+    complaint: BY_MACHINE,
     domain: () =>
-      agentsDeciding(["archive"], (state, command) =>
+      deciding(["archive"], (state, command) =>
         command.kind === "archive" && command.by.type === "organization_key"
           ? withBundled(state, { lineageId: command.by.lineageId })
-          : state,
+          : {},
       ),
   },
   {
     fault: "a machine archives in the window",
-    complaint: "an archive by a machine",
-    domain: () => agentsDeciding(["archive"], (state) => withBundled(state, { deliverableUntil: 0 })),
+    complaint: BY_MACHINE,
+    domain: () => archivingAs((state) => withBundled(state, { deliverableUntil: 0 })),
   },
   {
     fault: "the window is over a millisecond early",
-    complaint: "an archive by a machine",
-    domain: () => agentsArchivingAt("organization_key", (now) => now + 1),
+    complaint: BY_MACHINE,
+    domain: () => archivingAt((now) => now + 1),
   },
   {
     fault: "a machine archives without a proof",
-    complaint: "an archive by a machine",
-    domain: () => agentsDeciding(["archive"], (state) => withBundled(state, { provenAt: 1 })),
+    complaint: BY_MACHINE,
+    domain: () => archivingAs((state) => withBundled(state, { provenAt: 1 })),
   },
   {
     fault: "a machine archives an agent that has used its key",
-    complaint: "an archive by a machine",
-    seed: 20_261_127,
-    domain: () => agentsDeciding(["archive"], (state) => withAccess(state, { authenticatedAt: null })),
-  },
-  {
-    fault: "a machine archives an agent that has asked for payments",
-    complaint: "an archive by a machine",
-    seed: 20_261_122,
-    domain: () => agentsDeciding(["archive"], (state) => ({ ...state, sequence: 0 })),
+    complaint: BY_MACHINE,
+    domain: () => archivingAs((state) => withAccess(state, { authenticatedAt: null })),
   },
   {
     fault: "a machine archives an agent whose keys a person has touched",
-    complaint: "an archive by a machine",
-    domain: () => agentsDeciding(["archive"], (state) => withAccess(state, { touchedByPerson: false })),
+    complaint: BY_MACHINE,
+    domain: () => archivingAs((state) => withAccess(state, { touchedByPerson: false })),
   },
   {
     fault: "a balance that can't be read counts as zero",
-    complaint: "an archive by a machine",
+    complaint: BY_MACHINE,
     domain: () =>
-      agentsBefore((_state, command) => {
-        if (command.kind !== "archive" || command.by.type === "user") return command;
+      handling((state, command, now) => {
+        if (command.kind !== "archive" || command.by.type === "user") return handle(state, command, now);
         const { balance } = command.by;
-        return { ...command, by: { ...command.by, balance: balance === "unreadable" ? "zero" : balance } };
+        const read = balance === "unreadable" ? "zero" : balance;
+        return handle(state, { ...command, by: { ...command.by, balance: read } }, now);
       }),
   },
 ];
 
-const archive: readonly Mutant[] = [
-  {
-    fault: "archiving leaves what is on hold",
-    complaint: "what archiving ended",
-    seed: 20_261_123,
-    domain: () => agentsDeciding(["archive"], (state) => ({ ...state, open: {} })),
-  },
-  {
-    fault: "archiving denies what is on hold and keeps its reservation",
-    complaint: "reserved by",
-    seed: 20_261_123,
-    domain: () =>
-      agentsAfter((state, event) => {
-        const isDenied = event.type === "payment_changed" && event.payment.denial?.code === "AGENT_ARCHIVED";
-        if (isDenied) state.usage.reservedCents += event.payment.request.amountCents;
-      }),
-  },
-  {
-    fault: "archiving calls expired payments denied",
-    complaint: "the status of",
-    seed: 20_261_142,
-    domain: () => agentsArchivingAt("user", (now) => now - 10 * MINUTE),
-  },
-  {
-    fault: "a payment is accepted after the archive",
-    complaint: "an archived agent's payment",
-    domain: () => agentsDeciding(["pay"], archived),
-  },
-  {
-    fault: "resuming brings an archived agent back",
-    complaint: "an archived agent's life",
-    seed: 20_261_122,
-    domain: () =>
-      agentsDeciding(["resume"], (state) =>
-        state.lifecycle === "archived" ? { ...state, lifecycle: "paused" } : state,
-      ),
-  },
+const archive: readonly LifeMutant[] = [
   {
     fault: "an archived agent is renamed",
     complaint: "an archived agent's new name",
-    domain: () => agentsDeciding(["rename"], archived),
+    domain: () => deciding(["rename"], live),
   },
   {
     fault: "archiving again is archiving anew",
-    complaint: "whether it was archived just now",
-    domain: () => agentsDeciding(["archive"], archived),
+    complaint: "once more",
+    domain: () => deciding(["archive"], live),
+  },
+  {
+    fault: "another lineage is told that the agent is archived",
+    complaint: "once more",
+    domain: () =>
+      handling((state, command, now) =>
+        command.kind === "archive" && state.archivedAt !== null
+          ? { kind: "archive", changed: false }
+          : handle(state, command, now),
+      ),
   },
   {
     fault: "the wallet of an agent that lives counts as detached",
     complaint: "is detached",
-    domain: () =>
-      agentsBefore((state, command) => {
-        if (command.kind === "confirm_detached") state.walletDetached = true;
-        return command;
-      }),
+    domain: () => after("confirm_detached", (state) => void (state.walletDetached = true)),
   },
 ];
 
-const stop: readonly Mutant[] = [
+const followers: readonly LifeMutant[] = [
   {
-    fault: "a paused agent's payment is sent",
-    complaint: "leave to send",
-    domain: () => agentsDeciding(["ask_to_send"], (state) => asActive(state, "paused")),
+    fault: "an older word of the ledger is believed",
+    complaint: "its standing",
+    domain: () => deciding(["follow_standing"], () => ({ standingRevision: -1 })),
   },
   {
-    fault: "a payment decided before the pause goes on after the emergency stop",
-    complaint: "leave to send",
+    fault: "the ledger does not hear of a revoked key",
+    complaint: "the ledger does not hear of",
+    domain: () => after("revoke_key", (state, was) => void (state.ledgerRevision = was.ledgerRevision)),
+  },
+  {
+    fault: "the ledger does not hear of an archive",
+    complaint: "the ledger does not hear of",
+    domain: () => after("archive", (state, was) => void (state.ledgerRevision = was.ledgerRevision)),
+  },
+  {
+    fault: "the ledger is taken to have heard of what it has not",
+    complaint: "the revision that the ledger follows",
+    domain: () => after("confirm_followed", (state) => void (state.followedRevision = state.revision)),
+  },
+  {
+    fault: "an archive is not told",
+    complaint: "what is told of it",
+    domain: () => after("archive", (state, was) => void (state.outbox = was.outbox)),
+  },
+  {
+    fault: "an archive is told twice",
+    complaint: "what is told of it",
     domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type !== "payments_withdrawn") return;
-        for (const open of Object.values(state.open)) delete open.isWithdrawn;
-      }),
-  },
-  {
-    fault: "a revocation is the emergency stop though the agent goes on",
-    complaint: "leave to send",
-    domain: () =>
-      agentsDeciding(["revoke_key"], (state) =>
-        state.lifecycle === "active" ? { ...state, lifecycle: "paused" } : state,
-      ),
-  },
-  {
-    fault: "a revoked key's payment is decided",
-    complaint: "a dead key's payment",
-    domain: () =>
-      agentsDeciding(["pay"], (state, command) =>
-        command.kind === "pay" ? withAccess(state, { activeKeyId: command.keyId }) : state,
-      ),
-  },
-  {
-    fault: "who pauses is not told how long others may still send",
-    complaint: "a change of life",
-    domain: () => agentsDeciding(["pause"], (state) => ({ ...state, leaveUntil: 0 })),
-  },
-  {
-    fault: "leave to send is given and forgotten",
-    complaint: "a change of life",
-    domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "leave_given") state.leaveUntil = 0;
-      }),
-  },
-];
-
-const events: readonly Mutant[] = [
-  {
-    fault: "pausing what is paused fires again",
-    complaint: "a change of life",
-    domain: () => agentsDeciding(["pause"], (state) => asActive(state, "paused")),
-  },
-  {
-    fault: "a change of the lifecycle is not told",
-    complaint: "left the outbox and is not in the journal",
-    domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "lifecycle_changed") state.outbox?.pop();
-      }),
-  },
-  {
-    fault: "a change of the lifecycle is told twice",
-    complaint: "an event",
-    domain: () =>
-      agentsAfter((state, event) => {
-        const last = state.outbox?.at(-1);
-        if (event.type === "lifecycle_changed" && last !== undefined)
-          state.outbox?.push({ ...last, id: `${last.id}-again` });
-      }),
-  },
-  {
-    fault: "events have one id for each type",
-    complaint: "an event",
-    domain: () =>
-      agentsAfter((state, event) => {
-        const last = state.outbox?.pop();
-        if (last !== undefined)
-          state.outbox?.push(event.type === "lifecycle_changed" ? { ...last, id: `evt_${last.type}` } : last);
+      after("archive", (state, was) => {
+        if (state.outbox.length > was.outbox.length) state.outbox = [...state.outbox, ...state.outbox];
       }),
   },
   {
     fault: "any confirmation of the record empties the outbox",
-    complaint: "left the outbox and is not in the journal",
-    domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "summary_confirmed") state.outbox = [];
-      }),
+    complaint: "what is told of it",
+    domain: () => after("confirm_record", (state) => void (state.outbox = [])),
   },
   {
     fault: "no confirmation empties the outbox",
-    complaint: "stay in the outbox for ever",
-    domain: () =>
-      agents((state, command, now) => {
-        const outbox = [...(state.outbox ?? [])];
-        const reply = handle(state, command, now);
-        if (command.kind === "confirm_summary") state.outbox = outbox;
-        return reply;
-      }),
+    complaint: "what is told of it",
+    domain: () => after("confirm_record", (state, was) => void (state.outbox = was.outbox)),
   },
   {
     fault: "an archive changes the record under its old revision",
-    complaint: "one revision shows two things",
+    complaint: "what one revision shows",
+    domain: () => after("archive", (state, was) => void (state.revision = was.revision)),
+  },
+  {
+    fault: "an older confirmation takes a newer one back",
+    complaint: "the revision that the record shows",
     domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "lifecycle_changed" && event.lifecycle === "archived") state.revision -= 1;
+      handling((state, command, now) => {
+        if (command.kind === "confirm_record") state.confirmedRevision = 0;
+        return handle(state, command, now);
       }),
   },
   {
-    fault: "continue-as-new forgets the proof",
-    complaint: "continue-as-new lost something",
-    domain: () => agentsRollingOver((state) => withBundled(state, { provenAt: null })),
+    fault: "a roll-over forgets the proof",
+    complaint: "a roll-over lost something",
+    domain: () => rollingOver((state) => withBundled(state, { provenAt: null })),
   },
   {
-    fault: "continue-as-new forgets what is not told yet",
-    complaint: "continue-as-new lost something",
-    domain: () => agentsRollingOver((state) => ({ ...state, outbox: [] })),
+    fault: "a roll-over forgets what is not told yet",
+    complaint: "a roll-over lost something",
+    domain: () => rollingOver(() => ({ outbox: [] })),
+  },
+  {
+    fault: "a roll-over forgets the first use",
+    complaint: "a roll-over lost something",
+    domain: () => rollingOver((state) => withAccess(state, { authenticatedAt: null })),
   },
 ];
 
 /** Faults in an agent's keys and life. */
-export const lifeMutants: readonly Mutant[] = [
+export const lifeMutants: readonly LifeMutant[] = [
   ...keys,
   ...delivery,
   ...machineArchive,
   ...archive,
-  ...stop,
-  ...events,
+  ...followers,
 ];

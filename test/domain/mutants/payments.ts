@@ -1,22 +1,26 @@
-import { handle } from "../../../src/domain/agent/decide.ts";
-import type { AgentEvent } from "../../../src/domain/agent/evolve.ts";
+import { moneyOf } from "../../../src/domain/agent/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import { utcDate } from "../../../src/domain/agent/usage.ts";
+import { isClosedKey } from "../../../src/domain/ledger/key-memory.ts";
+import { judge } from "../../../src/domain/ledger/judge.ts";
+import type { LedgerDomain } from "../ledger/world.ts";
+import { HOUR, MINUTE } from "../support/actor.ts";
 import {
-  agents,
-  agentsAfter,
-  agentsBefore,
-  agentsDeciding,
-  agentsRollingOver,
-  agentsUnder,
-  asActive,
+  accountOf,
+  after,
+  before,
+  judging,
+  judgingAs,
+  onRelease,
   plus,
-} from "./faults.ts";
+  putDay,
+  putUsage,
+  releasedCents,
+  under,
+} from "./ledger-faults.ts";
 import type { Mutant } from "./mutant.ts";
 
-/** What a payment that came to nothing gives back. */
-const released = (event: AgentEvent): number =>
-  event.type === "payment_changed" && event.payment.denial !== null ? event.payment.request.amountCents : 0;
+type LedgerMutant = Mutant<LedgerDomain>;
 
 const unlimited: BudgetPolicy = {
   budgetCents: 1_000_000,
@@ -27,218 +31,270 @@ const unlimited: BudgetPolicy = {
   dailyVelocityLimit: null,
 };
 
-const limits: readonly Mutant[] = [
+const limits: readonly LedgerMutant[] = [
   {
     fault: "the limit per transaction lets one cent more through",
-    complaint: "a payment of",
-    domain: () =>
-      agentsUnder((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, 1) })),
+    complaint: "PER_TRANSACTION_LIMIT_EXCEEDED",
+    domain: () => under((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, 1) })),
   },
   {
     fault: "the limit per transaction refuses the exact amount",
-    complaint: "a payment of",
+    complaint: "PER_TRANSACTION_LIMIT_EXCEEDED",
     domain: () =>
-      agentsUnder((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, -1) })),
+      under((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, -1) })),
   },
   {
     fault: "the budget lets one cent more through",
-    complaint: "a payment of",
-    domain: () => agentsUnder(({ budgetCents }) => ({ budgetCents: budgetCents + 1 })),
+    complaint: "BUDGET_EXCEEDED",
+    domain: () => under(({ budgetCents }) => ({ budgetCents: budgetCents + 1 })),
   },
   {
     fault: "the day's limit lets one cent more through",
     complaint: "DAILY_SPEND_LIMIT_EXCEEDED",
-    seed: 20_261_122,
-    domain: () => agentsUnder((policy) => ({ dailySpendLimitCents: plus(policy.dailySpendLimitCents, 1) })),
+    domain: () => under((policy) => ({ dailySpendLimitCents: plus(policy.dailySpendLimitCents, 1) })),
   },
   {
     fault: "the hour's count lets one payment more through",
-    complaint: "a payment of",
-    domain: () => agentsUnder((policy) => ({ hourlyVelocityLimit: plus(policy.hourlyVelocityLimit, 1) })),
+    complaint: "HOURLY_VELOCITY_EXCEEDED",
+    domain: () => under((policy) => ({ hourlyVelocityLimit: plus(policy.hourlyVelocityLimit, 1) })),
   },
   {
     fault: "the day's count lets one payment more through",
-    complaint: "a payment of",
-    domain: () => agentsUnder((policy) => ({ dailyVelocityLimit: plus(policy.dailyVelocityLimit, 1) })),
+    complaint: "DAILY_VELOCITY_EXCEEDED",
+    domain: () => under((policy) => ({ dailyVelocityLimit: plus(policy.dailyVelocityLimit, 1) })),
   },
   {
     fault: "a payment at the threshold is held",
-    complaint: "whether a person is asked",
+    complaint: "what flags",
     domain: () =>
-      agentsUnder((policy) => ({ autoApprovalThresholdCents: plus(policy.autoApprovalThresholdCents, -1) })),
+      under((policy) => ({ autoApprovalThresholdCents: plus(policy.autoApprovalThresholdCents, -1) })),
   },
   {
     fault: "a threshold of 0 means never to ask",
-    complaint: "whether a person is asked",
-    seed: 20_261_122,
+    complaint: "what flags",
     domain: () =>
-      agentsUnder(({ autoApprovalThresholdCents: at }) => ({
-        autoApprovalThresholdCents: at === 0 ? null : at,
-      })),
+      under(({ autoApprovalThresholdCents: at }) => ({ autoApprovalThresholdCents: at === 0 ? null : at })),
   },
   {
     fault: "an hour is a millisecond too long",
-    complaint: "a payment of",
-    seed: 20_261_127,
+    complaint: "the hour of",
     domain: () =>
-      agentsDeciding(["pay"], (state) => {
-        const hour = state.usage.hour.map(([at, count]): [number, number] => [at + 1, count]);
-        return { ...state, usage: { ...state.usage, hour } };
+      before((ledger, command, now) => {
+        const account = command.kind === "pay" ? accountOf(ledger, command) : undefined;
+        if (account === undefined) return;
+        const hour = account.usage.hour.map(([at, count, through]): [number, number, number] => [
+          at === now - HOUR ? at + 1 : at,
+          count,
+          through,
+        ]);
+        putUsage(ledger, account, { hour });
       }),
   },
   {
     fault: "the day does not begin anew at midnight",
-    complaint: "the usage of",
+    complaint: "of agent-",
     domain: () =>
-      agentsBefore((state, command, now) => {
-        state.usage.day.date = utcDate(now);
-        return command;
+      before((ledger, command, now) => {
+        const account = accountOf(ledger, command);
+        const today = utcDate(now);
+        if (account !== undefined && account.usage.day.date < today && account.usage.day.date !== "")
+          putDay(ledger, account, { date: today });
+      }),
+  },
+  {
+    fault: "a clock that goes back over midnight lifts the day's limits",
+    complaint: "day of",
+    domain: () =>
+      before((ledger, command, now) => {
+        const account = accountOf(ledger, command);
+        if (account !== undefined && account.usage.day.date > utcDate(now))
+          putDay(ledger, account, { date: utcDate(now), amountCents: 0, count: 0 });
       }),
   },
 ];
 
-const money: readonly Mutant[] = [
+const money: readonly LedgerMutant[] = [
   {
-    fault: "what is denied is not released",
-    complaint: "reserved by",
-    domain: () => agentsAfter((state, event) => void (state.usage.reservedCents += released(event))),
-  },
-  {
-    fault: "what is denied is released twice",
-    complaint: "reserved by",
-    domain: () => agentsAfter((state, event) => void (state.usage.reservedCents -= released(event))),
+    fault: "what is released twice is free twice",
+    complaint: "the totals of agent-",
+    domain: () =>
+      onRelease((ledger, account, cents) => {
+        putUsage(ledger, account, { reservedCents: account.usage.reservedCents - cents });
+      }),
   },
   {
     fault: "what is denied stays in the day's spend",
-    complaint: "the usage of",
-    domain: () => agentsAfter((state, event) => void (state.usage.day.amountCents += released(event))),
+    complaint: "the day of",
+    domain: () =>
+      onRelease((ledger, account, cents) => {
+        putDay(ledger, account, { amountCents: account.usage.day.amountCents + cents });
+      }),
   },
   {
     fault: "what is denied gives its count back",
-    complaint: "the usage of",
+    complaint: "the day of",
     domain: () =>
-      agentsAfter((state, event) => {
-        if (released(event) > 0) state.usage.day.count = Math.max(0, state.usage.day.count - 1);
+      onRelease((ledger, account) => {
+        putDay(ledger, account, { count: Math.max(0, account.usage.day.count - 1) });
       }),
   },
   {
     fault: "what is held reserves nothing",
-    complaint: "reserved by",
+    complaint: "the totals of agent-",
     domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type !== "payment_decided" || event.payment.phase !== "held") return;
-        state.usage.reservedCents -= event.payment.request.amountCents;
+      after(({ command, is, ledger, reply }) => {
+        if (command.kind !== "pay" || is === undefined || reply.kind !== "decided") return;
+        if (reply.decision.approval === null) return;
+        putUsage(ledger, is, { reservedCents: is.usage.reservedCents - command.request.amountCents });
       }),
   },
   {
     fault: "a reversal is forgotten",
-    complaint: "by agent-1",
+    complaint: "reversed",
     domain: () =>
-      agents((state, command, now) =>
+      judging((ledger, command, now) =>
         command.kind === "confirm" && command.outcome?.result.status === "reversed"
           ? { kind: "confirmed" }
-          : handle(state, command, now),
+          : judge(ledger, command, now),
       ),
   },
   {
-    fault: "a reversal gives back to today, whatever day it was spent on",
-    complaint: "the usage of",
+    fault: "what is given back is given back to today, whatever day it was counted on",
+    complaint: "the day of",
     domain: () =>
-      agentsAfter((state, event, now) => {
-        if (event.type !== "payment_changed" || event.payment.status !== "reversed") return;
-        if (event.payment.day !== utcDate(now))
-          state.usage.day.amountCents -= event.payment.request.amountCents;
+      after((judged) => {
+        const { command, is, ledger, was } = judged;
+        if (command.kind !== "confirm" || is === undefined || releasedCents(judged) === 0) return;
+        const day = was?.open.get(command.transactionId)?.payment.day;
+        if (day === is.usage.day.date) return;
+        putDay(ledger, is, { amountCents: is.usage.day.amountCents - releasedCents(judged) });
       }),
   },
   {
     fault: "a late outcome changes a payment that is over",
-    complaint: "open for ever",
+    complaint: "what settled",
     domain: () =>
-      agentsBefore((state, command) => {
-        const open = command.kind === "confirm" ? state.open[command.transactionId] : undefined;
-        const isSettled = command.kind === "confirm" && command.outcome?.result.status === "settled";
-        if (open !== undefined && isSettled) open.payment = { ...open.payment, phase: "sending" };
-        return command;
+      before((ledger, command) => {
+        if (command.kind !== "confirm" || command.outcome?.result.status !== "settled") return;
+        const account = accountOf(ledger, command);
+        const open = account?.open.get(command.transactionId);
+        if (account === undefined || open === undefined || moneyOf(open.payment) !== "none") return;
+        const payment = { ...open.payment, phase: "sending" } as const;
+        account.open.set(command.transactionId, { ...open, payment });
       }),
   },
 ];
 
-const decisions: readonly Mutant[] = [
+const decisions: readonly LedgerMutant[] = [
   {
     fault: "an approval is not checked against the limits again",
-    complaint: "the approval of",
-    seed: 20_261_127,
-    domain: () => agentsDeciding(["approve"], (state) => ({ ...state, policy: unlimited })),
+    complaint: "what is approved, by its limits",
+    domain: () => judgingAs(["approve"], () => ({ policy: unlimited })),
   },
   {
     fault: "a paused agent's payment is approved",
-    complaint: "the approval of",
-    domain: () => agentsDeciding(["approve"], (state) => asActive(state, "paused")),
+    complaint: "what is approved, by its limits",
+    domain: () => judgingAs(["approve"], () => ({ standing: "active" })),
   },
   {
     fault: "a paused agent pays",
-    complaint: "a payment of",
-    domain: () => agentsDeciding(["pay", "approve"], (state) => asActive(state, "paused")),
+    complaint: "AGENT_PAUSED",
+    domain: () =>
+      judgingAs(["pay"], ({ standing }) => ({ standing: standing === "paused" ? "active" : standing })),
   },
   {
     fault: "an approval after the window's end pays",
-    complaint: "whether approve changed",
+    complaint: "whether approve came in time",
     domain: () =>
-      agents((state, command, now) => {
-        const id = command.kind === "approve" ? command.transactionId : "";
-        const expiresAt = state.open[id]?.payment.approval?.expiresAt ?? Infinity;
-        return handle(state, command, Math.min(now, expiresAt - 1));
+      judging((ledger, command, now) => {
+        if (command.kind !== "approve") return judge(ledger, command, now);
+        const payment = accountOf(ledger, command)?.open.get(command.transactionId)?.payment;
+        return judge(ledger, command, Math.min(now, (payment?.approval?.expiresAt ?? Infinity) - 1));
       }),
   },
   {
     fault: "the window's end is stored and never compared",
-    complaint: "changed txn_",
+    complaint: "came in time",
     domain: () =>
-      agents((state, command, now) => {
-        if (command.kind !== "approve" && command.kind !== "deny") return handle(state, command, now);
-        const approval = state.open[command.transactionId]?.payment.approval;
-        return handle(state, command, Math.min(now, (approval?.expiresAt ?? Infinity) - 1));
+      judging((ledger, command, now) => {
+        if (command.kind !== "deny" && command.kind !== "cancel") return judge(ledger, command, now);
+        const payment = accountOf(ledger, command)?.open.get(command.transactionId)?.payment;
+        return judge(ledger, command, Math.min(now, (payment?.approval?.expiresAt ?? Infinity) - 1));
       }),
   },
   {
-    fault: "a replayed key is decided again",
-    complaint: "a known key was answered decided",
+    fault: "what comes in time is taken for too late",
+    complaint: "came in time",
     domain: () =>
-      agentsBefore((state, command) => {
-        if (command.kind !== "pay") return command;
-        const { keyHash } = command.request;
-        delete state.keys[keyHash];
-        state.keyOrder = state.keyOrder.filter((key) => key !== keyHash);
-        return command;
+      judging((ledger, command, now) =>
+        judge(ledger, command, command.kind === "deny" ? now + 24 * HOUR - 10 * MINUTE : now),
+      ),
+  },
+  {
+    fault: "a replayed key is decided again",
+    complaint: "a replay",
+    domain: () => {
+      let times = 0;
+      return before((ledger, command) => {
+        if (command.kind !== "pay") return;
+        const { agentId, request } = command;
+        const open = [...(accountOf(ledger, command)?.open.values() ?? [])];
+        const isOpen = open.some(({ payment }) => payment.request.keyHash === request.keyHash);
+        if (!isOpen && !isClosedKey(ledger.keys, agentId, request.keyHash)) return;
+        times += 1;
+        return { ...command, request: { ...request, keyHash: `${request.keyHash} ${times}` } };
+      });
+    },
+  },
+  {
+    fault: "a key that may be forgotten is decided without a look-up",
+    complaint: "a replay was answered decided",
+    domain: () =>
+      before((_ledger, command) =>
+        command.kind === "pay" ? { ...command, lookedUpThrough: Infinity } : undefined,
+      ),
+  },
+  {
+    fault: "the likeness of closed payments is forgotten",
+    complaint: "what flags",
+    domain: () =>
+      before(({ keys }, command) => {
+        if (command.kind !== "pay") return;
+        for (const ofAgent of keys.byAgent.values()) {
+          for (const [keyHash, [closedAs, createdAt]] of ofAgent)
+            ofAgent.set(keyHash, [closedAs, createdAt, null]);
+        }
       }),
   },
   {
     fault: "a stale version changes the policy",
-    complaint: "a stale version",
+    complaint: "a stale policy",
     domain: () =>
-      agentsBefore((state, command) =>
-        command.kind === "change_policy" ? { ...command, version: state.policyVersion } : command,
+      before((ledger, command) =>
+        command.kind === "change_policy"
+          ? { ...command, version: accountOf(ledger, command)?.policyVersion ?? 1 }
+          : undefined,
       ),
   },
   {
     fault: "a changed policy keeps its version",
     complaint: "the version of the policy of",
     domain: () =>
-      agentsAfter((state, event) => {
-        if (event.type === "policy_changed") state.policyVersion -= 1;
+      after(({ is, reply }) => {
+        if (reply.kind === "policy" && is !== undefined) is.policyVersion -= 1;
       }),
   },
   {
-    fault: "continue-as-new forgets the hour",
-    complaint: "continue-as-new lost something",
-    domain: () => agentsRollingOver((state) => ({ ...state, usage: { ...state.usage, hour: [] } })),
-  },
-  {
-    fault: "continue-as-new forgets the keys",
-    complaint: "continue-as-new lost something",
-    domain: () => agentsRollingOver((state) => ({ ...state, keys: {}, keyOrder: [] })),
+    fault: "a field that a patch leaves out is cleared",
+    complaint: "the policy of",
+    domain: () =>
+      before((_ledger, command) =>
+        command.kind === "change_policy"
+          ? { ...command, patch: { dailySpendLimitCents: null, ...command.patch } }
+          : undefined,
+      ),
   },
 ];
 
-/** Faults in an agent's payments. */
-export const paymentMutants: readonly Mutant[] = [...limits, ...money, ...decisions];
+/** Faults in payments. */
+export const paymentMutants: readonly LedgerMutant[] = [...limits, ...money, ...decisions];

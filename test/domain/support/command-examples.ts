@@ -1,18 +1,53 @@
 import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
-import type { BudgetCommand } from "../../../src/domain/budget/commands.ts";
+import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import { KEY } from "./account.ts";
+import { profile } from "./actor.ts";
 
 type AgentExamples = { readonly [K in AgentCommand["kind"]]: Extract<AgentCommand, { readonly kind: K }> };
-type BudgetExamples = { readonly [K in BudgetCommand["kind"]]: Extract<BudgetCommand, { readonly kind: K }> };
+type LedgerExamples = { readonly [K in LedgerCommand["kind"]]: CommandOf<K> };
 
 const AT = Date.UTC(2026, 4, 13, 12);
 const by = { userId: "user-1", name: "Ada" };
 const reason = "The payment is above what is left.";
+const { agentId, teamId } = profile;
+const requestId = "request-1";
 
-/** Every command of an agent's actor, with every field that it may have, of the payment that is named. */
-export const agentExamples = (transactionId: string): AgentExamples => ({
+/** Every command of an agent's actor, with every field that it may have. */
+export const agentExamples: AgentExamples = {
+  rename: { kind: "rename", name: "Another" },
+  authenticate: { kind: "authenticate", keyId: KEY },
+  mint_key: { kind: "mint_key", keyId: "akey_2" },
+  revoke_key: { kind: "revoke_key" },
+  prove_non_delivery: { kind: "prove_non_delivery", lineageId: "lineage-1" },
+  archive: { kind: "archive", by: { type: "organization_key", lineageId: "lineage-1", balance: "zero" } },
+  confirm_detached: { kind: "confirm_detached" },
+  confirm_record: { kind: "confirm_record", revision: 1 },
+  confirm_followed: { kind: "confirm_followed", revision: 1 },
+  follow_standing: { kind: "follow_standing", standing: "paused", revision: 2 },
+};
+
+/** Every command of a project's ledger, with every field that it may have, of the payment that is named. */
+export const ledgerExamples = (transactionId: string): LedgerExamples => ({
+  open_account: {
+    kind: "open_account",
+    agentId: "agent-example",
+    teamId,
+    name: "An agent",
+    policy: {
+      budgetCents: 50_000,
+      autoApprovalThresholdCents: 1,
+      perTransactionLimitCents: null,
+      dailySpendLimitCents: 40_000,
+      hourlyVelocityLimit: 50,
+      dailyVelocityLimit: null,
+    },
+    keyId: KEY,
+    requestId,
+  },
   pay: {
     kind: "pay",
-    keyId: "akey_1",
+    agentId,
+    keyId: KEY,
     request: {
       transactionId: "txn_example",
       approvalId: "apr_example",
@@ -47,9 +82,11 @@ export const agentExamples = (transactionId: string): AgentExamples => ({
       zones: [{ segments: [[AT - 1_000, 120]], untilMs: AT * 2 }],
       likeAt: AT,
     },
+    requestId,
   },
   confirm: {
     kind: "confirm",
+    agentId,
     transactionId,
     revision: 1,
     outcome: {
@@ -61,32 +98,18 @@ export const agentExamples = (transactionId: string): AgentExamples => ({
       },
       at: AT,
     },
-    caps: {
-      kind: "reserve",
-      answer: {
-        granted: false,
-        denial: {
-          code: "TEAM_CAP_EXCEEDED",
-          reason,
-          details: { limit: 10, remaining: 3, resetsAt: AT },
-        },
-        at: AT,
-      },
-      reportRevision: 3,
-      exemptEpoch: 2,
-    },
+    requestId,
   },
-  confirm_report: { kind: "confirm_report", revision: 2 },
-  heed_budget: { kind: "heed_budget", epoch: 3, asks: true, budgetCents: 50_000, budgetEpoch: 3 },
-  read_report: { kind: "read_report" },
-  confirm_summary: { kind: "confirm_summary", revision: 1 },
-  confirm_limits: { kind: "confirm_limits", policyVersion: 1 },
-  approve: { kind: "approve", transactionId, by, proof: "proof" },
-  deny: { kind: "deny", transactionId, by, feedback: "Too dear.", proof: "proof" },
-  expire: { kind: "expire", transactionId },
-  cancel: { kind: "cancel", transactionId },
+  confirm_limits: { kind: "confirm_limits", agentId, policyVersion: 1, requestId },
+  approve: { kind: "approve", agentId, transactionId, by, proof: "proof", requestId },
+  deny: { kind: "deny", agentId, transactionId, by, feedback: "Too dear.", proof: "proof", requestId },
+  expire: { kind: "expire", agentId, transactionId, requestId },
+  cancel: { kind: "cancel", agentId, transactionId, requestId },
+  ask_to_send: { kind: "ask_to_send", agentId, transactionId, requestId },
+  read_payment: { kind: "read_payment", agentId, transactionId, requestId },
   change_policy: {
     kind: "change_policy",
+    agentId,
     version: 1,
     patch: {
       budgetCents: 50_000,
@@ -96,51 +119,41 @@ export const agentExamples = (transactionId: string): AgentExamples => ({
       hourlyVelocityLimit: 50,
       dailyVelocityLimit: null,
     },
+    requestId,
   },
-  ask_to_send: { kind: "ask_to_send", transactionId },
-  pause: { kind: "pause" },
-  resume: { kind: "resume" },
-  read_payment: { kind: "read_payment", transactionId },
-  rename: { kind: "rename", name: "Another" },
-  authenticate: { kind: "authenticate", keyId: "akey_1" },
-  mint_key: { kind: "mint_key", keyId: "akey_2", recordedKeyId: "akey_1" },
-  revoke_key: { kind: "revoke_key", recordedKeyId: null },
-  prove_non_delivery: { kind: "prove_non_delivery", lineageId: "lineage-1" },
-  confirm_erased: { kind: "confirm_erased" },
-  archive: { kind: "archive", by: { type: "organization_key", lineageId: "lineage-1", balance: "zero" } },
-  confirm_detached: { kind: "confirm_detached" },
-});
-
-const report = {
-  agentId: "agent-1",
-  teamId: "team-1",
-  revision: 4,
-  spentCents: 100,
-  reservedCents: 50,
-  asks: [{ transactionId: "txn_1", kind: "reserve", amountCents: 70 }],
-} as const;
-
-/** Every command of a project's budget. */
-export const budgetExamples: BudgetExamples = {
-  report: { kind: "report", report },
+  pause: { kind: "pause", agentId, requestId },
+  resume: { kind: "resume", agentId, requestId },
+  follow_agent: {
+    kind: "follow_agent",
+    agentId,
+    revision: 3,
+    name: "Another",
+    keyId: "akey_2",
+    isArchived: true,
+    requestId,
+  },
   replace_project: {
     kind: "replace_project",
     version: 1,
     capCents: 10_000,
-    teams: [{ teamId: "team-1", capCents: null }],
-    complete: true,
+    teams: [{ teamId, capCents: 4_000 }],
+    requestId,
   },
   replace_team: {
     kind: "replace_team",
-    teamId: "team-1",
+    teamId,
     version: 1,
     capCents: 5_000,
-    budgets: [{ agentId: "agent-1", budgetCents: 500 }],
-    complete: true,
+    agents: [
+      { agentId, budgetCents: 500 },
+      { agentId: "agent-2", budgetCents: 700 },
+    ],
+    requestId,
   },
-  enrol: { kind: "enrol", epoch: 1, agents: [{ agentId: "agent-1", teamId: "team-1" }], last: true },
-  delivered: { kind: "delivered", agentId: "agent-1", epoch: 1, asks: true, report },
-};
+  follow_rules: { kind: "follow_rules", teamId, version: 2, requestId },
+  confirm_records: { kind: "confirm_records", records: [{ agentId, revision: 3 }], requestId },
+  confirm_caps: { kind: "confirm_caps", caps: [{ teamId: null, version: 2 }], requestId },
+});
 
 const LONG = "x".repeat(100_000);
 

@@ -104,6 +104,7 @@ function decorateEffects(plain: EffectDependencies): EffectDependencies {
         if (ofArchive(payment)) await pass("archive-decided", of.agentId);
         await projections.writePayment(of, payment);
       },
+      endOf: (transactionId) => projections.endOf(transactionId),
       async writeAgent(summary) {
         const { agentId, archivedAt, keyId } = summary;
         if (archivedAt !== null) await pass("archive-decided", agentId);

@@ -59,6 +59,7 @@ function decorateEffects(plain: EffectDependencies): EffectDependencies {
         await projections.writePayment(profile, payment);
         await pass("after-projection", payment);
       },
+      endOf: (transactionId) => projections.endOf(transactionId),
       writeAgent: (summary) => projections.writeAgent(summary),
       async writeAccount(summary) {
         if (await isAnyArmed(["after-replacement", "after-caps-recorded"])) return never();

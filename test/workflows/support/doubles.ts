@@ -9,6 +9,8 @@ import type {
 } from "../../../activities/ports.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
+import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
+import type { AccountSummary, Cap } from "../../../src/domain/ledger/state.ts";
 
 /** How a rail answers a payment at its n-th call, from 1. */
 export type RailScript = (payment: Payment, call: number) => RailOutcome | Promise<RailOutcome>;
@@ -87,24 +89,47 @@ export class MemoryRail implements RailPort {
 /** Projections in memory: of each record the highest revision stands. */
 export class MemoryProjections implements Projections {
   readonly payments = new Map<string, Payment>();
-  readonly summaries = new Map<string, AgentSummary>();
+  readonly agents = new Map<string, AgentSummary>();
+  readonly accounts = new Map<string, AccountSummary>();
+  /** By team; the project's own under "". */
+  readonly caps = new Map<string, Cap>();
+  /** Agents whose accounts can't be written down. */
+  readonly broken = new Set<string>();
 
   writePayment(_profile: AgentProfile, payment: Payment): Promise<void> {
-    const { transactionId } = payment.request;
-    const known = this.payments.get(transactionId);
-    if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
-    return Promise.resolve();
+    return newest(this.payments, payment.request.transactionId, payment);
   }
 
-  writeAgentSummary(agentId: string, summary: AgentSummary): Promise<void> {
-    const known = this.summaries.get(agentId);
-    if (known === undefined || known.revision < summary.revision) this.summaries.set(agentId, summary);
+  writeAgent(summary: AgentSummary): Promise<void> {
+    return newest(this.agents, summary.agentId, summary);
+  }
+
+  writeAccount(summary: AccountSummary): Promise<void> {
+    if (this.broken.has(summary.agentId)) return Promise.reject(new Error("this record is broken"));
+    return newest(this.accounts, summary.agentId, summary);
+  }
+
+  writeCaps(_projectId: string, caps: readonly RecordedCap[]): Promise<void> {
+    for (const { cap, teamId } of caps) {
+      const known = this.caps.get(teamId ?? "");
+      if (known === undefined || known.version < cap.version) this.caps.set(teamId ?? "", cap);
+    }
     return Promise.resolve();
   }
 
   status(transactionId: string): string | undefined {
     return this.payments.get(transactionId)?.status;
   }
+}
+
+function newest<T extends { readonly revision: number }>(
+  records: Map<string, T>,
+  id: string,
+  record: T,
+): Promise<void> {
+  const known = records.get(id);
+  if (known === undefined || known.revision < record.revision) records.set(id, record);
+  return Promise.resolve();
 }
 
 /** Nobody is told anything. */

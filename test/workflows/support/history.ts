@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import type { WorkflowHandle } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import type { temporal } from "@temporalio/proto";
 
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
@@ -27,6 +27,67 @@ export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[]
   events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
     scheduled === null || scheduled === undefined ? [] : [scheduled.activityType?.name ?? ""],
   );
+
+/** What the activities of this name were given, in the order in which they were scheduled. */
+export const inputsOf = (events: readonly HistoryEvent[], name: string): readonly unknown[] =>
+  events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) => {
+    if (scheduled?.activityType?.name !== name) return [];
+    const data = scheduled.input?.payloads?.[0]?.data;
+    return [JSON.parse(Buffer.from(data ?? []).toString())];
+  });
+
+/**
+ * Tasks of a workflow that had something to take in, but no update, and ended without a command: what a worker that meets the workflow
+ * anew mistakes for heartbeats. Each by what it took in.
+ */
+export function silentTasksOf(events: readonly HistoryEvent[]): readonly string[] {
+  const silent: string[] = [];
+  let taken: string[] = [];
+  for (const [place, event] of events.entries()) {
+    taken.push(...TAKEN_IN.filter((kind) => event[kind]));
+    if (!event.workflowTaskCompletedEventAttributes) continue;
+    const next = events[place + 1];
+    const isSaid = next !== undefined && WRITTEN_BY_TASKS.some((kind) => next[kind]);
+    if (!isSaid && taken.length > 0) silent.push(`${String(event.eventId)}: ${taken.join(", ")}`);
+    taken = [];
+  }
+  return silent;
+}
+
+const TAKEN_IN = [
+  "activityTaskCompletedEventAttributes",
+  "activityTaskFailedEventAttributes",
+  "activityTaskTimedOutEventAttributes",
+  "timerFiredEventAttributes",
+  "workflowExecutionSignaledEventAttributes",
+  "workflowExecutionStartedEventAttributes",
+] as const;
+
+const WRITTEN_BY_TASKS = [
+  "activityTaskScheduledEventAttributes",
+  "markerRecordedEventAttributes",
+  "timerCanceledEventAttributes",
+  "timerStartedEventAttributes",
+  "upsertWorkflowSearchAttributesEventAttributes",
+  "workflowExecutionCompletedEventAttributes",
+  "workflowExecutionContinuedAsNewEventAttributes",
+  "workflowExecutionFailedEventAttributes",
+  "workflowExecutionUpdateAcceptedEventAttributes",
+  "workflowPropertiesModifiedEventAttributes",
+] as const;
+
+/** The histories of all runs of a workflow so far, the first one first: each is named by the one before. */
+export async function runsOf(client: Client, workflowId: string): Promise<readonly (readonly HistoryEvent[])[]> {
+  const { raw } = await client.workflow.getHandle(workflowId).describe();
+  const runs: (readonly HistoryEvent[])[] = [];
+  let runId = raw.workflowExecutionInfo?.firstRunId ?? "";
+  while (runId !== "") {
+    const events = await eventsOf(client.workflow.getHandle(workflowId, runId));
+    runs.push(events);
+    runId = events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? "";
+  }
+  return runs;
+}
 
 const POLL_MS = 20;
 const POLLS_MAX = 6_000;

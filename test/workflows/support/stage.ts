@@ -4,18 +4,23 @@ import { Worker } from "@temporalio/worker";
 import { MongoClient } from "mongodb";
 import { createPaymentEffects, type PaymentEffects } from "../../../activities/effects.ts";
 import { createActivities } from "../../../activities/index.ts";
-import type { AgentGateway, PaymentWorkflows } from "../../../activities/ports.ts";
+import type {
+  AgentGateway,
+  LedgerGateway,
+  LimitMirror,
+  PaymentWorkflows,
+} from "../../../activities/ports.ts";
 import type { WebhookActivities } from "../../../activities/webhooks/activities.ts";
 import { webhookTaskQueue } from "../../../src/messages/delivery.ts";
 import type { Activities } from "../../../activities/types.ts";
-import { Budgets } from "../../../server/actors/budgets.ts";
 import { TemporalCalls } from "../../../server/actors/calls.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../../server/workflow-bundle.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
-import { budgetWorkflowId } from "../../../src/messages/budget.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
+import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
+import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
 import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED, VOUCHED } from "./doubles.ts";
 
@@ -30,12 +35,15 @@ export interface Stage {
   /** The server's way to the workflows, and its effects. */
   readonly actors: TemporalActors;
   readonly effects: PaymentEffects;
+  /** What sweeps could not do, by transaction. */
+  readonly notSwept: string[];
 }
 
 export interface StageOptions {
   readonly rail?: RailScript;
   /** Replaces activities by a test's own. */
   readonly activities?: Partial<Activities>;
+  readonly limits?: LimitMirror;
   /**
    * The worker keeps no workflow between two tasks. On the time-skipping server a task that was meant for a worker that is
    * gone comes to no other, unless it was meant for any.
@@ -68,9 +76,7 @@ export const agentIdOf = (scene: string, number = 1): string =>
 /** Agents of one scene. */
 const CAST_MAX = 3;
 
-const PROJECT = "project-";
-export const projectIdOf = (scene: string): string => `${PROJECT}${scene}`;
-export const sceneOf = (projectId: string): string => projectId.slice(PROJECT.length);
+export const projectIdOf = (scene: string): string => `project-${scene}`;
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {
@@ -86,6 +92,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       namespace: client.options.namespace,
       taskQueue,
       workflowBundle: WORKFLOW_BUNDLE,
+      dataConverter,
       activities: delegatingTo(current),
       ...(identity === undefined ? {} : { identity }),
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
@@ -94,6 +101,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       connection: native,
       namespace: client.options.namespace,
       taskQueue: webhookTaskQueue(taskQueue),
+      dataConverter,
       activities: delegatingTo(current),
       ...(identity === undefined ? {} : { identity }),
     });
@@ -132,18 +140,17 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
 function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptions) {
   const rail = new MemoryRail(options.rail ?? (() => SETTLED));
   const projections = new MemoryProjections();
-  const actors = new TemporalActors(new TemporalCalls(client, taskQueue), () => Promise.resolve(false));
-  const budgets = new Budgets((place, commands) => actors.submitToBudget(place, commands));
-  const workflowIds = new Set([budgetWorkflowId(projectIdOf(scene))]);
+  const actors = new TemporalActors(new TemporalCalls(client, taskQueue));
+  const workflowIds = new Set([ledgerWorkflowId(projectIdOf(scene))]);
   for (let number = 1; number <= CAST_MAX; number += 1)
     workflowIds.add(agentWorkflowId(agentIdOf(scene, number)));
-  const workflows = noting(workflowIds, actors);
+  const notSwept: string[] = [];
   const dependencies = {
     rails: { card: rail, wallet: rail },
     projections,
-    workflows,
+    workflows: noting(workflowIds, actors),
     telling: nobody,
-    caps: budgets,
+    ledgers: ledgersOver(actors),
     proofs: VOUCHED,
     clock: () => new Date(),
     monotonicMs: () => performance.now(),
@@ -153,10 +160,12 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   const activities: Activities = {
     ...createActivities({
       ...dependencies,
-      agents: gateway(actors),
+      agents: agentsOver(actors),
       auditLog: { append: () => Promise.resolve() },
       db,
-      limits: { mirror: () => Promise.resolve() },
+      ledgerStarter: actors,
+      limits: options.limits ?? { mirror: () => Promise.resolve() },
+      onSweepFailed: (transactionId) => void notSwept.push(transactionId),
       windows: { close: () => Promise.resolve("committed") },
       treasuries: { record: () => Promise.resolve() },
       webhooks: NO_WEBHOOKS,
@@ -164,8 +173,8 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     }),
     ...options.activities,
   };
-  const effects = createPaymentEffects({ ...dependencies, agents: gateway(actors) });
-  const stage: Stage = { client, taskQueue, scene, rail, projections, actors, effects };
+  const effects = createPaymentEffects(dependencies);
+  const stage: Stage = { client, taskQueue, scene, rail, projections, actors, effects, notSwept };
   return { activities, stage, workflowIds };
 }
 
@@ -179,15 +188,19 @@ const NO_WEBHOOKS: WebhookActivities = {
   watchDeposits: notPlayed,
 };
 
-export function gateway(actors: Pick<TemporalActors, "submit">): AgentGateway {
-  const submit: AgentGateway["submit"] = async (agentId, command) => {
-    const { replies } = await actors.submit(agentId, [command]);
-    const [reply] = replies;
-    if (reply === undefined) throw new Error("the actor gave no reply");
-    return reply;
-  };
-  // Records are in memory, and written by the actor itself.
-  return { submit, submitAndRecord: submit };
+/** Each command in an update of its own. */
+export const agentsOver = (actors: Pick<TemporalActors, "submit">): AgentGateway => ({
+  submit: async (agentId, command) => only((await actors.submit(agentId, [command])).replies),
+});
+
+export const ledgersOver = (actors: Pick<TemporalActors, "submitToLedger">): LedgerGateway => ({
+  submit: async (place, command) => only((await actors.submitToLedger(place, [command])).replies),
+});
+
+export function only<T>(values: readonly T[]): T {
+  const [value] = values;
+  if (value === undefined || values.length > 1) throw new Error(`not one but ${String(values.length)}`);
+  return value;
 }
 
 /** Keeps the ids of the workflows that are started. */
@@ -213,12 +226,12 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
 }
 
 const delegatingTo = (cast: () => Activities): Activities => ({
-  carryOutPayment: (input) => cast().carryOutPayment(input),
-  writeAgentSummary: (input) => cast().writeAgentSummary(input),
+  executePayments: (input) => cast().executePayments(input),
+  writeAccounts: (input) => cast().writeAccounts(input),
+  writeCaps: (input) => cast().writeCaps(input),
+  writeAgent: (input) => cast().writeAgent(input),
+  followInLedger: (input) => cast().followInLedger(input),
   expireApproval: (input) => cast().expireApproval(input),
-  reportToBudget: (input) => cast().reportToBudget(input),
-  agentsUnder: (input) => cast().agentsUnder(input),
-  tellAgents: (input) => cast().tellAgents(input),
   executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
   mirrorLimits: (input) => cast().mirrorLimits(input),

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import proto from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
+import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
 import type { Stage, StageOptions } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
@@ -119,6 +120,7 @@ async function startedServer(path: string): Promise<TestWorkflowEnvironment> {
     try {
       return await TestWorkflowEnvironment.createTimeSkipping({
         server: { executable: { type: "existing-path", path } },
+        client: { dataConverter },
       });
     } catch (error) {
       if (tries === STARTS_MAX || !String(error).includes("did not start within")) throw error;

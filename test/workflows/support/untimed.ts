@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
+import { GrpcRetries } from "../../../server/grpc-retries.ts";
+import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import type { Stage, StageOptions, Theatre } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
 
@@ -16,11 +18,12 @@ export function useStage(): Play {
     if (address === undefined || namespace === undefined) {
       throw new Error("TEST_TEMPORAL_ADDRESS is not set: run the tests with `npm test`");
     }
-    const connection = await Connection.connect({ address });
+    const retries = new GrpcRetries();
+    const connection = await Connection.connect({ address, interceptors: [retries.interceptor] });
     const native = await NativeConnection.connect({ address });
-    const client = new Client({ connection, namespace });
+    const client = new Client({ connection, namespace, dataConverter });
     theatre = await openTheatre({ client, native, taskQueue: `stage-${randomUUID()}` });
-    connections = [connection, native];
+    connections = [{ close: () => retries.end() }, connection, native];
   });
   after(async () => {
     await theatre?.close();

@@ -1,0 +1,116 @@
+import type { ContainerDocument } from "../../../activities/documents.ts";
+import { NO_CAP } from "../../../src/domain/ledger/state.ts";
+import type { BookedLevel } from "../../../src/messages/ledger.ts";
+import type { LedgerBooks, ProjectBooks } from "./books.ts";
+import { ADVICE, type Difference } from "./difference.ts";
+import { cents } from "./rails.ts";
+
+type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
+  Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
+
+/** A project's ledger with itself, and with the records of its project and teams. It was asked first. */
+export function compareProject(books: ProjectBooks): readonly Difference[] {
+  const { projectId } = books;
+  const place = { agentId: null, projectId };
+  return findingsOf(books).map((found) => ({ repair: null, mayBeInFlight: false, ...found, ...place }));
+}
+
+function findingsOf(books: ProjectBooks): Found[] {
+  const { ledger, projectId } = books;
+  const ofLedger = { of: "project", id: projectId, what: "the project's ledger", found: "none" } as const;
+  if (ledger === "lost")
+    return [{ ...ofLedger, kind: "ledger_lost", expected: "running", advice: ADVICE.lostLedger }];
+  if (ledger === "silent") {
+    const silent = { kind: "ledger_silent", expected: "an answer", advice: ADVICE.silentLedger } as const;
+    return [{ ...ofLedger, ...silent, mayBeInFlight: true }];
+  }
+  return [
+    ...ledger.levels.flatMap((level) => compareContainer(books, level)),
+    ...compareTotals(books, ledger),
+  ];
+}
+
+const named = (
+  projectId: string,
+  { teamId }: Pick<BookedLevel, "teamId">,
+): { readonly of: "project" | "team"; readonly id: string } =>
+  teamId === null ? { of: "project", id: projectId } : { of: "team", id: teamId };
+
+/**
+ * What was used under a cap is what the accounts under it have, as the ledger said at one and the same moment, and what the records say
+ * of agents whose account was dropped.
+ */
+function compareTotals({ droppedCents, projectId }: ProjectBooks, { levels }: LedgerBooks): Found[] {
+  const ofProject = [...droppedCents.values()].reduce((sum, spent) => sum + spent, 0);
+  return levels.flatMap((level): Found[] => {
+    const { accounts, teamId, totals } = level;
+    const dropped = teamId === null ? ofProject : (droppedCents.get(teamId) ?? 0);
+    const spent = accounts.spentCents + dropped;
+    if (totals.spentCents === spent && totals.reservedCents === accounts.reservedCents) return [];
+    const who = named(projectId, level);
+    return [
+      {
+        ...who,
+        kind: "totals_differ",
+        what: `what was used under the ${who.of}, to the sum over its agents`,
+        expected: `${cents(spent)} spent, ${cents(accounts.reservedCents)} held`,
+        found: `${cents(totals.spentCents)} spent, ${cents(totals.reservedCents)} held`,
+        advice: ADVICE.totals,
+        steady: `${String(totals.spentCents - spent)} ${String(totals.reservedCents - accounts.reservedCents)}`,
+      },
+    ];
+  });
+}
+
+/** The container's record follows the ledger's caps, and is ahead of what it has heard of the rules. */
+function compareContainer({ project, projectId, teams }: ProjectBooks, level: BookedLevel): Found[] {
+  const who = named(projectId, level);
+  const record = level.teamId === null ? project : (teams.find(({ _id }) => _id === level.teamId) ?? null);
+  if (record === null) {
+    const what = `the ${who.of}'s record`;
+    const lost = { expected: "one, since the ledger has money under it", found: "none" };
+    return [{ ...who, ...lost, what, kind: "container_record_differs", advice: ADVICE.lostAgent }];
+  }
+  return [...compareCap(who, projectId, level, record), ...compareRules(who, level, record)];
+}
+
+type Who = ReturnType<typeof named>;
+
+function compareCap(who: Who, projectId: string, level: BookedLevel, record: ContainerDocument): Found[] {
+  const { cap, recordedCapVersion, teamId } = level;
+  const shown = record.cap ?? NO_CAP;
+  if (shown.version === cap.version && shown.capCents === cap.capCents) return [];
+  const textOf = ({ capCents, version }: typeof cap): string =>
+    `${capCents === null ? "none" : cents(capCents)}, version ${String(version)}`;
+  const isAhead = shown.version > cap.version;
+  return [
+    {
+      ...who,
+      kind: "container_record_differs",
+      what: `the cap in the ${who.of}'s record`,
+      expected: textOf(cap),
+      found: textOf(shown),
+      advice: isAhead ? ADVICE.ahead : ADVICE.repair,
+      mayBeInFlight: isAhead || shown.version >= recordedCapVersion,
+      repair: isAhead ? null : { kind: "cap", projectId, recorded: { teamId, cap } },
+    },
+  ];
+}
+
+/** Nobody has ever set any: version 1 to those who read them, and nothing that the ledger has heard of. */
+const NO_RULES_VERSION = 1;
+
+function compareRules(who: Who, { rulesVersion }: BookedLevel, record: ContainerDocument): Found[] {
+  const shown = record.approvalRules?.version ?? NO_RULES_VERSION;
+  if (shown >= rulesVersion) return [];
+  return [
+    {
+      ...who,
+      kind: "container_record_differs",
+      what: `the version of the approval rules in the ${who.of}'s record`,
+      expected: `${String(rulesVersion)} at the least`,
+      found: String(shown),
+      advice: ADVICE.rules,
+    },
+  ];
+}

@@ -1,0 +1,265 @@
+import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
+import type {
+  AgentDocument,
+  ContainerDocument,
+  ProjectDocument,
+  TransactionDocument,
+} from "../../../activities/documents.ts";
+import { paymentIn } from "../../../activities/records.ts";
+import {
+  PaymentsOfRecords,
+  type RecordedAccount,
+  type RecordedLevel,
+  type RecordedProject,
+} from "../../../src/domain/ledger/restore.ts";
+import { NO_CAP } from "../../../src/domain/ledger/state.ts";
+import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
+import { type Collections, collectionsOf } from "../../collections.ts";
+import type { Connections } from "../../connections.ts";
+import { AdminError } from "../connecting.ts";
+import { askEach } from "../reconcile/ask-each.ts";
+
+/** What is read of a project whose ledger is lost. */
+
+/** One call to an actor; one that is in no worker's memory is made anew from its history first. */
+const ACTOR_MS = 20_000;
+/** Ids in one query. */
+const IDS_AT_ONCE = 1_000;
+
+/**
+ * Of what was written so shortly before the last record, it is not known whether it was told of, too: it is told again, which is free.
+ * At most so much, the newest.
+ */
+const UNTOLD_MS = 60_000;
+const UNTOLD_MAX = 500;
+/** Names in a message. */
+const NAMED_MAX = 10;
+
+export interface RecordsRead {
+  readonly recorded: RecordedProject;
+  /** What the operator should know of what was found. */
+  readonly notes: readonly string[];
+}
+
+/** A payment's record as far as it counts, whatever becomes of it. */
+type Counted = Pick<
+  TransactionDocument,
+  | "_id"
+  | "agentId"
+  | "teamId"
+  | "amountCents"
+  | "createdAt"
+  | "sequence"
+  | "status"
+  | "revision"
+  | "recordedAt"
+> & { readonly ledgerState?: Pick<TransactionDocument["ledgerState"], "day" | "phase"> };
+
+const COUNTED = {
+  agentId: 1,
+  teamId: 1,
+  amountCents: 1,
+  createdAt: 1,
+  sequence: 1,
+  status: 1,
+  revision: 1,
+  recordedAt: 1,
+  "ledgerState.day": 1,
+  "ledgerState.phase": 1,
+} as const;
+
+/** Throws `AdminError` where records lack what a ledger can't be without. */
+export async function readRecords(
+  { db, temporal }: Pick<Connections, "db" | "temporal">,
+  project: ProjectDocument,
+): Promise<RecordsRead> {
+  const collections = collectionsOf(db);
+  const { _id: projectId, organizationId } = project;
+  const [agents, teams] = await Promise.all([
+    collections.agents.find({ projectId }).toArray(),
+    collections.teams.find({ projectId }).toArray(),
+  ]);
+  const actors = await askActors(temporal, agents);
+  const payments = await readPayments(collections, { organizationId, projectId });
+  const accounts: RecordedAccount[] = [];
+  const others = new Map(payments.of);
+  let droppedAccounts = 0;
+  for (const agent of agents) {
+    const own = payments.of.get(agent._id) ?? { teamId: agent.teamId, payments: new PaymentsOfRecords() };
+    const account = accountOf(agent, own.payments, actors.get(agent._id) ?? null);
+    if (isDropped(agent, account)) {
+      droppedAccounts += 1;
+      continue;
+    }
+    accounts.push(account);
+    others.delete(agent._id);
+  }
+  const notes = notesOn(agents, payments, actors);
+  return {
+    recorded: {
+      organizationId,
+      projectId,
+      project: levelOf(project),
+      teams: new Map(teams.map((team) => [team._id, levelOf(team)])),
+      accounts,
+      othersSpentCents: spentByTeam(others),
+      droppedAccounts,
+    },
+    notes,
+  };
+}
+
+const levelOf = ({ approvalRules, cap = NO_CAP }: ContainerDocument): RecordedLevel => ({
+  cap,
+  rulesVersion: approvalRules?.version ?? 0,
+});
+
+/** Nothing is left to do of it, and its record says so. */
+const isDropped = (
+  { reservedCents, spentCents }: AgentDocument,
+  { isArchived, payments: { open, ...sums } }: RecordedAccount,
+): boolean =>
+  isArchived && open.length === 0 && spentCents === sums.spentCents && reservedCents === sums.reservedCents;
+
+/** Name, key and end are its actor's, where that runs; else its record's. */
+function accountOf(
+  agent: AgentDocument,
+  payments: PaymentsOfRecords,
+  actor: AgentStateView | null,
+): RecordedAccount {
+  const { _id: agentId, accountRevision, key, lifecycle, name, policy, policyVersion, teamId } = agent;
+  const told = actor !== null && actor.standingRevision > accountRevision ? actor.standing : lifecycle;
+  return {
+    agentId,
+    teamId,
+    name: actor?.profile.name ?? name,
+    keyId: actor === null ? (key?.id ?? null) : actor.access.activeKeyId,
+    standing: told === "paused" ? "paused" : "active",
+    isArchived: agent.archivedAt !== null || (actor !== null && actor.archivedAt !== null),
+    agentRevision: actor?.revision ?? agent.revision,
+    policy,
+    policyVersion,
+    // The first policy the wallet gets when it is deployed.
+    isUnmirrored: agent.wallet !== null && policyVersion > 1,
+    recordedRevision: accountRevision,
+    knownRevision: Math.max(accountRevision, actor?.standingRevision ?? 0),
+    updatedAt: agent.updatedAt.getTime(),
+    payments: payments.all,
+  };
+}
+
+/** The actors of agents that have one. */
+async function askActors(
+  temporal: Client,
+  agents: readonly AgentDocument[],
+): Promise<ReadonlyMap<string, AgentStateView>> {
+  const asked = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
+  const answers = await askEach(asked, async ({ _id: agentId }) => {
+    const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
+    try {
+      return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>
+        handle.query<AgentStateView>(STATE_QUERY),
+      );
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
+      throw new AdminError(
+        `The actor of agent ${agentId} gives no answer; does a worker run? Nothing was done.`,
+      );
+    }
+  });
+  return new Map(answers.flatMap((state) => (state === null ? [] : [[state.profile.agentId, state]])));
+}
+
+interface OfAgent {
+  readonly teamId: string;
+  readonly payments: PaymentsOfRecords;
+}
+
+async function readPayments(
+  collections: Collections,
+  place: { readonly organizationId: string; readonly projectId: string },
+): Promise<{ readonly of: ReadonlyMap<string, OfAgent>; readonly opened: readonly TransactionDocument[] }> {
+  const of = new Map<string, OfAgent>();
+  const openIds: string[] = [];
+  const recent: { readonly id: string; readonly at: number }[] = [];
+  const unreadable: string[] = [];
+  for await (const record of collections.transactions.find<Counted>(place, { projection: COUNTED })) {
+    const { _id, agentId, createdAt, ledgerState, recordedAt, teamId, ...rest } = record;
+    if (ledgerState === undefined) {
+      unreadable.push(_id);
+      continue;
+    }
+    const own = of.get(agentId) ?? { teamId, payments: new PaymentsOfRecords() };
+    of.set(agentId, own);
+    own.payments.add({ ...rest, createdAt: createdAt.getTime(), day: ledgerState.day });
+    if (ledgerState.phase !== "done") openIds.push(_id);
+    else if (recordedAt !== undefined) recent.push({ id: _id, at: recordedAt.getTime() });
+  }
+  refuse("The records of these payments do not say what their ledger needs", unreadable);
+  const opened = await wholePayments(collections, [...openIds, ...untold(recent)], of);
+  return { of, opened };
+}
+
+function untold(recent: readonly { readonly id: string; readonly at: number }[]): string[] {
+  const last = recent.reduce((latest, { at }) => Math.max(latest, at), 0);
+  return recent
+    .filter(({ at }) => at >= last - UNTOLD_MS)
+    .toSorted((one, other) => other.at - one.at)
+    .slice(0, UNTOLD_MAX)
+    .map(({ id }) => id);
+}
+
+/** Payments with something left to do, with their approvals. */
+async function wholePayments(
+  { approvals, transactions }: Collections,
+  ids: readonly string[],
+  of: ReadonlyMap<string, OfAgent>,
+): Promise<TransactionDocument[]> {
+  const whole: TransactionDocument[] = [];
+  const unapproved: string[] = [];
+  for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
+    const records = await transactions.find({ _id: { $in: ids.slice(at, at + IDS_AT_ONCE) } }).toArray();
+    const asked = records.flatMap(({ approvalId }) => approvalId ?? []);
+    const found = await approvals.find({ _id: { $in: asked } }).toArray();
+    const approvalOf = new Map(found.map((approval) => [approval._id, approval]));
+    for (const record of records) {
+      const approval = record.approvalId === null ? null : (approvalOf.get(record.approvalId) ?? null);
+      if ((approval === null) !== (record.approvalId === null)) unapproved.push(record._id);
+      else of.get(record.agentId)?.payments.open(paymentIn(record, approval));
+    }
+    whole.push(...records);
+  }
+  refuse("The approvals of these payments have no records", unapproved);
+  return whole;
+}
+
+/** A ledger that lacked what is open would let it be spent again. */
+function refuse(what: string, ids: readonly string[]): void {
+  if (ids.length === 0) return;
+  const named = ids.slice(0, NAMED_MAX).join(", ");
+  const more = ids.length > NAMED_MAX ? ` and ${String(ids.length - NAMED_MAX)} more` : "";
+  throw new AdminError(`${what}: ${named}${more}. Restore them from a backup. Nothing was done.`);
+}
+
+function spentByTeam(others: ReadonlyMap<string, OfAgent>): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const { payments, teamId } of others.values())
+    sums.set(teamId, (sums.get(teamId) ?? 0) + payments.all.spentCents);
+  return sums;
+}
+
+function notesOn(
+  agents: readonly AgentDocument[],
+  { opened }: { readonly opened: readonly TransactionDocument[] },
+  actors: ReadonlyMap<string, AgentStateView>,
+): string[] {
+  const known = new Set(agents.map(({ _id }) => _id));
+  const orphans = opened.filter(({ agentId }) => !known.has(agentId)).map(({ _id }) => _id);
+  const actorless = agents.filter(({ _id, archivedAt }) => archivedAt === null && !actors.has(_id));
+  return [
+    ...orphans.map((id) => `${id} is open, and its agent has no record: nobody sees to it. Ask its rail.`),
+    ...actorless.map(
+      ({ _id }) => `Agent ${_id} has no actor: it pays by the key that its record has, and can be paused.`,
+    ),
+  ];
+}

@@ -1,0 +1,164 @@
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ProjectDocument } from "../../../activities/documents.ts";
+import { packLedger } from "../../../src/domain/ledger/pack.ts";
+import { restoredLedger } from "../../../src/domain/ledger/restore.ts";
+import type { Ledger, Totals } from "../../../src/domain/ledger/state.ts";
+import { TemporalCalls } from "../../actors/calls.ts";
+import { TemporalActors } from "../../actors/temporal.ts";
+import { collectionsOf } from "../../collections.ts";
+import type { Connections } from "../../connections.ts";
+import { verifyMasterKey } from "../../secrets/verify-master-key.ts";
+import { AdminError, connected } from "../connecting.ts";
+import { keepCommand } from "../keep-command.ts";
+import { sealingKeyBeside } from "../master-key.ts";
+import type { Difference } from "../reconcile/difference.ts";
+import { reconcileOn } from "../reconcile/reconcile.ts";
+import { readRecords } from "./records.ts";
+
+export interface RestoreOptions {
+  readonly projectId: string;
+  /** False: only says what it would restore. */
+  readonly isConfirmed: boolean;
+  /** How long work under way may look like a difference in the comparison at the end. */
+  readonly patienceMs: number;
+  readonly onProgress: (line: string) => void;
+}
+
+/**
+ * What the lost ledger gave leave to send is begun within 1.25 s, and written down by whoever sends it within 5 s after that. Only then are
+ * the records all that is known.
+ */
+const QUIET_MS = 10_000;
+
+export interface Restored {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly isDone: boolean;
+  /** How the engine has the lost ledger. */
+  readonly lost: string;
+  readonly accounts: number;
+  readonly droppedAccounts: number;
+  readonly caps: number;
+  readonly totals: Totals;
+  /** Payments that are seen to again, by what becomes of them. */
+  readonly open: Readonly<Record<"held" | "sending" | "following" | "done", number>>;
+  readonly notes: readonly string[];
+  /** What no record says. */
+  readonly notKnown: readonly string[];
+  /** Of the whole organization, once the ledger runs; null: it was not started. */
+  readonly differences: readonly Difference[] | null;
+}
+
+/**
+ * `restore-ledger`: starts the ledger of a project anew, as the records have it, where it was ended by hand or lost with its engine. It
+ * refuses while one runs.
+ */
+export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
+  connected(env, (connections) => restoreLedgerOn(connections, env, options));
+
+/** The same on connections that are open. */
+export async function restoreLedgerOn(
+  connections: Connections,
+  env: NodeJS.ProcessEnv,
+  options: RestoreOptions,
+): Promise<Restored> {
+  const { db, temporal } = connections;
+  const { isConfirmed, onProgress, projectId } = options;
+  // Before anything is looked at: what could not leave its entry is not begun.
+  const masterKey = isConfirmed ? await sealingKeyBeside(env) : null;
+  if (masterKey !== null) await verifyMasterKey(db, masterKey);
+  const project = await collectionsOf(db).projects.findOne({ _id: projectId });
+  if (project === null) throw new AdminError(`There is no project ${projectId}.`);
+  const actors = new TemporalActors(new TemporalCalls(temporal, connections.addresses.taskQueue));
+  const lost = await onceQuiet(actors, projectId, onProgress);
+  onProgress("the records are read");
+  const { notes, recorded } = await readRecords(connections, project);
+  const now = Date.now();
+  const ledger = restoredLedger(recorded, now);
+  const found = { ...summaryOf(ledger), lost, notes, notKnown: NOT_KNOWN };
+  if (masterKey === null) return { ...found, isDone: false, differences: null };
+  const { organizationId } = ledger;
+  await keepCommand(db, masterKey, entryOf(project, found));
+  await start(actors, ledger, now);
+  onProgress("the ledger runs; everything is compared");
+  const { differences } = await reconcileOn(connections, env, { ...options, organizationId, repair: false });
+  return { ...found, isDone: true, differences };
+}
+
+/** Waits until nobody acts any more on what the lost ledger has decided. Says how the engine has it. */
+async function onceQuiet(
+  actors: TemporalActors,
+  projectId: string,
+  onProgress: (line: string) => void,
+): Promise<string> {
+  const lookedAt = Date.now();
+  const status = await actors.ledgerStatus(projectId);
+  if (status?.name === "RUNNING")
+    throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
+  const endedAt = status?.endedAt?.getTime() ?? lookedAt;
+  const pauseMs = Math.min(QUIET_MS, endedAt + QUIET_MS - Date.now());
+  if (pauseMs > 0) {
+    onProgress(`${String(Math.ceil(pauseMs / 1_000))} s until nothing is under way any more`);
+    await sleep(pauseMs);
+  }
+  return status?.name.toLowerCase() ?? "unknown to the engine";
+}
+
+async function start(actors: TemporalActors, ledger: Ledger, now: number): Promise<void> {
+  try {
+    await actors.resumeLedger(packLedger(ledger, now));
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    throw new AdminError(`Somebody else has just started the ledger of project ${ledger.projectId}.`);
+  }
+}
+
+type Summary = Pick<
+  Restored,
+  "organizationId" | "projectId" | "accounts" | "droppedAccounts" | "caps" | "totals" | "open"
+>;
+
+function summaryOf({
+  accounts,
+  droppedAccounts,
+  organizationId,
+  project,
+  projectId,
+  teams,
+}: Ledger): Summary {
+  const open = { held: 0, sending: 0, following: 0, done: 0 };
+  for (const account of accounts.values()) {
+    for (const { payment } of account.open.values()) open[payment.phase] += 1;
+  }
+  const levels = [project, ...teams.values()];
+  return {
+    organizationId,
+    projectId,
+    accounts: accounts.size,
+    droppedAccounts,
+    caps: levels.filter(({ cap }) => cap.capCents !== null).length,
+    totals: project.totals,
+    open,
+  };
+}
+
+const entryOf = (
+  { _id: id, organizationId }: ProjectDocument,
+  { accounts, lost, open, totals }: Pick<Restored, "accounts" | "lost" | "open" | "totals">,
+) => ({
+  organizationId,
+  via: "restore-ledger",
+  action: "restoreLedger",
+  resource: { type: "project", id },
+  before: { ledger: lost },
+  after: { accounts, open, ...totals },
+});
+
+const NOT_KNOWN: readonly string[] = [
+  "Payments that were decided, and that whoever was to send them died before writing down. A rail that has one has no record of it: the comparison names it (card_ledger_differs, chain_differs). It counts under no limit, and its idempotency key pays again: stop its agent first.",
+  "Decisions of people that nobody wrote down: nobody was answered them. What was approved so waits again.",
+  "A budget or policy whose change was not answered: some of its agents may have it already.",
+  "Payments that were withdrawn by an emergency stop of an agent that was resumed since: they go on. Those of archived agents are withdrawn unless their rail has them.",
+  "First answers to management requests: one that the engine brings again is judged anew.",
+];

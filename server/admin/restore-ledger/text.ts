@@ -1,0 +1,32 @@
+import { differenceText, plural, shownDifference } from "../reconcile/text.ts";
+import { cents } from "../reconcile/rails.ts";
+import type { Restored } from "./restore-ledger.ts";
+
+/** What an operator reads. */
+export function restoredText(result: Restored): string {
+  const { accounts, caps, differences, droppedAccounts, isDone, lost, notes, notKnown, open, projectId } =
+    result;
+  const { reservedCents, spentCents } = result.totals;
+  return [
+    `project ${projectId}: its ledger is ${lost}; the records have`,
+    `  ${plural(accounts, "account")}, ${plural(droppedAccounts, "archived agent")} without one, ${plural(caps, "cap")}`,
+    `  ${cents(spentCents)} spent, ${cents(reservedCents)} held`,
+    `  ${plural(open.held, "payment")} on hold, ${String(open.sending)} to be sent or asked for, ${String(open.following)} on their way, ${String(open.done)} that may not have been told of`,
+    ...notes.map((note) => `note: ${note}`),
+    "not known:",
+    ...notKnown.map((line) => `  ${line}`),
+    ...(differences ?? []).map((difference) => `${differenceText(difference)}\n`),
+    isDone
+      ? verdict(differences?.length ?? 0)
+      : "Nothing was done. With --yes the ledger is started from this.",
+  ].join("\n");
+}
+
+const verdict = (differences: number): string =>
+  differences === 0
+    ? "The ledger runs, and everything agrees."
+    : `The ledger runs; ${plural(differences, "difference")} in the organization.`;
+
+/** The same for programs: one object. */
+export const restoredJson = (result: Restored): string =>
+  JSON.stringify({ ...result, differences: result.differences?.map(shownDifference) ?? null });

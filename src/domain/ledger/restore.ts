@@ -1,0 +1,219 @@
+import { moneyOf, type Payment } from "../agent/payment.ts";
+import type { BudgetPolicy } from "../agent/policy.ts";
+import { countPayment, emptyUsage, HISTORY_MS, type Usage } from "../agent/usage.ts";
+import { judge } from "./judge.ts";
+import { withdrawOpen } from "./sending.ts";
+import {
+  type Account,
+  type Cap,
+  type Ledger,
+  type LedgerBounds,
+  NEW_LEVEL,
+  newAccount,
+  newLedger,
+  type OpenPayment,
+  type Totals,
+} from "./state.ts";
+import { weightOf } from "./weight.ts";
+
+/** What records say of a lost ledger, and the ledger that follows from it. */
+
+/** A project, or one of its teams. */
+export interface RecordedLevel {
+  readonly cap: Cap;
+  /** 0: nobody has ever set any rules. */
+  readonly rulesVersion: number;
+}
+
+export interface RecordedProject {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly project: RecordedLevel;
+  readonly teams: ReadonlyMap<string, RecordedLevel>;
+  /** Agents that are not archived, and archived ones of which something is left to do. */
+  readonly accounts: readonly RecordedAccount[];
+  /** What all other agents have spent, by team. */
+  readonly othersSpentCents: ReadonlyMap<string, number>;
+  /** How many archived agents need no account any more. */
+  readonly droppedAccounts: number;
+}
+
+export interface RecordedAccount {
+  readonly agentId: string;
+  readonly teamId: string;
+  readonly name: string;
+  readonly keyId: string | null;
+  readonly standing: "active" | "paused";
+  readonly isArchived: boolean;
+  /** The revision of the agent's actor that name, key and end are from. */
+  readonly agentRevision: number;
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+  /** Whether the wallet may not have been told of the policy. */
+  readonly isUnmirrored: boolean;
+  /** The revision of the account that the record shows, and the newest one that anybody knows of. */
+  readonly recordedRevision: number;
+  readonly knownRevision: number;
+  readonly updatedAt: number;
+  readonly payments: RecordedPayments;
+}
+
+/** An agent's payments, as far as they count. */
+export interface RecordedPayments extends Totals {
+  /** The highest number of a payment. */
+  readonly sequence: number;
+  /** When those were made that policy let through, in the order of their numbers: a clock may have gone back meanwhile. */
+  readonly countedAt: readonly number[];
+  /** What is held and spent of the newest day on which anything is counted. */
+  readonly day: { readonly date: string; readonly amountCents: number };
+  /** Those with something left to do, or to be told of. */
+  readonly open: readonly Payment[];
+}
+
+/**
+ * An account's revision is raised so far above what is known: whatever the lost ledger told under its last revisions, and nobody wrote down,
+ * is not taken for what this one tells.
+ */
+const REVISIONS_APART = 1_000;
+
+/**
+ * The ledger as the records have it. What is open is seen to at once, as if nobody had: its rail is asked by the payment's id, which pays it
+ * once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the records. Nobody has leave to send: the
+ * caller has waited until what was given is over.
+ */
+export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
+  const { accounts, droppedAccounts, organizationId, othersSpentCents, project, projectId, teams } = recorded;
+  const ledger = newLedger(organizationId, projectId, bounds);
+  ledger.droppedAccounts = droppedAccounts;
+  setLevel(ledger, null, project);
+  for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
+  for (const [teamId, spentCents] of othersSpentCents)
+    count(ledger, teamId, { spentCents, reservedCents: 0 });
+  for (const account of accounts) put(ledger, restoredAccount(account, now));
+  for (const { agentId, agentRevision: revision, isArchived, name } of accounts) {
+    if (isArchived) close(ledger, { agentId, revision, name }, now);
+  }
+  ledger.touched.clear();
+  return ledger;
+}
+
+function setLevel(ledger: Ledger, teamId: string | null, { cap, rulesVersion }: RecordedLevel): void {
+  const level = { ...NEW_LEVEL, cap, rulesVersion, recordedCapVersion: cap.version };
+  if (teamId === null) ledger.project = level;
+  else ledger.teams.set(teamId, level);
+}
+
+function count(ledger: Ledger, teamId: string, { reservedCents, spentCents }: Totals): void {
+  const plus = ({ totals }: { readonly totals: Totals }): Totals => ({
+    spentCents: totals.spentCents + spentCents,
+    reservedCents: totals.reservedCents + reservedCents,
+  });
+  const team = ledger.teams.get(teamId) ?? NEW_LEVEL;
+  ledger.teams.set(teamId, { ...team, totals: plus(team) });
+  ledger.project = { ...ledger.project, totals: plus(ledger.project) };
+}
+
+function put(ledger: Ledger, account: Account): void {
+  ledger.accounts.set(account.agentId, account);
+  ledger.weightBytes += weightOf(account);
+  ledger.openPayments += account.open.size;
+  count(ledger, account.teamId, account.usage);
+}
+
+function restoredAccount(recorded: RecordedAccount, now: number): Account {
+  const { agentId, isArchived, keyId, name, payments, policy, standing, teamId } = recorded;
+  const open = new Map(payments.open.map((payment) => [payment.request.transactionId, unseen(payment, now)]));
+  const closed = payments.sequence - open.size;
+  const account: Account = {
+    ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
+    standing,
+    followedRevision: isArchived ? 0 : recorded.agentRevision,
+    policyVersion: recorded.policyVersion,
+    mirroredPolicyVersion: recorded.isUnmirrored ? 0 : recorded.policyVersion,
+    usage: restoredUsage(payments, now),
+    sequence: payments.sequence,
+    open,
+    closed,
+    forgottenThrough: closed,
+    revision: recorded.knownRevision + REVISIONS_APART,
+    confirmedRevision: recorded.recordedRevision,
+    pausedAt: standing === "paused" ? now : null,
+  };
+  // Its key was revoked while it is paused: the emergency stop. Whether an archived agent was paused, its record does not say; it is not
+  // to spend what it can do without.
+  if (isArchived || (standing === "paused" && keyId === null)) withdrawOpen(account, now);
+  return account;
+}
+
+const unseen = (payment: Payment, now: number): OpenPayment => ({
+  payment,
+  changedAt: now,
+  confirmedRevision: 0,
+  dueAt: now,
+});
+
+function restoredUsage({ countedAt, day, reservedCents, spentCents }: RecordedPayments, now: number): Usage {
+  const usage = emptyUsage();
+  for (const at of countedAt) if (at > now - HISTORY_MS) countPayment(usage, at);
+  const counted = usage.day.date === day.date ? usage.day.count : 0;
+  const isLater = usage.day.date > day.date;
+  return {
+    ...usage,
+    spentCents,
+    reservedCents,
+    day: isLater ? usage.day : { ...day, count: counted },
+  };
+}
+
+function close(
+  ledger: Ledger,
+  agent: { readonly agentId: string; readonly revision: number; readonly name: string },
+  now: number,
+): void {
+  const closing = { kind: "follow_agent", ...agent, keyId: null, isArchived: true } as const;
+  const reply = judge(ledger, closing, now);
+  if (reply.kind === "failed") throw new Error(reply.message);
+}
+
+/** Collects an agent's payments for `RecordedPayments`, in any order. */
+export class PaymentsOfRecords {
+  #sequence = 0;
+  #totals = { spentCents: 0, reservedCents: 0 };
+  readonly #counted: (readonly [sequence: number, at: number])[] = [];
+  #day = { date: "", amountCents: 0 };
+  readonly #open: Payment[] = [];
+
+  add(payment: CountedPayment): void {
+    const { amountCents, createdAt, day, sequence } = payment;
+    this.#sequence = Math.max(this.#sequence, sequence);
+    const money = moneyOf(payment);
+    if (money === "spent") this.#totals.spentCents += amountCents;
+    if (money === "reserved") this.#totals.reservedCents += amountCents;
+    if (isDeniedAtOnce(payment)) return;
+    this.#counted.push([sequence, createdAt]);
+    if (day > this.#day.date) this.#day = { date: day, amountCents: 0 };
+    if (day === this.#day.date && money !== "none") this.#day.amountCents += amountCents;
+  }
+
+  open(payment: Payment): void {
+    this.#open.push(payment);
+  }
+
+  get all(): RecordedPayments {
+    return {
+      ...this.#totals,
+      sequence: this.#sequence,
+      countedAt: this.#counted.toSorted(([one], [other]) => one - other).map(([, at]) => at),
+      day: this.#day,
+      open: this.#open.toSorted((one, other) => one.sequence - other.sequence),
+    };
+  }
+}
+
+export type CountedPayment = Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "status"> & {
+  readonly amountCents: number;
+};
+
+/** Policy did not let it through: what was let through and is denied later has another revision by that. */
+const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>
+  status === "denied" && revision === 1;

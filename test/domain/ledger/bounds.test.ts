@@ -1,0 +1,205 @@
+import { expect } from "chai";
+import { isDeepStrictEqual } from "node:util";
+import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { judge } from "../../../src/domain/ledger/judge.ts";
+import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
+import { type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
+import { seed } from "../../support/seed.ts";
+import { shownOf } from "../support/account.ts";
+import { NOON, SECOND } from "../support/actor.ts";
+import { Incompressible, packedBytes } from "../support/large-ledger.ts";
+
+/** The engine refuses a larger payload, and ends a workflow that comes with one. */
+const ENGINE_BYTES_MAX = 2 * 1_024 * 1_024;
+const WELL_UNDER_BYTES = 0.9 * ENGINE_BYTES_MAX;
+
+/** As many as a project may ever have. */
+const TEAMS = 2_000;
+const REQUESTS_KEPT = 256;
+const DROPPED = 20_000;
+
+interface Holder {
+  readonly agentId: string;
+  readonly keyId: string;
+}
+
+/** A project that grows as a project does: by commands, each of which is judged. */
+class Project {
+  readonly some = new Incompressible(seed);
+  readonly ledger: Ledger = newLedger(this.some.uuid(), this.some.uuid());
+  readonly teams: readonly string[] = Array.from({ length: TEAMS }, () => this.some.uuid());
+  readonly holders: Holder[] = [];
+  now = NOON;
+
+  ask(command: LedgerCommand): LedgerReply {
+    this.now += this.some.random.between(1, 20);
+    const reply = judge(this.ledger, command, this.now);
+    if (reply.kind === "failed") throw new Error(reply.message);
+    return reply;
+  }
+
+  capTeams(): void {
+    const cents = () => this.some.random.between(1e11, 1e12);
+    const teams = this.teams.map((teamId) => ({ teamId, capCents: cents() }));
+    const { version } = this.ledger.project.cap;
+    this.ask({ kind: "replace_project", version, capCents: cents() * 1_000, teams });
+  }
+
+  open(name: string): LedgerReply {
+    const holder = { agentId: this.some.uuid(), keyId: this.some.id("akey") };
+    const teamId = this.some.random.pick(this.teams);
+    const policy = { ...this.some.policy(), autoApprovalThresholdCents: 1_000 };
+    const reply = this.ask({ kind: "open_account", teamId, name, policy, ...holder });
+    if (reply.kind === "opened") this.holders.push(holder);
+    return reply;
+  }
+
+  holder(place: number): Holder {
+    const holder = this.holders[place % this.holders.length];
+    if (holder === undefined) throw new Error("there are none");
+    return holder;
+  }
+
+  /** Above 1,000 cents it is held. */
+  pay({ agentId, keyId }: Holder, amountCents: number, characters = 10): { id: string; reply: LedgerReply } {
+    const texts = { purpose: this.some.text(characters), recipient: this.some.text(characters, "letters") };
+    const request = this.some.request(amountCents, texts);
+    const pay = { kind: "pay", approvalWindowSeconds: 86_400, lookedUpThrough: 1e9 } as const;
+    return { id: request.transactionId, reply: this.ask({ ...pay, agentId, keyId, request }) };
+  }
+
+  settle({ agentId }: Holder, transactionId: string): void {
+    const outcome = { result: { status: "settled", final: true }, at: this.now } as const;
+    this.ask({ kind: "confirm", agentId, transactionId, revision: 99, outcome });
+  }
+
+  /** Archived for good, and all that became of it is in the records. */
+  drop({ agentId }: Holder): void {
+    this.ask({ kind: "follow_agent", agentId, revision: 1e6, name: "Gone", keyId: null, isArchived: true });
+    const revision = this.ledger.accounts.get(agentId)?.revision ?? 0;
+    this.ask({ kind: "confirm_records", records: [{ agentId, revision }] });
+  }
+
+  answerRequests(count: number): void {
+    for (let request = 0; request < count; request += 1) {
+      const { agentId } = this.holder(request);
+      const { policyVersion: version = 0 } = this.ledger.accounts.get(agentId) ?? {};
+      const requestId = this.some.uuid();
+      this.ask({ kind: "change_policy", agentId, patch: this.some.policy(), version, requestId });
+    }
+  }
+
+  expectToFit(what: string): void {
+    const bytes = packedBytes(this.ledger, this.now);
+    process.stdout.write(`      ${what}: ${Math.round(bytes / 1_024)} KiB\n`);
+    expect(bytes, what).to.be.below(WELL_UNDER_BYTES);
+  }
+}
+
+describe("how much a ledger holds", function () {
+  this.timeout(300_000);
+
+  const project = new Project();
+  const { ledger } = project;
+
+  it(`10,000 accounts with full policies in 2,000 teams with caps fit, and no more are opened (TEST_SEED=${seed})`, () => {
+    project.capTeams();
+    project.capTeams();
+    for (let account = 0; account < LEDGER_BOUNDS.accounts; account += 1) {
+      expect(project.open(`Agent ${account}`).kind).to.equal("opened");
+    }
+    expect(project.open("One more")).to.deep.equal({ kind: "project_full" });
+    project.expectToFit("idle");
+  });
+
+  it("20,000 that were archived and dropped leave nothing but their number", () => {
+    const before = packedBytes(ledger, project.now);
+    for (let dropped = 0; dropped < DROPPED; dropped += 1) {
+      project.drop(project.holder(0));
+      project.holders.shift();
+      expect(project.open(`Agent ${dropped}`).kind).to.equal("opened");
+    }
+    expect(ledger.accounts.size).to.equal(LEDGER_BOUNDS.accounts);
+    expect(ledger.droppedAccounts).to.equal(DROPPED);
+    expect(packedBytes(ledger, project.now) - before).to.be.below(before / 50);
+  });
+
+  it("with a tenth of them busy, all keys remembered and all first answers kept, it fits", () => {
+    const busy = LEDGER_BOUNDS.accounts / 10;
+    for (let payment = 0; payment < 10 * busy; payment += 1) {
+      const holder = project.holder(payment % busy);
+      const { id, reply } = project.pay(holder, 1_000);
+      expect(reply.kind).to.equal("decided");
+      project.settle(holder, id);
+    }
+    project.answerRequests(2 * REQUESTS_KEPT);
+    expect(ledger.keys.count).to.be.within(0.9 * LEDGER_BOUNDS.closedKeys, LEDGER_BOUNDS.closedKeys);
+    expect(ledger.answers.size).to.equal(REQUESTS_KEPT);
+    project.expectToFit("a tenth busy");
+  });
+
+  it("payments with the longest texts are accepted until they would not fit, and then refused", () => {
+    let [accepted, refusedOnes] = [0, 0];
+    const held: (readonly [holder: Holder, id: string])[] = [];
+    while (refusedOnes === 0) {
+      const holder = project.holder(LEDGER_BOUNDS.accounts / 2 + accepted);
+      const { id, reply } = project.pay(holder, 1_001, 200);
+      if (reply.kind === "decided") held.push([holder, id]);
+      else expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
+      if (reply.kind === "decided") accepted += 1;
+      else refusedOnes += 1;
+    }
+    process.stdout.write(`      ${accepted} on hold with the longest texts\n`);
+    expect(project.open("One more").kind).to.equal("project_full");
+    project.expectToFit("full");
+    let denied = 0;
+    for (const [{ agentId }, transactionId] of held) {
+      const by = { userId: project.some.uuid(), name: project.some.text(100) };
+      const feedback = project.some.text(1_000);
+      const reply = project.ask({ kind: "deny", agentId, transactionId, by, feedback, proof: project.some.proof() });
+      if (reply.kind === "payment") denied += 1;
+      else expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
+    }
+    process.stdout.write(`      ${denied} denied with the longest feedback\n`);
+    expect(denied).to.be.within(1, held.length - 1);
+    project.expectToFit("full, and denied");
+  });
+
+  it("what has no room is cancelled, expired or settled all the same, and then there is room again", () => {
+    const open = [...ledger.accounts.values()].flatMap((account) =>
+      [...account.open.values()].map(({ payment }) => [account.agentId, payment.request.transactionId] as const),
+    );
+    for (const [agentId, transactionId] of open) {
+      project.ask({ kind: "cancel", agentId, transactionId });
+    }
+    project.expectToFit("all cancelled");
+    for (const [agentId, transactionId] of open) {
+      project.ask({ kind: "confirm", agentId, transactionId, revision: 99, outcome: null });
+    }
+    expect(ledger.openPayments).to.equal(0);
+    expect(project.pay(project.holder(0), 1_000, 200).reply.kind).to.equal("decided");
+  });
+
+  it("a roll-over of all of it brings back what there was", () => {
+    project.now += 10 * SECOND;
+    const packed = packLedger(ledger, project.now);
+    const carried: typeof packed = JSON.parse(JSON.stringify(packed));
+    const again = shownOf(unpackLedger(carried));
+    const { accounts: _accounts, keys: _keys, ...rest } = again;
+    const { accounts, keys, ...expected } = shownOf(ledger);
+    expect(isDeepStrictEqual(rest, expected)).to.equal(true);
+    expect([again.accounts.size, again.keys.count]).to.deep.equal([accounts.size, keys.count]);
+    expect(isDeepStrictEqual(again.keys.byAgent, keys.byAgent)).to.equal(true);
+  });
+
+  it("2,000 payments with ordinary texts are open at once, and the next one is refused", () => {
+    const young = new Project();
+    for (let account = 0; account < 100; account += 1) young.open(`Agent ${account}`);
+    for (let open = 0; open < LEDGER_BOUNDS.openOfProject; open += 1) {
+      expect(young.pay(young.holder(open), 1_001, 20).reply.kind).to.equal("decided");
+    }
+    const { reply } = young.pay(young.holder(0), 1_001, 20);
+    expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
+    young.expectToFit("2,000 open");
+  });
+});

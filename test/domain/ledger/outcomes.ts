@@ -1,0 +1,119 @@
+import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { isOnItsWay } from "../../../src/domain/agent/leave.ts";
+import { moneyOf, type Payment, type RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import { human } from "../support/actor.ts";
+import type { ActionOf, Fate } from "./actions.ts";
+import { BOUNDS, type LedgerWorld } from "./world.ts";
+
+/** What becomes of payments: by their rails, by people, and by who asks whether to send them. */
+
+const OUTCOMES: Readonly<Record<Fate, RailOutcome>> = {
+  settled: { status: "settled", final: true },
+  settled_not_final: { status: "settled", final: false },
+  pending: { status: "pending" },
+  failed: { status: "failed", code: "CARD_DECLINED", reason: "no" },
+  reversed: { status: "reversed" },
+  withheld: { status: "withheld" },
+};
+
+const isAtItsRail = (payment: Payment): boolean => isOnItsWay(payment) || payment.phase === "following";
+
+/** The rail says what became of a payment; said too late, or of what was never sent, it changes nothing. */
+export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: ActionOf<"rail">): void {
+  const booked = world.pick(pick, isAny ? undefined : isAtItsRail);
+  if (booked === undefined) return;
+  const { agentId, request } = booked;
+  const before = booked.payment;
+  const outcome = { result: OUTCOMES[fate], at: world.now };
+  const told = { kind: "confirm", agentId, transactionId: request.transactionId, outcome } as const;
+  // What its effects are is known only once it is told: a revision beyond its own confirms what it becomes.
+  mustEqual(world.judge({ ...told, revision: confirms ? 99 : 0 }), { kind: "confirmed" }, "a confirmation");
+  booked.payment = world.open(agentId, request.transactionId) ?? ended(before, fate);
+  world.note(`rail: ${booked.payment.status}`);
+  const { transactionId } = request;
+  mustEqual(booked.payment.status, statusAfter(before, fate), `what ${fate} makes of ${transactionId}`);
+  if (moneyOf(before) !== moneyOf(booked.payment)) world.book.counted(agentId, world.now);
+}
+
+/** What a payment's status is once its rail has said so. */
+function statusAfter({ phase, status }: Payment, fate: Fate): Payment["status"] {
+  if (phase !== "sending" && phase !== "following") return status;
+  if (fate === "settled" || fate === "settled_not_final") return "approved";
+  if (fate === "reversed") return "reversed";
+  if (status !== "pending" || fate === "pending") return status;
+  return fate === "failed" ? "failed" : "denied";
+}
+
+/** A payment that was closed with what its rail said. */
+const ended = (payment: Payment, fate: Fate): Payment => ({
+  ...payment,
+  status: statusAfter(payment, fate),
+  phase: "done",
+});
+
+export function confirm(world: LedgerWorld, { pick }: ActionOf<"confirm">): void {
+  const booked = world.pick(pick);
+  if (booked === undefined) return;
+  const { agentId, payment, request } = booked;
+  const { transactionId } = request;
+  world.judge({ kind: "confirm", agentId, transactionId, revision: payment.revision, outcome: null });
+  const isOpen = world.open(agentId, transactionId) !== undefined;
+  mustEqual(isOpen, payment.phase !== "done", `whether ${transactionId} is open once it is confirmed`);
+}
+
+export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">): void {
+  const { book, now } = world;
+  const booked = world.pick(pick, ({ phase }) => phase === "held");
+  const agent = booked && book.agents.get(booked.agentId);
+  if (booked === undefined || agent === undefined) return;
+  const { agentId, request } = booked;
+  const before = booked.payment;
+  const place = { agentId, transactionId: request.transactionId, requestId: world.requestId() };
+  const isHeavy = world.ledger.weightBytes >= BOUNDS.resolvedBelowBytes && ["approve", "deny"].includes(how);
+  const reply = world.judge(resolutionOf(how, place));
+  if (isHeavy) {
+    world.note("too heavy to resolve");
+    return mustEqual(reply, { kind: "too_many_open", of: "project" }, "a resolution without room for it");
+  }
+  must(reply.kind === "payment", () => `${how} was answered ${JSON.stringify(reply)}`);
+  const isLate = now >= (before.approval?.expiresAt ?? 0);
+  const code = book.denialOf(agent, request.amountCents, now, booked);
+  booked.payment = reply.payment;
+  booked.day = reply.payment.day;
+  const { denial, phase, status } = reply.payment;
+  world.note(isLate ? "too late" : how);
+  mustEqual(reply.changed, !isLate, `whether ${how} came in time`);
+  if (isLate || how === "expire") mustEqual(status, "expired", "what comes too late");
+  else if (how === "approve") {
+    mustEqual(denial?.code ?? null, code, "what is approved, by its limits");
+    mustEqual(status, code === null ? "pending" : "failed", "what is approved");
+    if (code === null) mustEqual(reply.payment.day, book.dayOf(agentId, now), "the day it counts on");
+  } else mustEqual(status, "denied", how);
+  book.counted(agentId, now);
+  if (phase === "sending") world.giveLeave(agentId);
+}
+
+function resolutionOf(
+  how: ActionOf<"resolve">["how"],
+  place: { readonly agentId: string; readonly transactionId: string; readonly requestId: string },
+): LedgerCommand {
+  if (how === "approve") return { kind: how, ...place, by: human, proof: "" };
+  return how === "deny"
+    ? { kind: how, ...place, by: human, feedback: "no", proof: "" }
+    : { kind: how, ...place };
+}
+
+/** A process is about to send a payment. */
+export function ask(world: LedgerWorld, { pick }: ActionOf<"ask">): void {
+  const booked = world.pick(pick);
+  if (booked === undefined) return;
+  const { agentId, payment, request } = booked;
+  const reply = world.judge({ kind: "ask_to_send", agentId, transactionId: request.transactionId });
+  if (!isOnItsWay(payment)) return mustEqual(reply.kind, "payment", "leave for what is not to be sent");
+  const isPaused = world.book.agents.get(agentId)?.standing === "paused";
+  const leave = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
+  mustEqual(reply, { kind: "leave", leave }, `leave to send ${request.transactionId}`);
+  if (leave === "send") world.giveLeave(agentId);
+  world.note(`leave: ${leave}`);
+}

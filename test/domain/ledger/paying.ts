@@ -1,0 +1,190 @@
+import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import type { PaymentRequest } from "../../../src/domain/agent/payment.ts";
+import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { decidedPayment } from "../../../src/domain/ledger/pay.ts";
+import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
+import { APPROVAL_WINDOW_SECONDS } from "../support/actor.ts";
+import type { ActionOf } from "./actions.ts";
+import type { BookedAgent, BookedPayment } from "./book.ts";
+import { BOUNDS, type LedgerWorld } from "./world.ts";
+
+/** A payment that is asked for, and what the book knows of its key. */
+interface Asked {
+  readonly action: ActionOf<"pay">;
+  readonly agent: BookedAgent;
+  readonly keyId: string;
+  readonly known: BookedPayment | undefined;
+  readonly request: PaymentRequest;
+}
+
+/** An agent pays, as a server asks for it: where the ledger wants a look-up it looks, and asks again. */
+export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
+  const agent = world.agent(action.agent);
+  if (agent === undefined) return;
+  const request = requestFor(world, agent, action);
+  const keyId = action.key === "own" ? (agent.keyId ?? "none") : "key-of-somebody";
+  const known = world.book.under(agent.agentId, request.keyHash);
+  const asked = { action, agent, keyId, known, request };
+  const weight = world.ledger.weightBytes;
+  let reply = world.judge(payCommand(asked, 0));
+  if (reply.kind === "look_up") reply = lookUp(world, asked, reply.closed);
+  if (reply.kind === "decided") must(weight < BOUNDS.paidBelowBytes, "a payment beyond the ledger's weight");
+  heardOfPayment(world, asked, reply);
+}
+
+function payCommand(
+  { action, agent, keyId, request }: Asked,
+  lookedUpThrough: number,
+  likeAt?: number,
+): CommandOf<"pay"> {
+  const rules = CHECKS[action.rules];
+  return {
+    kind: "pay",
+    agentId: agent.agentId,
+    keyId,
+    request,
+    approvalWindowSeconds: APPROVAL_WINDOW_SECONDS,
+    lookedUpThrough,
+    ...(rules === undefined ? {} : { rules: likeAt === undefined ? rules : { ...rules, likeAt } }),
+  };
+}
+
+const CHECKS: Partial<Record<ActionOf<"pay">["rules"], PaymentRules>> = {
+  velocity: { checks: [{ type: "velocity", count: 3, windowSeconds: 7_200 }] },
+  duplicate: { checks: [{ type: "duplicate", windowSeconds: 86_400 }] },
+};
+
+function requestFor(world: LedgerWorld, agent: BookedAgent, action: ActionOf<"pay">): PaymentRequest {
+  const { agentId, teamId } = agent;
+  const own = world.book.payments.filter((each) => each.agentId === agentId);
+  const earlier = action.replayOf === null ? undefined : own[action.replayOf % Math.max(1, own.length)];
+  const number = world.number();
+  const version = (id: string): number => world.book.rules.get(id) ?? 0;
+  const aside = action.rules === "stale" ? -1 : action.rules === "newer" ? 1 : 0;
+  return {
+    transactionId: `txn-${number}`,
+    approvalId: `apr-${number}`,
+    keyHash: earlier?.request.keyHash ?? `hash-${number}`,
+    payloadHash:
+      earlier === undefined || action.otherPayload ? `payload-${number}` : earlier.request.payloadHash,
+    proof: "",
+    rail: "card",
+    amountCents: earlier?.request.amountCents ?? action.amountCents,
+    currency: "USD",
+    recipient: "shop",
+    merchantCategory: null,
+    purpose: "a test",
+    likenessHash: `like-${action.like}`,
+    rulesVersions: {
+      project: Math.max(0, version("project") + aside),
+      team: Math.max(0, version(teamId) + aside),
+    },
+  };
+}
+
+/** As a server does: every payment that was closed by then is in the records. */
+function lookUp(world: LedgerWorld, asked: Asked, closed: number): LedgerReply {
+  const { agent, request } = asked;
+  world.note("look up");
+  const account = world.account(agent.agentId);
+  const recorded = world.book.payments.filter(
+    (each) => each.agentId === agent.agentId && account?.open.has(each.request.transactionId) !== true,
+  );
+  mustEqual(closed, recorded.length, "payments closed, as they are looked up");
+  if (recorded.some((each) => each.request.keyHash === request.keyHash)) return { kind: "recorded" };
+  const like = recorded
+    .filter((each) => each.payment.status !== "denied" && each.request.likenessHash === request.likenessHash)
+    .map(({ payment }) => payment.createdAt);
+  return world.judge(payCommand(asked, closed, like.length === 0 ? undefined : Math.max(...like)));
+}
+
+function heardOfPayment(world: LedgerWorld, asked: Asked, reply: LedgerReply): void {
+  const { agent, keyId, known, request } = asked;
+  if (known !== undefined) return heardOfReplay(world, known, asked, reply);
+  if (world.account(agent.agentId) === undefined || agent.standing === "closed") {
+    return mustEqual(reply, { kind: "no_account" }, "a payment without an account");
+  }
+  if (keyId !== agent.keyId) return mustEqual(reply, { kind: "dead_key" }, "a payment by another key");
+  if (areStale(world, agent, request)) {
+    world.note("stale rules");
+    return mustEqual(reply, { kind: "stale_rules" }, "a payment by old rules");
+  }
+  if (reply.kind === "too_many_open") return heardFull(world, agent, reply.of);
+  must(reply.kind === "decided", () => `a payment was answered ${JSON.stringify(reply)}`);
+  decided(world, asked, reply);
+}
+
+/** Whether it was judged by older rules than the ledger has heard of; newer ones it has heard of by now. */
+function areStale(
+  { book: { rules } }: LedgerWorld,
+  { teamId }: BookedAgent,
+  { rulesVersions }: PaymentRequest,
+): boolean {
+  const [project, team] = [rulesVersions?.project ?? 0, rulesVersions?.team ?? 0];
+  const known = [rules.get("project") ?? 0, rules.get(teamId) ?? 0] as const;
+  if (project < known[0] || team < known[1]) return true;
+  rules.set("project", Math.max(known[0], project));
+  rules.set(teamId, Math.max(known[1], team));
+  return false;
+}
+
+function heardOfReplay(
+  world: LedgerWorld,
+  known: BookedPayment,
+  { agent, keyId, request }: Asked,
+  reply: LedgerReply,
+): void {
+  world.note("replayed");
+  const { transactionId } = known.request;
+  if (world.open(agent.agentId, transactionId) === undefined) {
+    const answers = ["recorded"];
+    // The ledger may have forgotten the idempotency key; then who asks comes first.
+    if (agent.standing === "closed") answers.push("no_account");
+    if (agent.keyId !== keyId) answers.push("dead_key");
+    return must(answers.includes(reply.kind), () => `a replay was answered ${reply.kind}`);
+  }
+  const samePayload = known.request.payloadHash === request.payloadHash;
+  const expected = { kind: "replayed", transactionId, samePayload, payment: known.payment };
+  mustEqual(JSON.stringify(reply), JSON.stringify(expected), "a replay");
+}
+
+function heardFull(world: LedgerWorld, { agentId }: BookedAgent, of: "agent" | "project"): void {
+  const ofAgent = world.account(agentId)?.open.size ?? 0;
+  const isHeavy = world.ledger.weightBytes >= BOUNDS.paidBelowBytes;
+  const isFull = world.openPayments().length >= BOUNDS.openOfProject || isHeavy;
+  world.note(isHeavy && of === "project" ? "too heavy to pay" : `too many open of the ${of}`);
+  must(of === "agent" ? ofAgent >= BOUNDS.openOfAgent : isFull, `the ${of} is not full`);
+}
+
+function decided(
+  world: LedgerWorld,
+  { action, agent, request }: Asked,
+  { decision }: Extract<LedgerReply, { kind: "decided" }>,
+): void {
+  const { book, now } = world;
+  const { agentId } = agent;
+  const code = book.denialOf(agent, request.amountCents, now);
+  mustEqual(decision.denial?.code ?? null, code, `the denial of ${request.transactionId}`);
+  const flags = code === null ? book.flagsOf(agent, request, CHECKS[action.rules], now) : [];
+  mustEqual(decision.approval?.flaggedByRuleTypes ?? [], flags, `what flags ${request.transactionId}`);
+  mustEqual(decision.policyVersion, agent.policyVersion, "the policy it was judged by");
+  const countedAt = book.countedAt(agentId, now);
+  const day = book.dayOf(agentId, now);
+  mustEqual(decision.day, day, `the day of ${request.transactionId}`);
+  const passed = code === null;
+  const payment = decidedPayment(request, decision);
+  book.payments.push({
+    agentId,
+    request,
+    countedAt,
+    countedOn: day,
+    passed,
+    day,
+    payment,
+    isWithdrawn: false,
+  });
+  mustEqual(decision.sequence, book.payments.filter((each) => each.agentId === agentId).length, "a sequence");
+  if (passed) book.counted(agentId, now);
+  if (payment.phase === "sending") world.giveLeave(agentId);
+  world.note(code ?? (payment.phase === "held" ? "held" : "sending"));
+}

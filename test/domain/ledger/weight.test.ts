@@ -1,0 +1,78 @@
+import { expect } from "chai";
+import * as fc from "fast-check";
+import { judge } from "../../../src/domain/ledger/judge.ts";
+import { type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
+import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { seed } from "../../support/seed.ts";
+import { MINUTE, NOON, openPolicy } from "../support/actor.ts";
+import { Incompressible, packedBytes } from "../support/large-ledger.ts";
+
+const SCRIPTS = ["letters", "three bytes", "pairs"] as const;
+
+/** What a ledger without accounts takes. */
+const EMPTY_BYTES = 400;
+
+/** Some accounts, each with so many payments that were settled, and that are open, with texts of these lengths. */
+const mixtures = fc.record({
+  seed: fc.nat(),
+  accounts: fc.integer({ min: 1, max: 60 }),
+  settled: fc.nat(30),
+  open: fc.nat(6),
+  name: fc.constantFrom(1, 20, 200),
+  texts: fc.constantFrom(0, 2, 20, 500),
+  script: fc.constantFrom(...SCRIPTS),
+  isDenied: fc.boolean(),
+  isPaused: fc.boolean(),
+});
+type Mixture = typeof mixtures extends fc.Arbitrary<infer M> ? M : never;
+
+function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
+  const some = new Incompressible(mixture.seed);
+  const { script } = mixture;
+  const text = (length: number): string => some.text(length, script);
+  // No keys: those are bounded by their number.
+  const ledger = newLedger(some.uuid(), some.uuid(), { ...LEDGER_BOUNDS, closedKeys: 0 });
+  let now = NOON;
+  const ask = (command: Parameters<typeof judge>[1]): LedgerReply => {
+    now += some.random.between(1, MINUTE);
+    const reply = judge(ledger, command, now);
+    if (reply.kind === "failed") throw new Error(reply.message);
+    return reply;
+  };
+  const teamId = some.uuid();
+  for (let account = 0; account < mixture.accounts; account += 1) {
+    const [agentId, keyId] = [some.uuid(), some.id("akey")];
+    const policy = { ...openPolicy, ...some.policy(), autoApprovalThresholdCents: 0 };
+    ask({ kind: "open_account", agentId, teamId, keyId, name: text(mixture.name), policy });
+    const pay = { kind: "pay", agentId, keyId, approvalWindowSeconds: 86_400, lookedUpThrough: 1e9 } as const;
+    for (let payment = 0; payment < mixture.settled + mixture.open; payment += 1) {
+      const texts = { purpose: text(mixture.texts), recipient: text(Math.ceil(mixture.texts / 5) * 2) };
+      const request = some.request(some.random.between(1, 1_000_000), texts);
+      const { transactionId } = request;
+      const rules = { checks: [{ type: "rail" }, { type: "new_recipient" }] } as const;
+      ask({ ...pay, request, rules });
+      const by = { userId: some.uuid(), name: text(Math.ceil(mixture.texts / 4) * 2) };
+      const [proof, feedback] = [some.proof(), text(2 * mixture.texts)];
+      const isEnded = payment < mixture.settled || mixture.isDenied;
+      if (isEnded) ask({ kind: "deny", agentId, transactionId, by, feedback, proof });
+      if (payment < mixture.settled)
+        ask({ kind: "confirm", agentId, transactionId, revision: 99, outcome: null });
+    }
+    if (mixture.isPaused) ask({ kind: "pause", agentId });
+  }
+  return { ledger, now };
+}
+
+describe("the weight of a ledger", () => {
+  it(`is never less than what its accounts take once they are encoded (TEST_SEED=${seed})`, () => {
+    let closest = 0;
+    const property = fc.property(mixtures, (mixture) => {
+      const { ledger, now } = ledgerOf(mixture);
+      const bytes = packedBytes(ledger, now) - EMPTY_BYTES;
+      closest = Math.max(closest, bytes / ledger.weightBytes);
+      expect(bytes).to.be.at.most(ledger.weightBytes);
+    });
+    fc.assert(property, { seed, numRuns: 60 });
+    expect(closest, "an estimate that is no use").to.be.above(0.5);
+  }).timeout(120_000);
+});

@@ -1,0 +1,132 @@
+import { expect } from "chai";
+import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
+import { gate, SETTLED } from "./support/doubles.ts";
+import { activitiesOf, afterActivities, eventsOf, silentTasksOf } from "./support/history.ts";
+import { type StagedAccount, withAccount } from "./support/ledger.ts";
+import { type TimedStage, useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
+
+const SWEEP_MS = LEDGER_SETTINGS.sweepAfterSeconds * 1_000;
+const HOUR_MS = 3_600_000;
+const HELD_CENTS = 6_000;
+
+type Stop = "pause" | "revoke" | "archive";
+
+/** Stops an agent, as its servers tell the ledger; each in an update of its own. */
+async function stop(account: StagedAccount, ...stops: readonly Stop[]): Promise<void> {
+  const { agentId, ledger } = account;
+  for (const each of stops) {
+    await (each === "pause"
+      ? ledger.ask("standing", { kind: "pause", agentId })
+      : ledger.ask("followed", account.following(each === "revoke" ? "revoked" : "archived")));
+  }
+}
+
+const resume = ({ agentId, ledger }: StagedAccount) => ledger.ask("standing", { kind: "resume", agentId });
+
+/** How often the ledger has looked after its payments. */
+const looks = async ({ ledger }: StagedAccount): Promise<number> =>
+  activitiesOf(await eventsOf(ledger.handle)).filter((name) => name === "executePayments").length;
+
+async function untilSettledOnce(
+  stage: TimedStage,
+  account: StagedAccount,
+  ids: readonly string[],
+): Promise<void> {
+  while ((await account.totals()).open > 0) await stage.skip(100);
+  expect([...stage.rail.taken.keys()].toSorted()).to.deep.equal(ids.toSorted());
+  expect(silentTasksOf(await eventsOf(account.ledger.handle))).to.deep.equal([]);
+}
+
+describe("workflow ledger: while an agent is paused", () => {
+  it("sends nothing that was decided before, however long; once resumed it goes on at once", () =>
+    play(async (stage) => {
+      const { account } = await withAccount(stage);
+      const { request } = await account.pay(100);
+      await stop(account, "pause");
+      await stage.skip(24 * HOUR_MS);
+      expect(stage.rail.sent, "while paused").to.deep.equal([]);
+      expect(stage.projections.status(request.transactionId)).to.equal("pending");
+      expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
+      expect(await looks(account), "at a slowing pace").to.be.within(5, 40);
+      await resume(account);
+      await stage.skip(1_000);
+      await untilSettledOnce(stage, account, [request.transactionId]);
+      expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+    }));
+
+  it("hears of a decision for a second: who comes later asks, and sends nothing", () =>
+    play(async (stage) => {
+      const { account } = await withAccount(stage);
+      const [early, late] = [await account.pay(100), await account.pay(100)];
+      await stop(account, "pause");
+      const waiting = await account.execute(late, 1_000);
+      expect([waiting.revision, waiting.outcome, stage.rail.sent]).to.deep.equal([0, null, []]);
+      // For that long whoever paused it is not answered.
+      expect((await account.execute(early)).payment.status).to.equal("approved");
+    }));
+
+  it("sends nothing that a person approved before, neither by the approval nor by itself", () =>
+    play(async (stage) => {
+      const { account } = await withAccount(stage);
+      const held = await account.pay(HELD_CENTS);
+      await account.finish(held);
+      const { payment } = await account.resolve("approve", held);
+      await stop(account, "pause");
+      await account.finish(payment);
+      await stage.skip(HOUR_MS);
+      expect(stage.rail.sent, "while paused").to.deep.equal([]);
+      await resume(account);
+      await stage.skip(1_000);
+      await untilSettledOnce(stage, account, [held.request.transactionId]);
+    }));
+
+  it("finds what a process sent and did not live to tell, and follows it to its end", () =>
+    play(async (stage) => {
+      const { account } = await withAccount(stage);
+      const payment = await account.pay(100);
+      await stage.rail.send(account.profile, payment);
+      await stop(account, "pause", "revoke");
+      await untilSettledOnce(stage, account, [payment.request.transactionId]);
+      expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+    }));
+
+  for (const [title, stops] of [
+    ["its key is revoked", ["pause", "revoke"]],
+    ["its key was revoked before", ["revoke", "pause"]],
+    ["it is archived", ["pause", "archive"]],
+  ] as const) {
+    it(`releases what was decided when ${title}; who comes late sends nothing`, () =>
+      play(async (stage) => {
+        const { account } = await withAccount(stage);
+        const payment = await account.pay(100);
+        const { transactionId } = payment.request;
+        await stop(account, ...stops);
+        await afterActivities(account.ledger.handle, 1);
+        while ((await account.totals()).open > 0) await stage.skip(100);
+        expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
+        expect(stage.projections.payments.get(transactionId)?.denial?.code).to.equal("AGENT_PAUSED");
+        const late = await account.execute(payment);
+        expect([late.payment.status, [...stage.rail.taken]]).to.deep.equal(["denied", []]);
+      }));
+  }
+
+  it("lets a call that began before go on, and hears its end, though it was stopped meanwhile", () => {
+    const hanging = gate();
+    return play(
+      async (stage) => {
+        const { account } = await withAccount(stage);
+        const { request } = await account.pay(100);
+        const called = stage.rail.nextCall();
+        await stage.skip(SWEEP_MS + 500);
+        await called;
+        await stop(account, "pause", "revoke");
+        hanging.open();
+        await untilSettledOnce(stage, account, [request.transactionId]);
+        expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+      },
+      { rail: () => hanging.opened.then(() => SETTLED) },
+    );
+  });
+});

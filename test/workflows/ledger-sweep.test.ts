@@ -1,0 +1,298 @@
+import { expect } from "chai";
+import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
+import { times } from "../support/world.ts";
+import { gate, SETTLED } from "./support/doubles.ts";
+import {
+  activitiesOf,
+  afterActivities,
+  eventsOf,
+  eventsUntil,
+  inputsOf,
+  silentTasksOf,
+  timeOf,
+} from "./support/history.ts";
+import { containers, StagedLedger, type StagedAccount, withAccount } from "./support/ledger.ts";
+import { type TimedStage, useTimedStage } from "./support/timed.ts";
+
+const play = useTimedStage();
+
+const SWEEP_MS = LEDGER_SETTINGS.sweepAfterSeconds * 1_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+const sweeps = async (ledger: StagedLedger, name: string): Promise<number> =>
+  activitiesOf(await eventsOf(ledger.handle)).filter((each) => each === name).length;
+
+/** So many payments of each account, decided in one update by a server that is gone after it. */
+async function paidInOne(
+  ledger: StagedLedger,
+  accounts: readonly StagedAccount[],
+  count: number,
+  ...more: readonly LedgerCommand[]
+): Promise<readonly string[]> {
+  const payments = accounts.flatMap((account) =>
+    times(count, () => ({ account, request: account.request(1) })),
+  );
+  const replies = await ledger.submit(
+    ...payments.map(({ account, request }) => account.paying(request)),
+    ...more,
+  );
+  expect(replies.filter(({ kind }) => kind === "decided")).to.have.length(payments.length);
+  return payments.map(({ request }) => request.transactionId);
+}
+
+async function sweptAfter(stage: TimedStage, ledger: StagedLedger, activities: number): Promise<void> {
+  await stage.skip(SWEEP_MS + 500);
+  await afterActivities(ledger.handle, activities);
+}
+
+describe("workflow ledger: what nobody confirms, the ledger carries out itself", () => {
+  it("a payment whose server is gone is sent by the ledger after 10 s, once, even if one is late", () =>
+    play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      const payment = await account.pay(100);
+      const { transactionId } = payment.request;
+      await stage.skip(SWEEP_MS - 2_000);
+      expect(stage.rail.sent, "before the bound").to.deep.equal([]);
+      await stage.skip(2_500);
+      const events = await afterActivities(ledger.handle, 2);
+      const sweep = events.find((event) => event.activityTaskScheduledEventAttributes);
+      if (sweep === undefined) throw new Error("nothing was swept");
+      expect(timeOf(sweep) - payment.createdAt).to.be.within(SWEEP_MS, SWEEP_MS + 1_000);
+      expect(activitiesOf(events).toSorted()).to.deep.equal(["executePayments", "writeAccounts"]);
+      expect(stage.rail.sent).to.deep.equal([transactionId]);
+      expect(stage.projections.status(transactionId)).to.equal("approved");
+      expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+      const late = account.confirmation(await account.execute(payment));
+      await ledger.submit(late, late);
+      expect([...stage.rail.taken]).to.deep.equal([[transactionId, 100]]);
+      expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
+    }));
+
+  it("what is confirmed in time is never swept: one timer is all that it costs", () =>
+    play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      await account.payThrough(100);
+      const { agentId, revision } = (await account.booked()) ?? { agentId: "", revision: 0 };
+      await ledger.submit({ kind: "confirm_records", records: [{ agentId, revision }] });
+      await stage.skip(MINUTE_MS);
+      const events = await eventsOf(ledger.handle);
+      expect(activitiesOf(events)).to.deep.equal([]);
+      const count = (kind: "timerStartedEventAttributes" | "timerFiredEventAttributes") =>
+        events.filter((event) => event[kind]).length;
+      expect([count("timerStartedEventAttributes"), count("timerFiredEventAttributes")]).to.deep.equal([1, 1]);
+      expect(stage.rail.sent).to.have.length(1);
+      expect(silentTasksOf(events)).to.deep.equal([]);
+    }));
+
+  it("45 payments of three agents are swept by three activities, of 20, 20 and 5", () =>
+    play(async (stage) => {
+      const ledger = await StagedLedger.start(stage);
+      const accounts = await ledger.open(3);
+      const payments = await paidInOne(ledger, accounts, 15);
+      await stage.skip(SWEEP_MS + 500);
+      // The records follow what was paid.
+      const events = await afterActivities(ledger.handle, 4);
+      const sizes = inputsOf(events, "executePayments").map((input) => Object(input).payments.length as number);
+      expect(sizes).to.deep.equal([20, 20, 5]);
+      expect(stage.rail.sent.toSorted()).to.deep.equal(payments.toSorted());
+      for (const account of accounts)
+        expect(await account.totals()).to.deep.equal({ spent: 15, reserved: 0, open: 0 });
+      expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
+    }));
+
+  it("a payment whose rail fails holds up none beside it, and is tried again until it works", () => {
+    let isDown = true;
+    return play(
+      async (stage) => {
+        const { account, ledger } = await withAccount(stage);
+        const [failing] = await paidInOne(ledger, [account], 3);
+        await sweptAfter(stage, ledger, 1);
+        expect(await account.totals()).to.deep.equal({ spent: 2, reserved: 1, open: 1 });
+        await stage.skip(MINUTE_MS);
+        expect(stage.notSwept.length, "every ten seconds").to.be.within(3, 8);
+        expect(new Set(stage.notSwept)).to.deep.equal(new Set([failing]));
+        isDown = false;
+        while ((await account.totals()).open > 0) await stage.skip(1_000);
+        expect(await account.totals()).to.deep.equal({ spent: 3, reserved: 0, open: 0 });
+        expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
+      },
+      {
+        rail: ({ sequence }) =>
+          isDown && sequence === 1 ? Promise.reject(new Error("no answer")) : Promise.resolve(SETTLED),
+      },
+    );
+  });
+
+  it("while a rail call hangs, a pause and another payment are answered; then it ends as spent", () => {
+    const hanging = gate();
+    return play(
+      async (stage) => {
+        const { account, ledger } = await withAccount(stage);
+        const payment = await account.pay(100);
+        const called = stage.rail.nextCall();
+        await stage.skip(SWEEP_MS + 500);
+        await called;
+        const { agentId } = account;
+        const [paused, second] = await ledger.submit(
+          { kind: "pause", agentId },
+          account.paying(account.request(100)),
+        );
+        expect(paused).to.include({ kind: "standing", standing: "paused", changed: true });
+        expect(second).to.nested.include({ kind: "decided", "decision.denial.code": "AGENT_PAUSED" });
+        const open = (await account.booked())?.open ?? [];
+        expect(open[0]?.payment).to.include({ phase: "sending", revision: payment.revision });
+        hanging.open();
+        await eventsUntil(ledger.handle, (events) =>
+          events.some((event) => event.activityTaskCompletedEventAttributes),
+        );
+        while ((await account.totals()).spent === 0) await stage.skip(100);
+        expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
+      },
+      { rail: () => hanging.opened.then(() => SETTLED) },
+    );
+  });
+
+  it("a rail that hangs for 240 payments takes no room from records, caps and limits", () => {
+    const hanging = gate();
+    const mirrored: string[] = [];
+    return play(
+      async (stage) => {
+        const ledger = await StagedLedger.start(stage);
+        const [first, second] = await ledger.open(2);
+        if (first === undefined || second === undefined) throw new Error("there are two");
+        const cap = { kind: "replace_project", version: 1, capCents: 50_000, teams: [] } as const;
+        const payments = await paidInOne(ledger, [first, second], 120, cap);
+        const called = stage.rail.nextCall();
+        await stage.skip(SWEEP_MS + 500);
+        await called;
+        await ledger.ask("policy", {
+          kind: "change_policy",
+          agentId: first.agentId,
+          patch: { budgetCents: 9_000 },
+          version: 1,
+        });
+        // None of the payments has ended, but all of these have.
+        await afterActivities(ledger.handle, 3);
+        expect(stage.projections.caps.get("")).to.include({ capCents: 50_000 });
+        expect(stage.projections.accounts.get(second.agentId)).to.include({ reservedCents: 120 });
+        expect(mirrored).to.deep.equal([first.agentId]);
+        expect(await sweeps(ledger, "executePayments"), "at once").to.equal(6);
+        const before = (await ledger.handle.describe()).historyLength;
+        await stage.skip(500);
+        expect((await ledger.handle.describe()).historyLength - before).to.be.at.most(10);
+        hanging.open();
+        while ((await second.totals()).open > 0) await stage.skip(100);
+        while ((await first.totals()).open > 0) await stage.skip(100);
+        expect(stage.rail.taken.size).to.equal(payments.length);
+      },
+      {
+        rail: () => hanging.opened.then(() => SETTLED),
+        limits: {
+          mirror(agentId) {
+            mirrored.push(agentId);
+            return Promise.resolve();
+          },
+        },
+      },
+    );
+  });
+});
+
+describe("workflow ledger: records, caps and limits that nobody wrote", () => {
+  it("a record that can't be written holds up no other, and is tried at a slowing pace", () =>
+    play(async (stage) => {
+      const ledger = await StagedLedger.start(stage);
+      const [broken, whole] = await ledger.open(2);
+      if (broken === undefined || whole === undefined) throw new Error("there are two");
+      stage.projections.broken.add(broken.agentId);
+      for (const { agentId } of [broken, whole]) await ledger.submit({ kind: "pause", agentId });
+      await sweptAfter(stage, ledger, 1);
+      expect(stage.projections.accounts.get(whole.agentId)).to.include({ standing: "paused" });
+      const [ofBroken, ofWhole] = [await broken.booked(), await whole.booked()];
+      expect([ofBroken?.events.length, ofWhole?.events.length], "left to tell").to.deep.equal([1, 0]);
+      await stage.skip(HOUR_MS);
+      const before = stage.notSwept.length;
+      await stage.skip(HOUR_MS);
+      // Each time the engine repeats it for two minutes, some eight times; without slowing down that were 240.
+      expect(stage.notSwept.length - before, "in the second hour").to.be.within(5, 80);
+      stage.projections.broken.clear();
+      while (stage.projections.accounts.get(broken.agentId) === undefined) await stage.skip(MINUTE_MS);
+      await eventsUntil(ledger.handle, (events) => silentTasksOf(events).length === 0);
+      expect((await broken.booked())?.events).to.deep.equal([]);
+      expect(await sweeps(ledger, "writeAccounts"), "the other one's is written once").to.be.above(3);
+    }));
+
+  it("caps that nobody wrote into their records are written after 10 s, project and team at once", () =>
+    play(async (stage) => {
+      const { account, ledger } = await withAccount(stage);
+      const { teamId } = containers;
+      await ledger.submit(
+        { kind: "replace_project", version: 1, capCents: 1_000, teams: [] },
+        { kind: "replace_team", teamId, version: 1, capCents: 500, agents: [] },
+      );
+      expect((await account.pay(501)).denial?.code).to.equal("TEAM_CAP_EXCEEDED");
+      await stage.skip(SWEEP_MS - 2_000);
+      expect(stage.projections.caps.size, "before the bound").to.equal(0);
+      await stage.skip(2_500);
+      const events = await eventsUntil(ledger.handle, (all) => activitiesOf(all).includes("writeCaps"));
+      expect(inputsOf(events, "writeCaps").map((input) => Object(input).caps.length as number)).to.deep.equal([2]);
+      await afterActivities(ledger.handle, 1);
+      expect([...stage.projections.caps]).to.deep.equal([
+        ["", { capCents: 1_000, version: 2 }],
+        [teamId, { capCents: 500, version: 2 }],
+      ]);
+      await stage.skip(HOUR_MS);
+      expect(await sweeps(ledger, "writeCaps"), "never again").to.equal(1);
+    }));
+
+  it("a cap that a server has written down in time is not written again", () =>
+    play(async (stage) => {
+      const ledger = await StagedLedger.start(stage);
+      const { caps } = await ledger.cap(null, 1, 1_000);
+      await ledger.submit({
+        kind: "confirm_caps",
+        caps: caps.map(({ cap: { version }, teamId }) => ({ teamId, version })),
+      });
+      await stage.skip(HOUR_MS);
+      expect(activitiesOf(await eventsOf(ledger.handle))).to.deep.equal([]);
+    }));
+
+  it("a changed policy is mirrored at once; one wallet that fails holds up no other's limits", () => {
+    const tried: string[] = [];
+    let isDown = true;
+    return play(
+      async (stage) => {
+        const ledger = await StagedLedger.start(stage);
+        const accounts = await ledger.open(2);
+        const [failing, other] = accounts.map(({ agentId }) => agentId);
+        const changes = accounts.map(
+          ({ agentId }) =>
+            ({ kind: "change_policy", agentId, patch: { budgetCents: 9_000 }, version: 1 }) as const,
+        );
+        await ledger.submit(...changes);
+        await afterActivities(ledger.handle, 1);
+        expect(tried).to.deep.equal([failing, other]);
+        await stage.skip(HOUR_MS);
+        expect(tried.filter((agentId) => agentId === other)).to.have.length(1);
+        let before = tried.length;
+        await stage.skip(HOUR_MS);
+        expect(tried.length - before, "in the second hour").to.be.within(5, 80);
+        isDown = false;
+        before = tried.length;
+        await stage.skip(HOUR_MS);
+        expect(tried.slice(before), "until it succeeds, and never after").to.deep.equal([failing]);
+      },
+      {
+        limits: {
+          mirror(agentId) {
+            tried.push(agentId);
+            const fails = isDown && agentId === tried[0];
+            return fails ? Promise.reject(new Error("no chain")) : Promise.resolve();
+          },
+        },
+      },
+    );
+  });
+});
