@@ -99,7 +99,7 @@ export class SimulatedLedger {
         judge,
         now,
         onFailed: () => undefined,
-        onEnded: () => run === this.#run && this.#arm(),
+        leaveCommand: () => run === this.#run && this.#arm(),
       },
     );
   }

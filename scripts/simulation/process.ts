@@ -104,14 +104,17 @@ export class ServiceProcess {
     const recordAccount = accountRecorder({ projections, agents });
     this.activities = {
       ...createPaymentActivities(dependencies),
-      writeAccounts: async ({ accounts }) => void (await Promise.all(accounts.map(recordAccount))),
+      writeAccounts: async ({ accounts }) => {
+        await Promise.all(accounts.map(recordAccount));
+        return accounts.map(({ agentId }) => agentId);
+      },
       writeCaps: ({ caps, projectId }) => projections.writeCaps(projectId, caps),
       writeAgent: ({ summary }) => projections.writeAgent(summary),
       followInLedger: async ({ agent, followed }) => {
         const { agentId } = agent;
         await this.ledgers.submit(agent, { kind: "follow_agent", agentId, ...followed });
       },
-      mirrorLimits: () => this.#call(() => undefined),
+      mirrorLimits: ({ limits }) => this.#call(() => limits.map(({ agentId }) => agentId)),
       detachWallet: () => this.#call(() => undefined),
       closeDeliveryWindow: () => this.#call(() => "committed" as const),
     };
@@ -317,6 +320,7 @@ export class ServiceProcess {
     const { records } = this.#surroundings;
     return {
       writePayment: (profile, payment) => this.#call(() => records.writePayment(profile, payment)),
+      endOf: (transactionId) => this.#call(() => records.endOf(transactionId)),
       writeAgent: (summary) => this.#call(() => records.writeLife(summary)),
       writeAccount: (summary) => this.#call(() => records.writeAccount(summary)),
       writeCaps: (_projectId, caps) => this.#call(() => records.writeCaps(caps)),

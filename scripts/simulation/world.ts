@@ -2,7 +2,7 @@ import { LeaveTooLate, Superseded } from "../../activities/effects.ts";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
-import { type LedgerBounds, levelOf, summaryOf } from "../../src/domain/ledger/state.ts";
+import { LEDGER_BOUNDS, type LedgerBounds, levelOf, summaryOf } from "../../src/domain/ledger/state.ts";
 import { accountView, booksPage, capsView } from "../../workflows/ledger-views.ts";
 import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
 import { Random } from "../random.ts";
@@ -20,7 +20,13 @@ const PLACE = { organizationId: "org-1", projectId: "project-1" } as const;
 export const TEAMS = ["team-1", "team-2", "team-3"] as const;
 
 /** Low, so that worlds come to them. */
-const BOUNDS: LedgerBounds = { accounts: 24, openOfAgent: 5, openOfProject: 30, closedKeys: 40 };
+const BOUNDS: LedgerBounds = {
+  ...LEDGER_BOUNDS,
+  accounts: 24,
+  openOfAgent: 5,
+  openOfProject: 30,
+  closedKeys: 40,
+};
 
 /** An activity is tried so often before its actor gives it up for now; a workflow's own, for ever. */
 const ACTIVITY_ATTEMPTS = 4;

@@ -308,7 +308,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "nothing is ever swept",
-    complaint: "what is open for ever",
+    complaint: "the record of",
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.
