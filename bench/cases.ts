@@ -5,6 +5,7 @@ export const SYSTEMS = [
   "payments",
   "unaudited",
   "plain",
+  "plain-levels",
   "bare-read",
   "key-read",
   "session-read",
@@ -13,6 +14,9 @@ export const SYSTEMS = [
   "bare-start",
   "creates",
   "capped",
+  "large-1000",
+  "large-10000",
+  "runaway",
   "bare-runs",
   "deliveries",
   "told",
@@ -27,6 +31,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   payments: "payments",
   unaudited: "payments without the audit log",
   plain: "plain endpoint",
+  "plain-levels": "plain endpoint with three levels",
   "bare-read": "bare read",
   "key-read": "read by a key",
   "session-read": "read by a session",
@@ -35,6 +40,9 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "bare-start": "bare starts",
   creates: "agent creates",
   capped: "payments under caps",
+  "large-1000": "payments among 1,000 agents",
+  "large-10000": "payments among 10,000 agents",
+  runaway: "payments beside a runaway agent",
   "bare-runs": "bare runs",
   deliveries: "webhook deliveries",
   told: "payments told to an endpoint",
@@ -47,6 +55,7 @@ export const CASES = [
   "one",
   "spread-16",
   "spread-50",
+  "spread-200",
   "hot",
   "read-1",
   "read-50",
@@ -58,6 +67,9 @@ export const CASES = [
   "caps-1",
   "caps-16",
   "caps-50",
+  "caps-200",
+  "roll-over",
+  "runaway-4",
   "deliver-1",
   "deliver-50",
   "told-16",
@@ -86,7 +98,9 @@ const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"]
 
 const ON_CHAIN: readonly SystemName[] = ["transfers", "wallet"];
 const CREATING: readonly SystemName[] = ["bare-start", "creates"];
-const CAPPED: readonly SystemName[] = ["payments", "capped"];
+const CAPPED: readonly SystemName[] = ["payments", "capped", "plain-levels"];
+const LARGE: readonly SystemName[] = ["payments", "large-1000", "large-10000"];
+const RUNAWAY: readonly SystemName[] = ["payments", "runaway"];
 const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
 const TOLD: readonly SystemName[] = ["payments", "told"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
@@ -122,7 +136,15 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     agents: "spread",
     lengths: 1,
   },
-  // Long enough for its actor to roll over.
+  "spread-200": {
+    name: "spread-200",
+    title: "200 connections, 50 agents",
+    connections: 200,
+    systems: PAYING,
+    agents: "spread",
+    lengths: 1,
+  },
+  // Long enough for its ledger to roll over.
   hot: {
     name: "hot",
     title: "50 connections, 1 agent",
@@ -208,6 +230,31 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "caps or none, 50 connections",
     connections: 50,
     systems: CAPPED,
+    agents: "spread",
+    lengths: 1,
+  },
+  "caps-200": {
+    name: "caps-200",
+    title: "caps or none, 200 connections",
+    connections: 200,
+    systems: CAPPED,
+    agents: "spread",
+    lengths: 1,
+  },
+  // Long enough for each ledger to roll over some times.
+  "roll-over": {
+    name: "roll-over",
+    title: "through roll-overs, 16 connections",
+    connections: 16,
+    systems: LARGE,
+    agents: "spread",
+    lengths: 3,
+  },
+  "runaway-4": {
+    name: "runaway-4",
+    title: "beside one that sends 200 at once, 4 connections",
+    connections: 4,
+    systems: RUNAWAY,
     agents: "spread",
     lengths: 1,
   },

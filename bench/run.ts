@@ -16,6 +16,8 @@ import { startCreates } from "./systems/creates.ts";
 import { startDeliveries } from "./systems/deliveries.ts";
 import {
   startCappedPayments,
+  startPaymentsAmong,
+  startPaymentsBesideRunaway,
   startPayments,
   startPaymentsBesideStuck,
   startPaymentsBesidePages,
@@ -24,11 +26,11 @@ import {
   startUnauditedPayments,
   startWalletPayments,
 } from "./systems/payments.ts";
-import { startPlain } from "./systems/plain.ts";
+import { startPlain, startPlainLevels } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
 import { startTransfers } from "./systems/transfers.ts";
 import type { Site, System } from "./systems/system.ts";
-import { judge, judgeDecisions, judgeLists } from "./targets.ts";
+import { judge, judgeDecisions, judgeIdle, judgeLists } from "./targets.ts";
 
 type Say = (line: string) => void;
 
@@ -37,6 +39,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   payments: startPayments,
   unaudited: startUnauditedPayments,
   plain: startPlain,
+  "plain-levels": startPlainLevels,
   transfers: startTransfers,
   wallet: startWalletPayments,
   "bare-read": startBareRead,
@@ -45,6 +48,9 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   "bare-start": startBareStarts,
   creates: startCreates,
   capped: startCappedPayments,
+  "large-1000": (site) => startPaymentsAmong(site, 1_000),
+  "large-10000": (site) => startPaymentsAmong(site, 10_000),
+  runaway: startPaymentsBesideRunaway,
   "bare-runs": startBareRuns,
   deliveries: startDeliveries,
   told: startToldPayments,
@@ -93,7 +99,7 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
     machine: machine(),
     options: { rounds: options.rounds, seconds: options.seconds, turns: options.turns },
     series,
-    targets: [...judge(series), ...judgeDecisions(decisions), ...judgeLists(lists)],
+    targets: [...judge(series), ...judgeDecisions(decisions), ...judgeLists(lists), ...judgeIdle(idle)],
     idle,
     lists,
     decisions,

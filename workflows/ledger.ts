@@ -101,19 +101,19 @@ const activities = proxyActivities<Activities>({
 
 /** The ledger of this run of the workflow. */
 function actorOf({ settings, start }: LedgerInput): LedgerActor {
-  const ledger =
+  const money =
     start.kind === "resume" ? unpackLedger(start.ledger) : newLedger(start.organizationId, start.projectId);
   return new LedgerActor(
-    ledger,
+    money,
     { sweepAfterMs: settings.sweepAfterSeconds * 1_000 },
     {
       activities,
-      judge: (command) => judge(ledger, command, Date.now()),
+      judge: (command) => judge(money, command, Date.now()),
       now: () => Date.now(),
       onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),
       isEnding: () => isRollOverDue(settings),
       // No task but an update's own ends without a command.
-      leaveCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: ledger.projectId }]),
+      leaveCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: money.projectId }]),
     },
   );
 }

@@ -5,6 +5,7 @@ import type { Collection, Db, Document } from "mongodb";
 export interface AccountDocument extends Document {
   _id: string;
   keyHash: string;
+  teamId: string;
   remainingCents: number;
   spentCents: number;
 }
@@ -19,14 +20,25 @@ export interface EntryDocument extends Document {
   createdAt: Date;
 }
 
+/** The cap of the project, or of a team, and what is left of it. */
+export interface LevelDocument extends Document {
+  _id: string;
+  remainingCents: number;
+  spentCents: number;
+}
+
 export interface PlainStore {
   readonly accounts: Collection<AccountDocument>;
   readonly entries: Collection<EntryDocument>;
+  readonly levels: Collection<LevelDocument>;
 }
 
 export const plainStore = (db: Db): PlainStore => ({
   accounts: db.collection("accounts"),
   entries: db.collection("entries"),
+  levels: db.collection("levels"),
 });
+
+export const PROJECT = "project";
 
 export const hashKey = (key: string): string => createHmac("sha256", "pepper").update(key).digest("hex");

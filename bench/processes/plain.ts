@@ -1,13 +1,22 @@
 import { randomUUID } from "node:crypto";
 import express, { type Request, type Response } from "express";
-import { MongoServerError } from "mongodb";
+import { type ClientSession, type MongoClient, MongoServerError } from "mongodb";
 import { connectMongo } from "../../server/connections.ts";
 import { listen } from "../../server/http/server.ts";
-import { type EntryDocument, hashKey, type PlainStore, plainStore } from "./plain-store.ts";
+import {
+  type AccountDocument,
+  type EntryDocument,
+  hashKey,
+  type PlainStore,
+  plainStore,
+  PROJECT,
+} from "./plain-store.ts";
 import { type Role, runRole } from "./role.ts";
 
 export interface PlainConfig {
   readonly mongodbUri: string;
+  /** Keeps the limits of agent, team and project together, in a transaction. */
+  readonly hasLevels: boolean;
 }
 
 const DUPLICATE_KEY = 11_000;
@@ -34,9 +43,13 @@ function orderOf(body: unknown): Order | null {
  */
 class PlainEndpoint {
   readonly #store: PlainStore;
+  readonly #mongo: MongoClient;
+  readonly #hasLevels: boolean;
 
-  constructor(store: PlainStore) {
+  constructor(store: PlainStore, mongo: MongoClient, hasLevels: boolean) {
     this.#store = store;
+    this.#mongo = mongo;
+    this.#hasLevels = hasLevels;
   }
 
   async pay(request: Request, response: Response): Promise<void> {
@@ -45,6 +58,7 @@ class PlainEndpoint {
     if (account === null) return void response.status(401).json({ error: "UNAUTHORIZED" });
     const order = orderOf(request.body);
     if (order === null) return void response.status(400).json({ error: "VALIDATION_FAILED" });
+    if (this.#hasLevels) return this.#payAtAllLevels(account, order, response);
     if (!(await this.#take(account._id, order.amountCents))) {
       return void response.status(402).json({ error: "BUDGET_EXCEEDED" });
     }
@@ -52,6 +66,45 @@ class PlainEndpoint {
     if (await this.#enter(entry)) return void response.status(201).json(entry);
     await this.#take(account._id, -order.amountCents);
     response.status(200).json(await this.#store.entries.findOne(earlier(entry)));
+  }
+
+  /** All or nothing: a payment that meets another one under the same cap is tried again by the driver. */
+  async #payAtAllLevels(account: AccountDocument, order: Order, response: Response): Promise<void> {
+    const entry = { _id: randomUUID(), accountId: account._id, ...order, createdAt: new Date() };
+    try {
+      const taken = await this.#mongo.withSession((session) =>
+        session.withTransaction(async () => {
+          for (const take of [
+            () => this.#takeFrom(this.#store.accounts, account._id, order.amountCents, session),
+            () => this.#takeFrom(this.#store.levels, account.teamId, order.amountCents, session),
+            () => this.#takeFrom(this.#store.levels, PROJECT, order.amountCents, session),
+          ]) {
+            if (await take()) continue;
+            await session.abortTransaction();
+            return false;
+          }
+          await this.#store.entries.insertOne(entry, { session });
+          return true;
+        }),
+      );
+      if (taken) response.status(201).json(entry);
+      else response.status(402).json({ error: "BUDGET_EXCEEDED" });
+    } catch (error) {
+      if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
+      response.status(200).json(await this.#store.entries.findOne(earlier(entry)));
+    }
+  }
+
+  async #takeFrom(
+    from: PlainStore["accounts"] | PlainStore["levels"],
+    _id: string,
+    amountCents: number,
+    session: ClientSession,
+  ): Promise<boolean> {
+    const enough = { _id, remainingCents: { $gte: amountCents } };
+    const change = { $inc: { remainingCents: -amountCents, spentCents: amountCents } };
+    const taken = await (from as PlainStore["levels"]).updateOne(enough, change, { session });
+    return taken.modifiedCount === 1;
   }
 
   async #take(_id: string, amountCents: number): Promise<boolean> {
@@ -76,13 +129,13 @@ class PlainEndpoint {
 const earlier = ({ accountId, idempotencyKey }: EntryDocument) => ({ accountId, idempotencyKey });
 
 await runRole(async (config): Promise<Role> => {
-  const { mongodbUri } = config as PlainConfig;
+  const { hasLevels, mongodbUri } = config as PlainConfig;
   // The service's own connection: what is acknowledged is in the journal of a majority.
   const { mongo, db } = await connectMongo(mongodbUri);
   const store = plainStore(db);
   await store.accounts.createIndex({ keyHash: 1 }, { unique: true });
   await store.entries.createIndex({ accountId: 1, idempotencyKey: 1 }, { unique: true });
-  const endpoint = new PlainEndpoint(store);
+  const endpoint = new PlainEndpoint(store, mongo, hasLevels);
   const app = express();
   app.disable("etag");
   app.use(express.json());

@@ -19,7 +19,9 @@ import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
 import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
 import { allDelivered, deliveredPayments, Receiver, strand } from "./receiver.ts";
 import { prepareWallets, spentOnChain } from "./wallets.ts";
+import { makeIdleAgents } from "./idle-agents.ts";
 import { openPages } from "./pages.ts";
+import { Runaway } from "./runaway.ts";
 import { startWaiting } from "./waiting.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -30,11 +32,13 @@ const SETTLE_POLL_MS = 500;
 /** Records follow a little behind, and their confirmations after them. */
 const RECORDED_MS = 1_500;
 /** More than the bench has in one project. */
-const ACCOUNTS_MAX = 1_000;
+const ACCOUNTS_MAX = 20_000;
+/** As long as it may take to make a project's idle agents. */
+const MADE_MS = 900_000;
 
 /** What differs between the rails that agents pay on. */
 interface Paying {
-  readonly name: "payments" | "unaudited" | "wallet" | "capped" | "told" | "stuck" | "waiting" | "streamed";
+  readonly name: string;
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly keepsPaymentDecisions?: boolean;
@@ -60,6 +64,8 @@ interface Paying {
   /** What goes on beside it. */
   readonly begin?: typeof startWaiting;
   readonly settings?: NodeJS.ProcessEnv;
+  /** Whether one agent sends as much as it can beside the others. */
+  readonly hasRunaway?: boolean;
 }
 
 interface Hooks {
@@ -79,6 +85,7 @@ interface Scene {
 
 /** Where the agents are. */
 interface PaidIn {
+  readonly organizationId: string;
   readonly projectId: string;
   readonly teamIds: readonly string[];
 }
@@ -125,6 +132,32 @@ export const startWalletPayments = (site: Site): Promise<System> => startPaying(
 /** Payments by card under caps on both levels, over all teams. */
 export const startCappedPayments = (site: Site): Promise<System> => startPaying(site, UNDER_CAPS);
 
+/** The same in a project with so many more agents, which do nothing. */
+export const startPaymentsAmong = (site: Site, count: number): Promise<System> =>
+  startPaying(site, {
+    ...BY_CARD,
+    name: `among_${String(count)}`,
+    prepare: async (_agents, _port, _token, { organizationId, projectId, teamIds: [teamId = ""] }) => {
+      const name = `bench_among_${String(count)}`;
+      const { db, mongo } = await connectMongo(String(serviceEnvironment(site, name)["MONGODB_URI"]));
+      const made = await makeIdleAgents({
+        db,
+        temporal: site.temporal,
+        taskQueue: String(serviceEnvironment(site, name)["TEMPORAL_TASK_QUEUE"]),
+        place: { organizationId, projectId, teamId },
+        count,
+        withinMs: MADE_MS,
+      });
+      await mongo.close();
+      if (made.length < count) throw new Error(`only ${String(made.length)} agents were made in time`);
+      return 0;
+    },
+  });
+
+/** The same while the hot agent sends 200 payments at a time. */
+export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
+  startPaying(site, { ...BY_CARD, name: "runaway", hasRunaway: true });
+
 /** The same with an endpoint that is told of everything. */
 export async function startToldPayments(site: Site): Promise<System> {
   const receiver = await Receiver.start(site, "told", "answers");
@@ -164,7 +197,17 @@ export const startPaymentsBesidePages = (site: Site): Promise<System> =>
   });
 
 async function startPaying(site: Site, paying: Paying): Promise<System> {
-  const { booked, begin, hooks, keepsPaymentDecisions = true, name, order, prepare, used } = paying;
+  const {
+    begin,
+    booked,
+    hasRunaway = false,
+    hooks,
+    keepsPaymentDecisions = true,
+    name,
+    order,
+    prepare,
+    used,
+  } = paying;
   const env = {
     ...serviceEnvironment(site, `bench_${name}`),
     ...hooks?.receiver.settings,
@@ -183,6 +226,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const beside = begin === undefined ? null : await begin({ port, teamId, token });
   const audited = beside === null ? all : [...all, beside.agent];
   const histories = new Histories(temporal);
+  const runaway = hasRunaway ? new Runaway(port, order, all.slice(SPREAD_AGENTS)) : null;
   const agentsOf = (agents: Case["agents"]) =>
     agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
   const ledgerId = ledgerWorkflowId(place.projectId);
@@ -198,15 +242,18 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     port,
     pid: child.pid,
     ...(hooks === undefined ? {} : { receiverPid: hooks.receiver.pid }),
-    templates: (agents) =>
-      Promise.resolve(
+    templates: (agents) => {
+      if (agents === "spread") runaway?.start();
+      return Promise.resolve(
         agentsOf(agents).map(({ apiKey }) => ({
           path: "/v1/payments",
           headers: { authorization: `Bearer ${apiKey}` },
           body: order,
         })),
-      ),
+      );
+    },
     async settle(agents, inAHurry) {
+      await runaway?.stop();
       await settle(() => accountsOf(agentsOf(agents)), inAHurry);
       if (!inAHurry) await hooks?.settle(db);
     },
@@ -215,7 +262,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       const wrong = (await beside?.finish(await signIn(port, owner))) ?? [];
       if (beside !== null) await settle(() => accountsOf([beside.agent]), false);
       const accounts = await accountsOf(audited);
-      const payments = answered + prepared + (beside?.payments ?? 0);
+      const payments = answered + prepared + (beside?.payments ?? 0) + (runaway?.paid ?? 0);
       const books = {
         ...(await booked(db, site)),
         ...(keepsPaymentDecisions ? await keptDecisions(db) : {}),
@@ -236,7 +283,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
 
 export async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number, teams: number) {
   const owner = { email: "owner@example.com", password: "correct horse battery staple" };
-  const { projectId, teamId } = await createOrganization(env, {
+  const { organizationId, projectId, teamId } = await createOrganization(env, {
     name: "Bench",
     ownerEmail: owner.email,
     ownerPassword: owner.password,
@@ -248,7 +295,7 @@ export async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port:
   while (teamIds.length < teams)
     teamIds.push(await createTeam(port, token, projectId, `Team ${String(teamIds.length + 1)}`));
   const created = await createAgents({ port, owner, teamIds, count: SPREAD_AGENTS + 1 });
-  return { ...created, owner, place: { projectId, teamIds } };
+  return { ...created, owner, place: { organizationId, projectId, teamIds } };
 }
 
 /** Waits until the ledger has seen everything through: nothing open; unless in a hurry, records written too. */

@@ -3,14 +3,20 @@ import { connectMongo } from "../../server/connections.ts";
 import { type Case, SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
 import type { PlainConfig } from "../processes/plain.ts";
-import { hashKey, type PlainStore, plainStore } from "../processes/plain-store.ts";
+import { hashKey, type PlainStore, plainStore, PROJECT } from "../processes/plain-store.ts";
+import { CAPPED_TEAMS } from "./caps.ts";
 import type { Site, System } from "./system.ts";
 import { BUDGET_CENTS, databaseOf, ORDER, portOf } from "./system.ts";
 
 /** (c) What a user would write instead: a conditional update and a journaled insert. */
-export async function startPlain(site: Site): Promise<System> {
-  const mongodbUri = databaseOf(site.mongodbUri, "bench_plain");
-  const config: PlainConfig = { mongodbUri };
+export const startPlain = (site: Site): Promise<System> => start(site, "bench_plain", false);
+
+/** The same with the limits of team and project, in one transaction with the agent's: the rival under caps. */
+export const startPlainLevels = (site: Site): Promise<System> => start(site, "bench_plain_levels", true);
+
+async function start(site: Site, name: string, hasLevels: boolean): Promise<System> {
+  const mongodbUri = databaseOf(site.mongodbUri, name);
+  const config: PlainConfig = { mongodbUri, hasLevels };
   const { profileDir } = site;
   const child = await Child.start({ entry: "processes/plain.ts", config, profileDir });
   const { mongo, db } = await connectMongo(mongodbUri);
@@ -38,14 +44,17 @@ export async function startPlain(site: Site): Promise<System> {
   };
 }
 
-async function openAccounts({ accounts }: PlainStore, count: number): Promise<string[]> {
+async function openAccounts({ accounts, levels }: PlainStore, count: number): Promise<string[]> {
   const keys = Array.from({ length: count }, () => randomBytes(32).toString("hex"));
+  const room = { remainingCents: BUDGET_CENTS, spentCents: 0 };
+  const teamIds = Array.from({ length: CAPPED_TEAMS }, (_none, index) => `team-${String(index)}`);
+  await levels.insertMany([PROJECT, ...teamIds].map((_id) => ({ _id, ...room })));
   await accounts.insertMany(
     keys.map((key, index) => ({
       _id: `account-${String(index)}`,
       keyHash: hashKey(key),
-      remainingCents: BUDGET_CENTS,
-      spentCents: 0,
+      teamId: teamIds[index % teamIds.length] ?? "",
+      ...room,
     })),
   );
   return keys;

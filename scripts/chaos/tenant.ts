@@ -169,8 +169,6 @@ export class Tenant {
     const path = `/v1/projects/${this.projectId}`;
     const project = await this.budgetOf(path);
     if (project === null) return null;
-    const above = (cents: number, { reservedCents, spentCents }: z.infer<typeof usage>): number =>
-      spentCents + reservedCents + cents;
     const teams = [];
     for (const teamId of this.#teamIds) {
       const known = await this.budgetOf(`/v1/teams/${teamId}`);
@@ -240,6 +238,9 @@ export class Tenant {
     return created;
   }
 }
+
+const above = (cents: number, { reservedCents, spentCents }: z.infer<typeof usage>): number =>
+  spentCents + reservedCents + cents;
 
 const isOver =
   ({ teamId }: CapOver) =>

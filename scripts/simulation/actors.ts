@@ -67,6 +67,11 @@ export class SimulatedLedger {
     return result;
   }
 
+  /** The clock was put right: something may be due sooner. */
+  lookAgain(): void {
+    this.#arm();
+  }
+
   /** The ledger goes on as it was packed, and the sweeps of the run before are nobody's. */
   continueAsNew(): void {
     const { domain, now, observer } = this.#dependencies;
@@ -192,6 +197,11 @@ export class SimulatedAgent {
     this.#running.clear();
     this.#run += 1;
     this.#armedAt = Infinity;
+    this.#arm();
+  }
+
+  /** The clock was put right: something may be due sooner. */
+  lookAgain(): void {
     this.#arm();
   }
 

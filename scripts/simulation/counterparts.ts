@@ -138,6 +138,8 @@ export interface RecordedRules {
   readonly checks: readonly RuleCheck[];
 }
 
+const ENDED: readonly Payment["status"][] = ["denied", "failed", "expired"];
+
 /** The records. Writing the same revision twice, or an older one, does nothing. */
 export class Records {
   readonly payments = new Map<string, Payment>();
@@ -164,10 +166,10 @@ export class Records {
     if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
   }
 
-  /** Of a payment that has ended without being paid. */
-  endOf(transactionId: string): { readonly sequence: number } | null {
+  /** Of a payment that has ended without being paid, which it was among its agent's; null: it has not. */
+  endOf(transactionId: string): Pick<Payment, "sequence"> | null {
     const payment = this.payments.get(transactionId);
-    const isEnded = payment !== undefined && ["denied", "expired", "failed"].includes(payment.status);
+    const isEnded = payment !== undefined && ENDED.includes(payment.status);
     return isEnded ? { sequence: payment.sequence } : null;
   }
 

@@ -45,6 +45,9 @@ const PAY_MS = 3_400;
 const CONFIRM_AFTER_MS = 200;
 const ASKS_MAX = 6;
 
+/** What could not be done comes again. */
+const onError = (): void => undefined;
+
 /** The payment as a client is answered it; null: nothing was decided. */
 export type PaidAnswer = Payment | null;
 
@@ -68,7 +71,6 @@ export class ServiceProcess {
     this.#projections = this.#records();
     const projections = this.#projections;
     const timers = this.#timers();
-    const onError = (): void => undefined;
     const agents = {
       submit: (agentId: string, command: AgentCommand) => this.agents.submit(agentId, command),
     };
@@ -104,7 +106,7 @@ export class ServiceProcess {
     const recordAccount = accountRecorder({ projections, agents });
     this.activities = {
       ...createPaymentActivities(dependencies),
-      async writeAccounts({ accounts }) {
+      writeAccounts: async ({ accounts }) => {
         await Promise.all(accounts.map(recordAccount));
         return accounts.map(({ agentId }) => agentId);
       },

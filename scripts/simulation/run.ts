@@ -25,6 +25,9 @@ export interface WorldResult {
   readonly violation: ViolationFound | null;
 }
 
+/** Longer than leave to send is good for, whatever is under way. */
+const QUIET_MS = 15_000;
+
 export interface ViolationFound {
   readonly message: string;
   readonly step: number;
@@ -67,8 +70,11 @@ export async function runWorld(
     for (let busy = 0; busy < BUSY_STEPS && mayGoOn(); busy += 1) await step();
     workload.pause();
     world.calm(true);
-    await rest();
+    // Nobody has leave any more that was given by the clock as it was.
+    const quietAt = world.timeline.now + QUIET_MS;
+    while (mayGoOn() && world.timeline.now < quietAt && !isAtRest()) await step();
     world.setClockRight();
+    await rest();
     for (let probe = 0; probe <= PROBES && mayGoOn(); probe += 1) {
       auditor.atRest(world.books());
       if (probe === PROBES) break;

@@ -17,7 +17,6 @@ export class Trail {
         note(name, ...shown(...args));
         tell(...args);
       };
-    const all = <A extends unknown[]>(...args: A): unknown[] => args;
     this.observer = {
       agentCreated: told("created", (...args) => observer.agentCreated(...args), all),
       agentAnswered: told(
@@ -81,5 +80,7 @@ export class Trail {
     this.#next = (this.#next + 1) % KEPT;
   }
 }
+
+const all = <A extends unknown[]>(...args: A): unknown[] => args;
 
 const text = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));

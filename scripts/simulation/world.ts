@@ -118,6 +118,8 @@ export class World {
   /** With nothing under way, the clock is put right. */
   setClockRight(): void {
     this.#behindMs = 0;
+    this.ledger.lookAgain();
+    for (const agent of this.agents.values()) agent.lookAgain();
   }
 
   get sweeps(): number {

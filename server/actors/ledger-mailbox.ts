@@ -263,7 +263,7 @@ export class LedgerMailbox {
       this.#dependencies.onError("confirmations were refused; the ledger sweeps", refused);
     const waitingFrom = first + confirmations.length;
     const isRefused = (place: number): boolean => places.has(waitingFrom + place);
-    for (const [place, waiting] of [...batch.entries()].reverse()) {
+    for (const [place, waiting] of [...batch.entries()].toReversed()) {
       if (!isRefused(place)) this.#waiting.putBack(waiting.sender, [waiting]);
     }
     batch.forEach(({ reject }, place) => isRefused(place) && reject(refused));

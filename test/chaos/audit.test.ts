@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
 import type { SpentEvent } from "../../server/admin/reconcile/books.ts";
-import type { Books, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
+import type { Books, RecordEntry, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
 import { compare } from "../../scripts/chaos/audit/compare.ts";
 import type { Arrival } from "../../scripts/chaos/audit/told.ts";
 import { RECIPIENTS } from "../../scripts/chaos/orders.ts";
@@ -18,6 +18,9 @@ const agent: PayingAgent = {
   budgetCents: 1_000,
   fundedCents: 2_000,
   wellFunded: true,
+  teamId: "team-1",
+  isChanged: true,
+  isBrief: false,
 };
 
 const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
@@ -31,6 +34,9 @@ const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
   status: "approved",
   denialCode: null,
   hash: null,
+  createdAt: new Date("2027-01-15T08:00:00.000Z"),
+  projectId: "project-1",
+  teamId: "team-1",
   ...change,
 });
 
@@ -55,6 +61,8 @@ const ticketOf = ({ amountCents, id, keyHash: key, rail, status, to }: Transacti
   order: { agent, key, rail, to, amountCents },
   transactionId: id,
   status,
+  isHeld: false,
+  isRefused: false,
   requests: 1,
 });
 const capture = {
@@ -74,7 +82,7 @@ const arrival = (type: string, record: string): Arrival => ({
   body: `${type} ${record}`,
   isAcknowledged: true,
 });
-const held = { id: "apr_wallet", agentId: agent.id, isDecidedByPerson: true };
+const held = { id: "apr_wallet", transactionId: wallet.id, agentId: agent.id, isDecidedByPerson: true };
 const arrivals = [
   arrival("agent.created", agent.id),
   arrival("transaction.completed", card.id),
@@ -89,17 +97,47 @@ const toldMore = (more: Arrival): Partial<Books> => ({
   told: [{ ...told, arrivals: [...arrivals, more], deliveries: [...told.deliveries, entryOf(more)] }],
 });
 const toldLess = arrivals.slice(1);
-const totals = { agentId: agent.id, spentCents: 300, reservedCents: 0 };
+const record: RecordEntry = {
+  agentId: agent.id,
+  name: agent.name,
+  keyId: "akey_1",
+  state: "active",
+  policy: {
+    budgetCents: 1_000,
+    autoApprovalThresholdCents: null,
+    perTransactionLimitCents: null,
+    dailySpendLimitCents: null,
+    hourlyVelocityLimit: null,
+    dailyVelocityLimit: null,
+  },
+  policyVersion: 1,
+  spentCents: 300,
+  reservedCents: 0,
+};
+const account = { ...record, sequence: 2, openCount: 0 };
+const life = {
+  agentId: agent.id,
+  name: agent.name,
+  keyId: "akey_1",
+  state: "active",
+  isWindowOpen: false,
+} as const;
+const totals = { spentCents: 300, reservedCents: 0 };
+const cap = { capCents: 300, version: 2 };
+const level = { projectId: "project-1", teamId: "team-1", cap, recordedCap: cap, totals };
+const archived = { ...record, state: "archived", keyId: null } as const;
 
 const good: Books = {
   agents: [agent],
   tickets: [ticketOf(card), ticketOf(wallet)],
   transactions: [card, wallet],
-  ledger: [capture],
-  actors: [{ ...totals, budgetCents: 1_000, openCount: 0 }],
-  records: [totals],
-  caps: [{ name: "team", capCents: 300, agentIds: [agent.id] }],
-  projects: [],
+  cardLedger: [capture],
+  accounts: [account],
+  lives: [life],
+  records: [record],
+  levels: [level],
+  caps: [{ projectId: "project-1", teamId: "team-1", capCents: 300 }],
+  stopped: [],
   approvals: [held],
   told: [told],
   chain: {
@@ -121,12 +159,12 @@ const onChain = (change: Partial<Books["chain"]>): Partial<Books> => ({
 
 /** Books that something is wrong with. */
 const WRONG: Readonly<Record<string, Partial<Books>>> = {
-  "a payment without its capture": { ledger: [] },
-  "a payment that was captured twice": { ledger: [capture, { ...capture, id: "capture/again" }] },
+  "a payment without its capture": { cardLedger: [] },
+  "a payment that was captured twice": { cardLedger: [capture, { ...capture, id: "capture/again" }] },
   "a capture of which nobody knows": {
-    ledger: [capture, { ...capture, id: "capture/txn_other", transactionId: "txn_other" }],
+    cardLedger: [capture, { ...capture, id: "capture/txn_other", transactionId: "txn_other" }],
   },
-  "a capture of another amount": { ledger: [{ ...capture, amountCents: 101 }] },
+  "a capture of another amount": { cardLedger: [{ ...capture, amountCents: 101 }] },
   "a denied payment that was captured": { transactions: [{ ...card, status: "denied" }, wallet] },
   "a wallet payment that the chain has not made": onChain({ spent: [] }),
   "a wallet payment that the chain has made twice": onChain({ spent: [spent, { ...spent, hash: "0xbb" }] }),
@@ -143,37 +181,34 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "a nonce that is not in the chain": onChain({ nonce: 0 }),
   "a gap in the nonces": onChain({ recorded: [{ purpose: "spend/txn_wallet/1", nonce: 1, hash: "0xaa" }] }),
   "a recorded transaction without a receipt": onChain({ withoutReceipt: ["0xaa"] }),
-  "an actor with other totals": {
-    actors: [{ ...totals, spentCents: 299, budgetCents: 1_000, openCount: 0 }],
+  "an account with other totals": { accounts: [{ ...account, spentCents: 299 }] },
+  "an account that keeps something on hold": { accounts: [{ ...account, reservedCents: 1 }] },
+  "an account with something open": { accounts: [{ ...account, openCount: 1 }] },
+  "an account that has decided more than there is": { accounts: [{ ...account, sequence: 3 }] },
+  "an account of another policy than the record's": { accounts: [{ ...account, policyVersion: 2 }] },
+  "an account that is not there": { accounts: [] },
+  "a key that pays and is not the record's": { accounts: [{ ...account, keyId: "akey_2" }] },
+  "an actor with another key": { lives: [{ ...life, keyId: null }] },
+  "an actor that does not run": { lives: [] },
+  "an archived agent's account": { records: [archived], lives: [] },
+  "an archived agent's actor that runs on": {
+    records: [archived],
+    accounts: [],
+    lives: [{ ...life, keyId: null, state: "archived" }],
   },
-  "an actor that keeps something reserved": {
-    actors: [{ ...totals, reservedCents: 1, budgetCents: 1_000, openCount: 0 }],
+  "a record with other totals": { records: [{ ...record, spentCents: 1 }] },
+  "a cap that was passed": { caps: [{ projectId: "project-1", teamId: "team-1", capCents: 299 }] },
+  "a team whose ledger has other sums": { levels: [{ ...level, totals: { ...totals, spentCents: 1 } }] },
+  "a team that keeps something on hold": { levels: [{ ...level, totals: { ...totals, reservedCents: 1 } }] },
+  "a project whose ledger has other sums": {
+    levels: [{ ...level, teamId: null, totals: { ...totals, spentCents: 301 } }],
   },
-  "an actor with something open": { actors: [{ ...totals, budgetCents: 1_000, openCount: 1 }] },
-  "a record with other totals": { records: [{ ...totals, spentCents: 1 }] },
-  "a cap that was passed": { caps: [{ name: "team", capCents: 299, agentIds: [agent.id] }] },
-  "a budget of the project that has other sums": {
-    projects: [
-      {
-        projectId: "project-1",
-        agents: [],
-        isBudgetLost: false,
-        budget: {
-          project: { capCents: 1, version: 2 },
-          teams: {},
-          budgets: {},
-          used: { project: { spentCents: 1, reservedCents: 0 }, teams: {} },
-          memberCount: 0,
-          deliveryCount: 0,
-          enrolling: false,
-          members: {},
-          untold: [],
-        },
-      },
-    ],
+  "a record with another cap": { levels: [{ ...level, recordedCap: { capCents: null, version: 1 } }] },
+  "a payment that was decided while its agent was paused": {
+    stopped: [{ agentId: agent.id, from: card.createdAt.getTime() - 1, until: card.createdAt.getTime() + 1 }],
   },
   "a budget that was passed": { agents: [{ ...agent, budgetCents: 299 }] },
-  "a payment that was answered and is not there": { transactions: [wallet], ledger: [] },
+  "a payment that was answered and is not there": { transactions: [wallet], cardLedger: [] },
   "a payment that nobody asked for": { tickets: [ticketOf(card)] },
   "a payment that was never answered": {
     tickets: [ticketOf(card), { ...ticketOf(wallet), transactionId: null }],

@@ -371,12 +371,15 @@ export class LedgerAudit {
 }
 
 function expectAgain(first: LedgerReply, reply: LedgerReply): void {
-  const [was, is] = [first, reply].map((each) =>
-    // The payment itself is read anew, if there is something to be read.
-    each.kind === "payment" ? { kind: each.kind, changed: each.changed } : each,
-  );
+  const [was, is] = [first, reply].map(answerOf);
   if (first.kind === "payment" && reply.kind === "not_open") return;
   mustEqual(is, was, "the answer to a request that came again");
+}
+
+/** What is the same each time: a payment is read anew, and which caps are to be recorded is known by then. */
+function answerOf(reply: LedgerReply): unknown {
+  if (reply.kind === "payment") return { kind: reply.kind, changed: reply.changed };
+  return reply.kind === "replaced" ? { kind: reply.kind, version: reply.version } : reply;
 }
 
 function newPayment(

@@ -114,9 +114,9 @@ const changeAccount = (ledger: Ledger, agentId: string, change: (account: Accoun
 const rollingOver = (lose: (ledger: Ledger) => void): Domain => ({
   ...realDomain,
   rollOverLedger: (ledger, now) => {
-    const after = realDomain.rollOverLedger(ledger, now);
-    lose(after);
-    return after;
+    const rolledOver = realDomain.rollOverLedger(ledger, now);
+    lose(rolledOver);
+    return rolledOver;
   },
 });
 
@@ -308,7 +308,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "nothing is ever swept",
-    complaint: "what is open for ever",
+    complaint: "the record of",
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.
