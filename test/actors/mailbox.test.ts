@@ -129,7 +129,9 @@ describe("a ledger's mailbox", () => {
     await turn();
     const before = batches.length;
     await ledgers.submit(place, pay("two"));
-    expect(kindsIn(batches[before] ?? [])).to.include("confirm").and.include("pay");
+    expect(kindsIn(batches[before] ?? []))
+      .to.include("confirm")
+      .and.include("pay");
     expect(batches[before]?.length).to.be.at.most(256);
     await ledgers.flushAll();
     const open = ledger.accounts.get("one")?.open ?? new Map();
@@ -177,7 +179,9 @@ describe("a ledger's mailbox", () => {
       ...asked.map((command) => ledgers.submit(place, command).catch((error: unknown) => error)),
     ]);
     expect(ends[2]).to.be.instanceOf(CommandsRefused);
-    expect(kindsIn([ends[0], ends[1], ends[3]].map((end) => Object(end)))).to.deep.equal(times(3, () => "decided"));
+    expect(kindsIn([ends[0], ends[1], ends[3]].map((end) => Object(end)))).to.deep.equal(
+      times(3, () => "decided"),
+    );
     const said = (batches[2] ?? []).flatMap((command) => (command.kind === "pay" ? [command] : []));
     expect(said).to.deep.equal([asked[0], asked[2]]);
   });
@@ -273,7 +277,10 @@ function life() {
 describe("an agent's mailbox", () => {
   it("answers once ledger and record are as the actor has decided, and confirms that after", async () => {
     const { actors, state, told, written } = life();
-    expect(await actors.submit("agent", { kind: "revoke_key" })).to.deep.equal({ kind: "key", keyId: "akey_1" });
+    expect(await actors.submit("agent", { kind: "revoke_key" })).to.deep.equal({
+      kind: "key",
+      keyId: "akey_1",
+    });
     expect(told).to.deep.equal([
       { kind: "follow_agent", agentId: "agent", revision: 2, name: "Agent", keyId: null, isArchived: false },
     ]);
@@ -286,7 +293,9 @@ describe("an agent's mailbox", () => {
     it(`answers nobody that it is so where the ${what} could not be told, though it was decided`, async () => {
       const { actors, broken, state } = life();
       broken[what] = true;
-      const failure: unknown = await actors.submit("agent", { kind: "revoke_key" }).catch((error: unknown) => error);
+      const failure: unknown = await actors
+        .submit("agent", { kind: "revoke_key" })
+        .catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(Error);
       expect(state.access.activeKeyId).to.equal(null);
       broken[what] = false;
@@ -308,7 +317,9 @@ describe("an agent's mailbox", () => {
 
   it("where there is no actor it says so, and keeps nothing", async () => {
     const { actors } = life();
-    const failure: unknown = await actors.submit("nobody", { kind: "revoke_key" }).catch((error: unknown) => error);
+    const failure: unknown = await actors
+      .submit("nobody", { kind: "revoke_key" })
+      .catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(NoSuchActor);
     expect(actors.waiting).to.equal(0);
   });

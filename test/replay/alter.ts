@@ -62,7 +62,10 @@ export const swapCommands: Alteration = (history) =>
 export const changeReply: Alteration = (history) =>
   withPayload(history, "UPDATE_COMPLETED", (value) => {
     const text = JSON.stringify(value);
-    const changed = text.replace(/"(remainingCents|spentCents|reservedCents|revision|sequence)":(\d+)/, '"$1":1$2');
+    const changed = text.replace(
+      /"(remainingCents|spentCents|reservedCents|revision|sequence)":(\d+)/,
+      '"$1":1$2',
+    );
     return changed === text ? null : JSON.parse(changed);
   });
 
@@ -85,7 +88,9 @@ export const swapEvents: Alteration = (history) => {
     [other.eventId, one.eventId],
   ]);
   const refer = (key: string, inner: unknown): unknown =>
-    /(scheduled|started)EventId$/.test(key) && typeof inner === "string" ? (moved.get(inner) ?? inner) : inner;
+    /(scheduled|started)EventId$/.test(key) && typeof inner === "string"
+      ? (moved.get(inner) ?? inner)
+      : inner;
   return {
     ...history,
     events: [

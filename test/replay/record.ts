@@ -148,7 +148,10 @@ async function recordLedger(stage: Stage): Promise<void> {
     agentId: `agent-of-another-project-${String(index)}`,
     revision: 1,
   }));
-  await ledger.submit({ kind: "confirm_records", records }, other.paying(other.request(1, { rulesVersions: RULES })));
+  await ledger.submit(
+    { kind: "confirm_records", records },
+    other.paying(other.request(1, { rulesVersions: RULES })),
+  );
   // Everything that nobody has confirmed is left to the ledger.
   await eventsUntil(ledger.handle, (events) =>
     ["executePayments", "writeAccounts", "writeCaps", "mirrorLimits"].every((name) =>

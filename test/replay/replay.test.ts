@@ -8,7 +8,14 @@ import { expect } from "chai";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { compression, dataConverter } from "../../src/lib/payload-compression.ts";
-import { changeReply, removeActivity, removeTimer, renameActivity, swapCommands, swapEvents } from "./alter.ts";
+import {
+  changeReply,
+  removeActivity,
+  removeTimer,
+  renameActivity,
+  swapCommands,
+  swapEvents,
+} from "./alter.ts";
 import { fromRecord, type RecordedHistory, recording, recordings } from "./histories.ts";
 import { recordedOutcomes, replayedOutcomes } from "./outcomes.ts";
 
@@ -141,8 +148,13 @@ describe("replay: workflows that run somewhere still run with today's code", () 
 
 /** The payloads of a history, decoded. */
 async function payloadsOf(text: string): Promise<readonly string[]> {
-  const found = [...text.matchAll(/"data":\s*"([^"]*)"/g)].map(([, data = ""]) => Buffer.from(data, "base64"));
-  const payloads = found.map((data) => ({ data, metadata: data.subarray(0, 2).equals(GZIPPED) ? COMPRESSED : {} }));
+  const found = [...text.matchAll(/"data":\s*"([^"]*)"/g)].map(([, data = ""]) =>
+    Buffer.from(data, "base64"),
+  );
+  const payloads = found.map((data) => ({
+    data,
+    metadata: data.subarray(0, 2).equals(GZIPPED) ? COMPRESSED : {},
+  }));
   return (await compression.decode(payloads)).map(({ data }) => Buffer.from(data ?? []).toString());
 }
 

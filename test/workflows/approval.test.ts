@@ -99,7 +99,11 @@ describe("workflow approval: the timer of a payment on hold", () => {
 });
 
 /** By the ledger, which nobody else has told to. */
-async function expectPaidOnce(stage: TimedStage, account: StagedAccount, { request }: Payment): Promise<void> {
+async function expectPaidOnce(
+  stage: TimedStage,
+  account: StagedAccount,
+  { request }: Payment,
+): Promise<void> {
   await stage.skip(60_000);
   await afterActivities(account.ledger.handle, 1);
   expect(stage.rail.sent).to.deep.equal([request.transactionId]);
@@ -177,7 +181,9 @@ describe("workflow approval: a person's decision", () => {
     playNow(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
-      const replies = await Promise.all(Array.from({ length: 10 }, () => account.resolve("approve", payment)));
+      const replies = await Promise.all(
+        Array.from({ length: 10 }, () => account.resolve("approve", payment)),
+      );
       expect(replies.filter((reply) => reply.changed)).to.have.length(1);
       await Promise.all(replies.map((reply) => account.execute(reply.payment)));
       await approvalOf(stage, payment).result();

@@ -150,9 +150,13 @@ describe("workflows: what nobody here has made is refused in bounded time, and t
       const { account, ledger } = await withAccount(stage);
       const { agentId } = account;
       const faults: [string, unknown[]][] = [
-        ...[[], [null], [{ agentId, now: "noon" }], [{ now: 1 }], [{ agentId, now: 1, payment: { amountCents: 1 } }]].map(
-          (args): [string, unknown[]] => [ACCOUNT_QUERY, args],
-        ),
+        ...[
+          [],
+          [null],
+          [{ agentId, now: "noon" }],
+          [{ now: 1 }],
+          [{ agentId, now: 1, payment: { amountCents: 1 } }],
+        ].map((args): [string, unknown[]] => [ACCOUNT_QUERY, args]),
         ...[[], [{ after: null }], [{ after: null, limit: 1_001 }], [{ after: 1, limit: 1 }]].map(
           (args): [string, unknown[]] => [BOOKS_QUERY, args],
         ),

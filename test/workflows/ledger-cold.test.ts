@@ -63,10 +63,10 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const waiting = Promise.all(times(UPDATES, update));
     const replies = await withColdWorker(() => waiting);
     const together = (await accepted(handle)).slice(before);
-    expect([together.length, new Set(together).size], "all in one task, else this shows nothing").to.deep.equal([
-      UPDATES,
-      1,
-    ]);
+    expect(
+      [together.length, new Set(together).size],
+      "all in one task, else this shows nothing",
+    ).to.deep.equal([UPDATES, 1]);
     return replies;
   }
 
@@ -109,9 +109,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       await eventsUntil(staged.ledger.handle, isTimeOver);
       return staged;
     });
-    await answeredTogether(ledger.handle, () =>
-      tell(ledger.handle, account.paying(account.request(100))),
-    );
+    await answeredTogether(ledger.handle, () => tell(ledger.handle, account.paying(account.request(100))));
     await withColdWorker(async () => {
       expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 300, open: 3 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);

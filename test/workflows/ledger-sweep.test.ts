@@ -81,7 +81,9 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
       expect(activitiesOf(events)).to.deep.equal([]);
       const count = (kind: "timerStartedEventAttributes" | "timerFiredEventAttributes") =>
         events.filter((event) => event[kind]).length;
-      expect([count("timerStartedEventAttributes"), count("timerFiredEventAttributes")]).to.deep.equal([1, 1]);
+      expect([count("timerStartedEventAttributes"), count("timerFiredEventAttributes")]).to.deep.equal([
+        1, 1,
+      ]);
       expect(stage.rail.sent).to.have.length(1);
       expect(silentTasksOf(events)).to.deep.equal([]);
     }));
@@ -94,7 +96,9 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
       await stage.skip(SWEEP_MS + 500);
       // The records follow what was paid.
       const events = await afterActivities(ledger.handle, 4);
-      const sizes = inputsOf(events, "executePayments").map((input) => Object(input).payments.length as number);
+      const sizes = inputsOf(events, "executePayments").map(
+        (input) => Object(input).payments.length as number,
+      );
       expect(sizes).to.deep.equal([20, 20, 5]);
       expect(stage.rail.sent.toSorted()).to.deep.equal(payments.toSorted());
       for (const account of accounts)
@@ -237,7 +241,9 @@ describe("workflow ledger: records, caps and limits that nobody wrote", () => {
       expect(stage.projections.caps.size, "before the bound").to.equal(0);
       await stage.skip(2_500);
       const events = await eventsUntil(ledger.handle, (all) => activitiesOf(all).includes("writeCaps"));
-      expect(inputsOf(events, "writeCaps").map((input) => Object(input).caps.length as number)).to.deep.equal([2]);
+      expect(inputsOf(events, "writeCaps").map((input) => Object(input).caps.length as number)).to.deep.equal(
+        [2],
+      );
       await afterActivities(ledger.handle, 1);
       expect([...stage.projections.caps]).to.deep.equal([
         ["", { capCents: 1_000, version: 2 }],

@@ -55,7 +55,9 @@ describe("workflow ledger: roll-over by continue-as-new", () => {
         times(CALLERS * EACH, (index) => index + 1),
       );
       const { open, reserved, spent } = await account.totals();
-      expect([reserved + spent, open], "what is denied stays open until it is told").to.deep.equal([120, 160]);
+      expect([reserved + spent, open], "what is denied stays open until it is told").to.deep.equal([
+        120, 160,
+      ]);
       const runs = await runsOf(stage.client, ledger.handle.workflowId);
       expect(runs.length).to.be.at.least(8);
       const taken = runs.flat().filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
@@ -188,7 +190,8 @@ describe("workflow ledger: what callers and operators see", () => {
     play(async (stage) => {
       const ledger = await StagedLedger.start(stage);
       const [paying, paused, closed] = await ledger.open(3);
-      if (paying === undefined || paused === undefined || closed === undefined) throw new Error("there are three");
+      if (paying === undefined || paused === undefined || closed === undefined)
+        throw new Error("there are three");
       await paying.payThrough(100);
       await paying.pay(50);
       await ledger.submit({ kind: "pause", agentId: paused.agentId });

@@ -74,7 +74,12 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
   pause: { kind: "pause", agentId },
   resume: { kind: "resume", agentId },
   follow_agent: { kind: "follow_agent", agentId, revision: 2, name: "Agent", keyId: KEY, isArchived: false },
-  replace_project: { kind: "replace_project", version: 1, capCents: 90_000, teams: [{ teamId, capCents: 1 }] },
+  replace_project: {
+    kind: "replace_project",
+    version: 1,
+    capCents: 90_000,
+    teams: [{ teamId, capCents: 1 }],
+  },
   replace_team: {
     kind: "replace_team",
     teamId,

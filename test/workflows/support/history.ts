@@ -77,7 +77,10 @@ const WRITTEN_BY_TASKS = [
 ] as const;
 
 /** The histories of all runs of a workflow so far, the first one first: each is named by the one before. */
-export async function runsOf(client: Client, workflowId: string): Promise<readonly (readonly HistoryEvent[])[]> {
+export async function runsOf(
+  client: Client,
+  workflowId: string,
+): Promise<readonly (readonly HistoryEvent[])[]> {
   const { raw } = await client.workflow.getHandle(workflowId).describe();
   const runs: (readonly HistoryEvent[])[] = [];
   let runId = raw.workflowExecutionInfo?.firstRunId ?? "";
