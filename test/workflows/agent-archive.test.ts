@@ -3,7 +3,15 @@ import type { StageOptions } from "./support/stage.ts";
 import { FIRST_KEY, StagedAgent } from "./support/agent.ts";
 import { activitiesOf, eventsOf, eventsUntil, silentTasksOf } from "./support/history.ts";
 import { withAccount } from "./support/ledger.ts";
-import { begin, byPerson, detailsOf, LINEAGE, machineArchive, replayOfCreate } from "./support/life.ts";
+import {
+  begin,
+  byPerson,
+  detailsOf,
+  LINEAGE,
+  machineArchive,
+  replayOfCreate,
+  ended,
+} from "./support/life.ts";
 import { useTimedStage } from "./support/timed.ts";
 
 const play = useTimedStage();
@@ -35,10 +43,12 @@ describe("workflow agent: archived", () => {
       const agent = await StagedAgent.start(stage);
       expect(await agent.submit(byPerson)).to.deep.equal([{ kind: "archive", changed: true }]);
       expect(await detailsOf(agent.handle)).to.include("Its wallet is still to be detached.");
-      await agent.handle.result();
+      await ended(stage, agent);
       const { agentId } = agent.profile;
-      expect((await account.booked())?.open[0]?.payment.denial?.code).to.equal("AGENT_ARCHIVED");
-      expect((await ledger.state()).accounts.closed).to.equal(1);
+      expect((await account.totals()).reserved, "what was on hold is released").to.equal(0);
+      expect((await ledger.state()).accounts.active).to.equal(0);
+      const late = await ledger.submit(account.paying(account.request(1)));
+      expect(late).to.deep.equal([{ kind: "no_account" }]);
       expect(stage.projections.agents.get(agentId)).to.deep.include({ keyId: null, walletDetached: true });
       expect(tried).to.deep.equal([agentId]);
       const events = await eventsOf(agent.handle);
@@ -72,14 +82,14 @@ describe("workflow agent: archived", () => {
       expect((await agent.handle.describe()).status.name, "its wallet is left").to.equal("RUNNING");
       const detached = await agent.update({ kind: "confirm_detached" });
       await agent.submit({ kind: "confirm_record", revision: detached.unrecorded?.revision ?? 0 });
-      await agent.handle.result();
+      await ended(stage, agent);
       expect(tried).to.deep.equal([]);
       expect(activitiesOf(await eventsOf(agent.handle))).to.deep.equal(["closeDeliveryWindow"]);
     }, options);
   });
 
   it("its wallet is detached again and again at a slowing pace, and it does not end before", () => {
-    const FAILS = 60;
+    const FAILS = 100;
     const { options, tried } = detaching(FAILS);
     return play(async (stage) => {
       await withAccount(stage);
@@ -95,7 +105,7 @@ describe("workflow agent: archived", () => {
         true,
       ]);
       expect((await agent.handle.describe()).status.name).to.equal("RUNNING");
-      await agent.handle.result();
+      await ended(stage, agent);
       expect(tried).to.have.length(FAILS + 1);
       expect(stage.projections.agents.get(agent.profile.agentId)).to.include({ walletDetached: true });
     }, options);
@@ -108,13 +118,13 @@ describe("workflow agent: archived", () => {
       await stage.skip(HOUR_MS);
       expect((await agent.handle.describe()).status.name).to.equal("RUNNING");
       const { ledger } = await withAccount(stage);
-      await agent.handle.result();
+      await ended(stage, agent);
       expect((await ledger.state()).accounts).to.deep.equal({ active: 0, paused: 0, closed: 1 });
     }));
 });
 
 describe("workflow agent: what it decided and no server has told", () => {
-  it("a new key, a revoked one and a name are told to ledger and record after 10 s, by the newest", () =>
+  it("a new key, a revoked one and a name are told to ledger and record after 10 s", () =>
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const { agent } = await begin(stage);

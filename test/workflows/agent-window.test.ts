@@ -9,6 +9,7 @@ import {
   replayOfCreate,
   rollOver,
   WINDOW_MS,
+  ended,
 } from "./support/life.ts";
 import { FIRST_KEY, type StagedAgent } from "./support/agent.ts";
 import { eventsOf, eventsUntil, type HistoryEvent, timeOf, timersOf } from "./support/history.ts";
@@ -113,10 +114,10 @@ describe("workflow agent: the window of its first key", () => {
     return play(async (stage) => {
       const { account, ledger } = await withAccount(stage);
       const { agent, until } = await begin(stage);
-      await agent.handle.result();
+      await ended(stage, agent);
       const { closeTime, status } = await agent.handle.describe();
       expect(status.name).to.equal("COMPLETED");
-      expect(closeTime?.getTime()).to.be.within(until, until + 2 * LATE_MS);
+      expect(closeTime?.getTime()).to.be.within(until, until + 10 * SECOND_MS + LATE_MS);
       expect(closed).to.deep.equal([agent.profile.agentId]);
       expect((await ledger.state()).accounts).to.deep.equal({ active: 0, paused: 0, closed: 1 });
       expect((await ledger.submit(account.paying(account.request(1))))[0]).to.deep.equal({
@@ -135,7 +136,7 @@ describe("workflow agent: the window of its first key", () => {
       await agent.submit(byPerson);
       await stage.skipTo(until - 60 * SECOND_MS);
       expect((await agent.handle.describe()).status.name).to.equal("RUNNING");
-      await agent.handle.result();
+      await ended(stage, agent);
       expect((await agent.handle.describe()).closeTime?.getTime()).to.be.within(until, until + LATE_MS);
       expect(closed).to.have.length(1);
     }, options);

@@ -47,3 +47,8 @@ export async function rollOver(agent: StagedAgent): Promise<void> {
   const before = await runId();
   while ((await runId()) === before) await agent.submit({ kind: "confirm_record", revision: 1 });
 }
+
+/** Lets time go by until the actor has ended. Awaiting its result, the engine's time would go on for ten years where nothing else is due. */
+export async function ended(stage: TimedStage, agent: StagedAgent): Promise<void> {
+  while ((await agent.handle.describe()).status.name === "RUNNING") await stage.skip(5_000);
+}
