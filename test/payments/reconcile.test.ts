@@ -121,6 +121,13 @@ const CASES: readonly Case[] = [
     repairs: true,
   },
   {
+    what: "a payment on hold whose record could not restore its ledger",
+    alter: ({ books, held }) =>
+      books.transactions.updateOne({ _id: held }, { $set: { "ledgerState.proof": "another" } }),
+    found: ["payment_record_differs"],
+    repairs: true,
+  },
+  {
     what: "a payment on hold whose approval is lost",
     alter: ({ books, held }) => books.approvals.deleteOne({ transactionId: held }),
     found: ["approval_record_differs"],

@@ -253,6 +253,10 @@ describe("npm run admin -- restore-ledger", () => {
     const body = cardPayment({ idempotencyKey: randomUUID() });
     const first = await world.api.ok("createPayment", 201, { token: agent.key, body });
     await terminate(world);
+    const { organizationId } = world.organization;
+    const options = { organizationId, repair: false, patienceMs: 1, onProgress: () => undefined };
+    const { differences } = await reconcileOn(world.service.connections, world.service.env, options);
+    expect(differences.map(({ kind }) => kind)).to.deep.equal(["ledger_lost"]);
     const env = { ...cleanEnvironment(), ...world.service.env };
     const command = async (...options: readonly string[]) => {
       const args = ["admin", "restore-ledger", "--project", world.organization.projectId, ...options];
