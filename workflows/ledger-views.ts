@@ -83,7 +83,7 @@ export function ledgerStateView(ledger: Ledger): LedgerStateView {
 
 export function booksPage(ledger: Ledger, { after, limit }: BooksQueryInput): BooksPage {
   const { accounts, droppedAccounts } = ledger;
-  const ids = [...accounts.keys()].filter((agentId) => after === null || agentId > after).sort();
+  const ids = [...accounts.keys()].filter((agentId) => after === null || agentId > after).toSorted();
   const page = ids.slice(0, limit).flatMap((agentId) => accounts.get(agentId) ?? []);
   return {
     accounts: page.map(bookedAccount),

@@ -96,7 +96,7 @@ const CASES: readonly Case[] = [
   {
     what: "an agent's record without an actor and an account",
     alter: async ({ agent, books }) => {
-      const record = await found<AgentDocument>(books.agents.findOne({ _id: agent.id }));
+      const record = await recorded<AgentDocument>(books.agents.findOne({ _id: agent.id }));
       await books.agents.insertOne({ ...record, _id: `${agent.id}-copy`, key: null });
     },
     found: ["account_lost", "actor_lost"],
@@ -117,6 +117,13 @@ const CASES: readonly Case[] = [
   {
     what: "a payment on hold whose record has another amount",
     alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $inc: { amountCents: 1 } }),
+    found: ["payment_record_differs"],
+    repairs: true,
+  },
+  {
+    what: "a payment on hold whose record could not restore its ledger",
+    alter: ({ books, held }) =>
+      books.transactions.updateOne({ _id: held }, { $set: { "ledgerState.proof": "another" } }),
     found: ["payment_record_differs"],
     repairs: true,
   },
@@ -161,7 +168,7 @@ const CASES: readonly Case[] = [
   {
     what: "a payment's record that no ledger has decided",
     alter: async ({ books, denied }) => {
-      const record = await found<TransactionDocument>(books.transactions.findOne({ _id: denied }));
+      const record = await recorded<TransactionDocument>(books.transactions.findOne({ _id: denied }));
       await books.transactions.insertOne({ ...record, _id: `${denied}X`, keyHash: "another", sequence: 99 });
     },
     found: ["payment_record_unknown"],
@@ -200,14 +207,14 @@ const CASES: readonly Case[] = [
   },
 ];
 
-async function found<T>(record: Promise<T | null>): Promise<T> {
+async function recorded<T>(record: Promise<T | null>): Promise<T> {
   const there = await record;
   if (there === null) throw new Error("a record is missing before it is altered");
   return there;
 }
 
 async function copyCapture(books: Collections, paid: string, change: Partial<CardLedgerDocument>) {
-  const capture = await found<CardLedgerDocument>(books.cardLedger.findOne({ transactionId: paid }));
+  const capture = await recorded<CardLedgerDocument>(books.cardLedger.findOne({ transactionId: paid }));
   await books.cardLedger.insertOne({ ...capture, _id: `${capture._id}/again`, ...change });
 }
 

@@ -74,6 +74,17 @@ async function capturesOf({ organization, service }: World): Promise<ReadonlyMap
   return captures;
 }
 
+/** A client that says a payment with one key until it is answered. */
+async function insist({ api }: World, agent: TestAgent, fields: Fields) {
+  const body = cardPayment(fields);
+  return until("an answer that is no 503", async () => {
+    const answer = await api.call("createPayment", { token: agent.key, body });
+    if (answer.status === 503) return null;
+    const { transaction } = await api.ok("createPayment", 200, { token: agent.key, body });
+    return { status: answer.status, id: transaction.id };
+  });
+}
+
 describe("npm run admin -- restore-ledger", () => {
   describe("of a project with payments of all kinds under caps", () => {
     const TEAM_CAP = 2_000;
@@ -165,17 +176,6 @@ describe("npm run admin -- restore-ledger", () => {
       await cardLedger.deleteOne({ transactionId: unsent });
     }
 
-    /** A client that says a payment with one key until it is answered. */
-    async function insist({ api }: World, agent: TestAgent, fields: Fields) {
-      const body = cardPayment(fields);
-      return until("an answer that is no 503", async () => {
-        const answer = await api.call("createPayment", { token: agent.key, body });
-        if (answer.status === 503) return null;
-        const { transaction } = await api.ok("createPayment", 200, { token: agent.key, body });
-        return { status: answer.status, id: transaction.id };
-      });
-    }
-
     it("is refused while the ledger runs, and without it everything about money is 503", () => {
       for (const [operation, answer] of Object.entries(meanwhile))
         expect(answer, operation).to.equal("503 SERVICE_UNAVAILABLE");
@@ -253,6 +253,10 @@ describe("npm run admin -- restore-ledger", () => {
     const body = cardPayment({ idempotencyKey: randomUUID() });
     const first = await world.api.ok("createPayment", 201, { token: agent.key, body });
     await terminate(world);
+    const { organizationId } = world.organization;
+    const looking = { organizationId, repair: false, patienceMs: 1, onProgress: () => undefined };
+    const { differences } = await reconcileOn(world.service.connections, world.service.env, looking);
+    expect(differences.map(({ kind }) => kind)).to.deep.equal(["ledger_lost"]);
     const env = { ...cleanEnvironment(), ...world.service.env };
     const command = async (...options: readonly string[]) => {
       const args = ["admin", "restore-ledger", "--project", world.organization.projectId, ...options];

@@ -346,6 +346,7 @@ const PAYMENT_FIELDS = [
   "feedback",
   "approvalId",
   "onChainTxHash",
+  "ledgerState",
 ] as const;
 const APPROVAL_FIELDS = [
   "transactionId",
@@ -354,12 +355,16 @@ const APPROVAL_FIELDS = [
   "state",
   "resolution",
   "feedback",
+  "ledgerState",
 ] as const;
 
 const KINDS = {
   payment: "payment_record_differs",
   approval: "approval_record_differs",
 } as const satisfies Record<string, DifferenceKind>;
+
+const comparable = (value: unknown): unknown =>
+  typeof value === "object" && value !== null ? flat(value) : value;
 
 /** A record that is written by revisions, with what the ledger has at its own. */
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
@@ -382,7 +387,8 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
     return [{ ...found, ...revision, what, advice: ADVICE.ahead, mayBeInFlight: true }];
   if (record.revision < payment.revision)
     return [{ ...found, ...revision, what, advice, mayBeInFlight: record.revision >= confirmedRevision }];
-  const pick = (document: T) => Object.fromEntries(fields.map((field) => [field, document[field]]));
+  const pick = (document: T) =>
+    Object.fromEntries(fields.map((field) => [field, comparable(document[field])]));
   return differing(pick(wanted), pick(record)).map(([field, expected, actual]) => {
     return { ...found, what: `${field} in the record of an open ${of}`, expected, found: actual, advice };
   });
