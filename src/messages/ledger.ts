@@ -31,14 +31,14 @@ export interface LedgerSettings {
   readonly rollOverAfterEvents: number;
 }
 
-/** An update costs more the more events its run has, so runs are short: some 200 updates. */
-export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 1_000 };
+/** An update costs more the more events its run has, and a run is replayed whole where its worker was killed, so runs are short: some 100 updates. */
+export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 500 };
 
 /**
  * How long one workflow task of a ledger may take. When a worker is killed its task is given to another one after this time, and until
  * then nothing of the project is decided; but it bounds the replay of a run, too, which a loaded worker has to finish within it.
  */
-export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
+export const LEDGER_TASK_TIMEOUT_SECONDS = 3;
 
 /** The one update of a ledger: a batch of commands, judged one after another in one workflow task. */
 export const LEDGER_SUBMIT_UPDATE = "submit";
