@@ -1,17 +1,12 @@
-import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
+import type { ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
 import { approvalDocument, transactionDocument } from "../../../activities/records.ts";
 import { moneyOf } from "../../../src/domain/agent/payment.ts";
-import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
-import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { BookedAccount, BookedPayment } from "../../../src/messages/ledger.ts";
+import { compareAccountRecord, compareLife, differing, flat, type Found } from "./agent-records.ts";
 import type { AgentBooksRead } from "./books.ts";
 import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
 import { cents } from "./rails.ts";
-
-/** What is found of an agent, without what is the same for all of it. */
-type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
-  Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
 /**
  * An agent's actor and its account with its record, and the account with the records of its payments. Actor and account were asked
@@ -27,148 +22,6 @@ export function compareAgent(books: AgentBooksRead): readonly Difference[] {
     ...found,
     agentId,
     projectId,
-  }));
-}
-
-/** Whether its actor has nothing left to do: it has ended, and the record answers for the agent. */
-const isEnded = ({ archivedAt, walletDetached }: AgentDocument): boolean =>
-  archivedAt !== null && walletDetached;
-
-function compareLife({ account, actor, agentId, record }: AgentBooksRead): Found[] {
-  const who = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
-  if (actor === "silent") {
-    const silent = { kind: "actor_silent", expected: "an answer", advice: ADVICE.silentActor } as const;
-    return [{ ...who, ...silent, mayBeInFlight: true }];
-  }
-  if (record === null) return [lostRecord(agentId)];
-  if (actor === "lost") {
-    if (isEnded(record)) return [];
-    return [{ ...who, kind: "actor_lost", expected: "running", advice: ADVICE.lostActor }];
-  }
-  return [
-    ...compareLifeRecord(actor, record),
-    ...(typeof account === "string" ? [] : compareFollowed(actor, account)),
-  ];
-}
-
-const lostRecord = (agentId: string): Found => ({
-  kind: "agent_record_lost",
-  of: "agent",
-  id: agentId,
-  what: "the agent's record",
-  expected: "one, since its actor runs or it has paid",
-  found: "none",
-  advice: ADVICE.lostAgent,
-});
-
-/** What the agent's record shows of its life follows its actor. */
-function compareLifeRecord(actor: AgentStateView, record: AgentDocument): Found[] {
-  const summary = summarize(actor);
-  const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
-  return compareAgentRecord({
-    record,
-    of: "actor",
-    revision,
-    recordedRevision: record.revision,
-    confirmedRevision: actor.confirmedRevision,
-    wanted: {
-      name,
-      archivedAt,
-      authenticatedAt,
-      walletDetached,
-      keyId,
-      ...(archivedAt === null ? {} : { lifecycle: "archived" }),
-    },
-    shown: {
-      name: record.name,
-      archivedAt: record.archivedAt?.getTime() ?? null,
-      authenticatedAt: record.authenticatedAt?.getTime() ?? null,
-      walletDetached: record.walletDetached,
-      keyId: record.key?.id ?? null,
-      ...(archivedAt === null ? {} : { lifecycle: record.lifecycle }),
-    },
-    repair: { kind: "agent_record", agentId: record._id, agent: summary, account: null },
-  });
-}
-
-/** What it shows of its money follows the ledger. */
-function compareAccountRecord(account: BookedAccount, record: AgentDocument): Found[] {
-  const { policy, policyVersion, reservedCents, revision, spentCents, standing } = account;
-  const isOpen = standing !== "closed" && record.archivedAt === null;
-  return compareAgentRecord({
-    record,
-    of: "account",
-    revision,
-    recordedRevision: record.accountRevision,
-    confirmedRevision: account.confirmedRevision,
-    wanted: {
-      policy: flat(policy),
-      policyVersion,
-      spentCents,
-      reservedCents,
-      ...(isOpen ? { lifecycle: standing } : {}),
-    },
-    shown: {
-      policy: flat(record.policy),
-      policyVersion: record.policyVersion,
-      spentCents: record.spentCents,
-      reservedCents: record.reservedCents,
-      ...(isOpen ? { lifecycle: record.lifecycle } : {}),
-    },
-    repair: { kind: "agent_record", agentId: record._id, agent: null, account },
-  });
-}
-
-interface ComparedRecord {
-  readonly record: AgentDocument;
-  readonly of: "actor" | "account";
-  readonly revision: number;
-  readonly recordedRevision: number;
-  readonly confirmedRevision: number;
-  readonly wanted: Readonly<Record<string, unknown>>;
-  readonly shown: Readonly<Record<string, unknown>>;
-  readonly repair: Difference["repair"];
-}
-
-/** The record is never below what is known to be written, and the same at the same revision. */
-function compareAgentRecord(compared: ComparedRecord): Found[] {
-  const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, wanted } = compared;
-  const found = { kind: "agent_record_differs", of: "agent", id: record._id } as const;
-  const revisions = {
-    what: `the revision of the agent's ${of} in its record`,
-    expected: String(revision),
-    found: String(recordedRevision),
-    steady: String(recordedRevision),
-  };
-  // A busy agent's record is of another revision at the next look; one that stays ahead is nobody's work.
-  if (recordedRevision > revision)
-    return [{ ...found, ...revisions, advice: ADVICE.ahead, mayBeInFlight: true }];
-  if (recordedRevision < revision) {
-    const mayBeInFlight = recordedRevision >= confirmedRevision;
-    return [{ ...found, ...revisions, advice: ADVICE.repair, repair, mayBeInFlight }];
-  }
-  return differing(wanted, shown).map(([field, expected, actual]) => {
-    const what = `${field} in the agent's record`;
-    return { ...found, what, expected, found: actual, advice: ADVICE.repair, repair };
-  });
-}
-
-/** The ledger follows the agent's actor in name, key and end. */
-function compareFollowed(actor: AgentStateView, account: BookedAccount): Found[] {
-  const { isArchived, keyId, name } = followedOf(actor);
-  const wanted = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
-  const { standing } = account;
-  const shown = { name: account.name, keyId: account.keyId, isClosed: standing === "closed" };
-  return differing(wanted, shown).map(([field, expected, found]) => ({
-    kind: "account_differs",
-    of: "agent",
-    id: account.agentId,
-    what: `${field} in the agent's account`,
-    expected: `${expected}, as its actor says`,
-    found,
-    advice: ADVICE.account,
-    // The actor has heard of it first, and was asked last.
-    mayBeInFlight: true,
   }));
 }
 
@@ -235,20 +88,6 @@ interface KnownPayments {
 interface KnownAccount extends KnownPayments {
   readonly account: BookedAccount;
   readonly profile: ReturnType<typeof profileIn>;
-}
-
-/** In one order of its fields, whoever wrote it. */
-const flat = (fields: object): string =>
-  JSON.stringify(Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1)));
-
-/** The fields that are not as they should be, with both. */
-function differing(
-  wanted: Readonly<Record<string, unknown>>,
-  actual: Readonly<Record<string, unknown>>,
-): [field: string, wanted: string, actual: string][] {
-  return Object.entries(wanted)
-    .filter(([field, value]) => actual[field] !== value)
-    .map(([field, value]) => [field, String(value), String(actual[field])]);
 }
 
 /** Every decision is numbered by the ledger: a gap is a record that is lost, a double one is nobody's decision. */
