@@ -81,6 +81,6 @@ export class Trail {
   }
 }
 
-const all = <A extends unknown[]>(...args: A): unknown[] => args;
+const all = <A extends unknown[]>(...args: A): A => args;
 
 const text = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));

@@ -24,7 +24,7 @@ export class AccountRecords {
   readonly #onWritten: () => void;
   /** The newest summaries that are not written yet, and those that are being written. */
   readonly #unwritten = new Map<string, AccountSummary>();
-  readonly #writing = new Map<string, Promise<void>>();
+  readonly #writing = new Map<string, Promise<unknown>>();
   /** The newest revisions that were written and not confirmed. */
   readonly #unconfirmed = new Map<string, number>();
   readonly #timers: Timers;
@@ -82,7 +82,7 @@ export class AccountRecords {
     if (summary === undefined) return;
     this.#unwritten.delete(agentId);
     const before = this.#writing.get(agentId) ?? Promise.resolve();
-    const writing = Promise.all([before, this.#record(summary)]).then(() => {
+    const writing: Promise<unknown> = Promise.all([before, this.#record(summary)]).finally(() => {
       if (this.#writing.get(agentId) === writing) this.#writing.delete(agentId);
       this.#onWritten();
     });

@@ -94,7 +94,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
 
   /** The wallets that the service may still spend from. What takes longer is left to the actor. */
   async function detach(agent: AgentDocument, { requestId, spareMs }: Deadline) {
-    if (agent.walletDetached === true) return [];
+    if (agent.walletDetached) return [];
     try {
       if ((await within(spareMs, detachAndTell(agent))) === "detached") return [];
     } catch (err) {
@@ -119,7 +119,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
       detach(target, deadline),
       caughtUp(tellHeld(target, deadline), deadline.spareMs),
     ]);
-    const isSettled = walletsFailed.length > 0 || agent.walletDetached === true;
+    const isSettled = walletsFailed.length > 0 || agent.walletDetached;
     const shown = isSettled ? agent : await recorded(target._id);
     return ok({ body: { agent: agentView(shown), walletsFailed } });
   };

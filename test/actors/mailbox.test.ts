@@ -40,6 +40,18 @@ interface Stage {
   readonly fails?: (commands: readonly LedgerCommand[]) => Error | null;
 }
 
+const openAccount = (agentId: string): LedgerCommand => {
+  return { kind: "open_account", agentId, teamId: "team", name: "Agent", policy: OPEN, keyId: "akey_1" };
+};
+
+const confirm = ({ agentId, request: { transactionId } }: CommandOf<"pay">): CommandOf<"confirm"> => ({
+  kind: "confirm",
+  agentId,
+  transactionId,
+  revision: 1,
+  outcome: null,
+});
+
 /** A ledger behind its guard, without an engine: each update is answered in a turn of its own. */
 function stage({ fails = () => null }: Stage = {}) {
   const ledger = newLedger("organization", "project", {
@@ -98,18 +110,8 @@ function stage({ fails = () => null }: Stage = {}) {
     } as const;
     return { kind: "pay", agentId, keyId: "akey_1", request, approvalWindowSeconds: 60, lookedUpThrough: 0 };
   };
-  const open = (agentId: string): LedgerCommand => {
-    return { kind: "open_account", agentId, teamId: "team", name: "Agent", policy: OPEN, keyId: "akey_1" };
-  };
-  for (const agentId of ["one", "two", "three"]) judge(ledger, open(agentId), 1);
-  const confirm = ({ agentId, request: { transactionId } }: CommandOf<"pay">): CommandOf<"confirm"> => ({
-    kind: "confirm",
-    agentId,
-    transactionId,
-    revision: 1,
-    outcome: null,
-  });
-  return { batches, confirm, errors, flight, ledger, ledgers, pay, records };
+  for (const agentId of ["one", "two", "three"]) judge(ledger, openAccount(agentId), 1);
+  return { batches, errors, flight, ledger, ledgers, pay, records };
 }
 
 describe("a ledger's mailbox", () => {
@@ -123,7 +125,7 @@ describe("a ledger's mailbox", () => {
   });
 
   it("confirmations ride along with what is asked, and go by themselves where nothing is", async () => {
-    const { batches, confirm, ledger, ledgers, pay } = stage();
+    const { batches, ledger, ledgers, pay } = stage();
     const paid = times(200, () => pay("one"));
     await Promise.all(paid.map((command) => ledgers.submit(place, command)));
     for (const command of paid) ledgers.confirmLater(place, confirm(command), Promise.resolve());
@@ -141,7 +143,7 @@ describe("a ledger's mailbox", () => {
 
   it("lost confirmations are told of once, and hold up nothing: the ledger sweeps", async () => {
     const lost = new Error("lost");
-    const { confirm, errors, ledgers, pay } = stage({
+    const { errors, ledgers, pay } = stage({
       fails: (commands) => (commands.every(({ kind }) => kind.startsWith("confirm")) ? lost : null),
     });
     const paid = pay("one");
@@ -153,7 +155,7 @@ describe("a ledger's mailbox", () => {
   });
 
   it("what could not be told of is not confirmed", async () => {
-    const { batches, confirm, errors, ledgers, pay } = stage();
+    const { batches, errors, ledgers, pay } = stage();
     const paid = pay("one");
     await ledgers.submit(place, paid);
     ledgers.confirmLater(place, confirm(paid), Promise.reject(new Error("no journal")));

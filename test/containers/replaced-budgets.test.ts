@@ -17,9 +17,9 @@ describe("a budget that was replaced", () => {
   let budgets: TestBudgets;
   /** Whether servers and workers can write down what was decided. */
   let isWriting = true;
+  const unlessBroken = <T>(write: () => Promise<T>): Promise<T> =>
+    isWriting ? write() : Promise.reject(new ActorUnavailable("no database"));
   before(async () => {
-    const unlessBroken = <T>(write: () => Promise<T>): Promise<T> =>
-      isWriting ? write() : Promise.reject(new ActorUnavailable("no database"));
     service = await startTestService({
       decorateEffects: (plain) => ({
         ...plain,

@@ -69,11 +69,12 @@ export const changeReply: Alteration = (history) =>
     return changed === text ? null : JSON.parse(changed);
   });
 
+const isCommand = (event: RecordedEvent | undefined): boolean =>
+  event !== undefined && /_(TIMER_STARTED|ACTIVITY_TASK_SCHEDULED)$/.test(event.eventType);
+
 /** As if two commands of one task had been given in another order. */
 export const swapEvents: Alteration = (history) => {
   const { events } = history;
-  const isCommand = (event: RecordedEvent | undefined): boolean =>
-    event !== undefined && /_(TIMER_STARTED|ACTIVITY_TASK_SCHEDULED)$/.test(event.eventType);
   const place = events.findIndex(
     (event, at) =>
       isCommand(event) && isCommand(events[at + 1]) && event.eventType !== events[at + 1]?.eventType,

@@ -139,7 +139,7 @@ describe("A mint or an archive whose process is killed with kill -9", () => {
   it("an archive that only the actor knows of is finished by it: record, hold, wallet, one event", async () => {
     const agent = await until("the actor finishes the archive", SWEPT_MS, async () => {
       const now = await record(archiving);
-      return now.lifecycle === "archived" && now.walletDetached === true ? now : null;
+      return now.lifecycle === "archived" && now.walletDetached ? now : null;
     });
     expect(agent).to.deep.include({ key: null, reservedCents: 0, spentCents: 100 });
     expect(agent.archivedAt).not.to.equal(null);

@@ -155,9 +155,9 @@ export class LedgerAudit {
     const what = `a payment of ${amountCents} by ${agentId}`;
     expectDenial(decision.denial, verdict, what);
     const flags =
-      verdict === null ? book.flags(amountCents, likenessHash, rules?.checks ?? [], now) : new Set();
+      verdict === null ? book.flags(amountCents, likenessHash, rules?.checks ?? [], now) : new Set<string>();
     const told = decision.approval?.flaggedByRuleTypes ?? [];
-    mustEqual([...told].toSorted(), [...flags].toSorted(), `what flags ${what}`);
+    mustEqual(inOrder(told), inOrder(flags), `what flags ${what}`);
     mustEqual(new Set(told).size, told.length, "a type of rule that is named twice: types");
     const payment = newPayment(book, command, { verdict, needsPerson: flags.size > 0, now });
     if (decision.approval !== null)
@@ -427,3 +427,6 @@ function expectResolved(payment: Payment, { kind }: Resolution, inTime: boolean)
   const isByPerson = inTime && (kind === "approve" || kind === "deny");
   mustEqual(payment.approval?.resolvedBy !== null, isByPerson, "whether a person resolved it");
 }
+
+const inOrder = (names: Iterable<string>): string[] =>
+  [...names].toSorted((one, other) => one.localeCompare(other));

@@ -123,7 +123,7 @@ function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approv
  * its agent was paused.
  */
 function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
-  const { approval, deniedAt, denial, policyVersion = null } = payment;
+  const { approval, deniedAt, denial, policyVersion } = payment;
   if (denial === null || deniedAt === null) return [];
   if (approval?.resolution !== "failed" && !isWithheld(payment)) return [];
   if (BY_THE_RAIL.has(denial.code)) return [];

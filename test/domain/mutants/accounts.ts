@@ -247,7 +247,7 @@ const records: readonly LedgerMutant[] = [
     domain: () =>
       before((_ledger, command) => {
         const { requestId: _id, ...rest } = command;
-        return rest as typeof command;
+        return rest;
       }),
   },
 ];
