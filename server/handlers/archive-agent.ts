@@ -78,8 +78,9 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     }
   }
 
-  async function recorded(id: string): Promise<AgentDocument> {
-    const agent = await current(id);
+  async function recorded(target: AgentDocument): Promise<AgentDocument> {
+    await caughtUp(ledgers.flush(target, target._id));
+    const agent = await current(target._id);
     // The record is what keeps the dead key out, so the answer waits until it says so.
     if (agent.lifecycle === "archived") return agent;
     throw new ActorUnavailable("the agent's record does not follow its actor");
@@ -115,12 +116,12 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
       audit.change(change.before, change.after);
     }
     const [agent, walletsFailed] = await Promise.all([
-      recorded(target._id),
+      recorded(target),
       detach(target, deadline),
       caughtUp(tellHeld(target, deadline), deadline.spareMs),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached;
-    const shown = isSettled ? agent : await recorded(target._id);
+    const shown = isSettled ? agent : await recorded(target);
     return ok({ body: { agent: agentView(shown), walletsFailed } });
   };
 }

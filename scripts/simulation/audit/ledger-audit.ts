@@ -169,7 +169,7 @@ export class LedgerAudit {
     this.#books.add(book, payment);
     if (verdict === null && !payment.needsPerson) book.leaveUntil = now + LEAVE_MS;
     this.#books.count(verdict?.code ?? (payment.needsPerson ? "held" : "sending"));
-    for (const flag of flags) this.#books.count(`flagged: ${String(flag)}`);
+    for (const flag of flags) this.#books.count(`flagged: ${flag}`);
   }
 
   /** A key that was used is never decided upon again, whatever the ledger has forgotten. */
