@@ -24,15 +24,6 @@ const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocume
   name,
 });
 
-const report = (profile: { agentId: string; teamId: string }) => ({
-  agentId: profile.agentId,
-  teamId: profile.teamId,
-  revision: 9,
-  spentCents: 1_000_000,
-  reservedCents: 0,
-  asks: [],
-});
-
 /** What somebody may have activities do who reaches Temporal and has an agent of their own. */
 describe("activities that are scheduled past this service", () => {
   let world: World;
@@ -55,8 +46,8 @@ describe("activities that are scheduled past this service", () => {
     const onBoth = [
       ...names.map((name) => ({ name, input })),
       { name: "deliverWebhook", input, taskQueue: ofWebhooks },
-      { name: "agentsUnder", input: { projectId: { $gt: "" }, teams: "all" } },
-      { name: "agentsUnder", input: { projectId: newUuid(), teams: [{ $gt: "" }] } },
+      { name: "writeCaps", input: { projectId: { $gt: "" }, caps: [] } },
+      { name: "writeCaps", input: { projectId: newUuid(), caps: [{ teamId: { $gt: "" }, cap: {} }] } },
     ];
     expectRefused(await schedule(world.service, onBoth), onBoth.length);
     const { body } = await send(world.service.baseUrl, "/metrics");
@@ -66,21 +57,25 @@ describe("activities that are scheduled past this service", () => {
   it("no record gets another agent's wallet, organization, project or team, nor another's event", async () => {
     const [mine, theirs] = [await world.agent(), await victims.agent()];
     const [before, foreign] = [await recordOf(mine), await recordOf(theirs)];
-    const { lifecycle, name, policy, policyVersion } = before;
-    const money = { policy, policyVersion, spentCents: 0, reservedCents: 0 };
-    const summary = { name, lifecycle, walletDetached: false, ...money, revision: 1_000, updatedAt: 1 };
+    const { name, policy, policyVersion } = before;
+    const common = { agentId: mine.id, revision: 1_000, updatedAt: 1, events: [] };
+    const keys = { keyId: null, archivedAt: null, authenticatedAt: null };
+    const life = { ...common, ...keys, name, walletDetached: false };
+    const totals = { spentCents: 0, reservedCents: 0 };
+    const money = { ...common, ...totals, standing: "paused", policy, policyVersion };
     const { organizationId, projectId, teamId, wallet } = foreign;
-    const event = { id: `evt_${foreign._id}_2`, type: "agent.paused", at: 1, revision: 2 };
-    const forged = [
-      { ...summary, wallet },
-      { ...summary, organizationId, projectId, teamId },
-      { ...summary, "key.hash": "x" },
-      { ...summary, events: [event] },
+    const event = { type: "agent.paused", at: 1, revision: 2 };
+    const brought = [
+      { wallet },
+      { organizationId, projectId, teamId },
+      { "key.hash": "x" },
+      { events: [{ ...event, id: `evt_${foreign._id}_agent_2` }] },
+      { events: [{ ...event, id: `evt_${foreign._id}_account_2` }] },
     ];
-    const calls = forged.map((each) => ({
-      name: "writeAgentSummary",
-      input: { agentId: mine.id, summary: each },
-    }));
+    const calls = brought.flatMap((each) => [
+      { name: "writeAgent", input: { summary: { ...life, ...each } } },
+      { name: "writeAccounts", input: { accounts: [{ ...money, ...each }] } },
+    ]);
     expectRefused(await schedule(world.service, calls), calls.length);
     expect(await recordOf(mine)).to.deep.equal(before);
   });
@@ -92,14 +87,10 @@ describe("activities that are scheduled past this service", () => {
       ...profileOf(mine),
       ...place,
     }));
-    const calls = [
-      ...profiles.map((profile) => ({ name: "reportToBudget", input: { profile, report: report(profile) } })),
-      {
-        name: "reportToBudget",
-        input: { profile: profileOf(theirs), report: report(profileOf(mine)) },
-      },
-      ...profiles.map((profile) => ({ name: "detachWallet", input: { profile } })),
-    ];
+    const calls = profiles.flatMap((profile) => [
+      { name: "expireApproval", input: { profile, transactionId: newUuid() } },
+      { name: "detachWallet", input: { profile } },
+    ]);
     expectRefused(await schedule(world.service, calls), calls.length);
   });
 
@@ -110,15 +101,14 @@ describe("activities that are scheduled past this service", () => {
       defaultProjectId: victims.organization.projectId,
       defaultTeamId: newUuid(),
     };
-    const { projectId } = world.organization;
     const agent = await world.agent();
     const [forged, own] = await schedule(world.service, [
       { name: "provisionOrganization", input },
-      { name: "agentsUnder", input: { projectId, teams: "all" } },
+      { name: "closeDeliveryWindow", input: { agentId: agent.id } },
     ]);
     expect(forged?.failure).to.include("has these defaults");
     const teams = world.service.db.collection<{ _id: string }>(COLLECTIONS.teams);
     expect(await teams.findOne({ _id: input.defaultTeamId })).to.equal(null);
-    expect(JSON.stringify(own?.answer)).to.include(agent.id);
+    expect(own?.answer).to.equal("committed");
   });
 });
