@@ -123,8 +123,11 @@ describe("the dashboard at work, in a browser", function () {
     expect(await page.barriers()).to.deep.equal([]);
     await page.press("Save mine over it");
     await page.seesNo("Somebody else has changed this policy");
-    const after = await world.api.ok("getAgentBudgetPolicy", 200, { token, id });
-    expect(after).to.deep.include({ budgetCents: budgetCents + 100, dailySpendLimitCents: 8_000 });
+    const after = await until("mine is in force, over theirs", async () => {
+      const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token, id });
+      return policy.dailySpendLimitCents === 8_000 ? policy : null;
+    });
+    expect(after.budgetCents).to.equal(budgetCents + 100);
     expect(after.version).to.be.greaterThan(version);
   });
 
