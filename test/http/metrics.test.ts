@@ -117,6 +117,7 @@ describe("metrics", () => {
     const metrics = new Metrics();
     registerOpenWork({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
     metrics.waitingCalls(() => 0);
+    metrics.openStreams(() => 0);
     const declared = (await metrics.registry.getMetricsAsJSON())
       .filter(({ name }) => name.startsWith(OWN))
       .map(({ name, type }) => {
@@ -329,7 +330,7 @@ describe("metrics", () => {
     expect(queues.map(({ labels }) => labels["queue"])).to.have.members([
       "agent_commands",
       "audit_entries",
-      "budget_commands",
+      "ledger_commands",
       "events",
       "records",
     ]);
