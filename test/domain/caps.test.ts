@@ -160,7 +160,7 @@ describe("caps: a budget is replaced whole, in one decision", () => {
     });
   });
 
-  it("a team's: its cap and the budgets of its agents; only what changed raises a policy's version", () => {
+  it("a team's: its cap and its agents' budgets; only what changed raises a policy's version", () => {
     const account = capped(null);
     expect(replaceTeam(account, 1, 700).kind).to.equal("replaced");
     expect(account.state.policy).to.deep.equal({ ...openPolicy, budgetCents: 700 });

@@ -182,7 +182,7 @@ describe("open payments", () => {
     expect(account.payReply(request).kind).to.equal("decided");
   });
 
-  it("only so many of a project: an agent that has none open is told so, and nothing is left of it", () => {
+  it("only so many of a project: an agent with none open is told so, and nothing is left of it", () => {
     const account = newAccount();
     account.open("agent-2", profile.teamId);
     const pay = { kind: "pay", keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;

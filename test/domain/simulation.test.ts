@@ -24,7 +24,6 @@ const NOTEWORTHY = [
   "asked again",
   "stale rules",
   "flagged: velocity",
-  "too many open of the agent",
   "payment by a dead key",
   "TEAM_CAP_EXCEEDED",
   "PROJECT_CAP_EXCEEDED",

@@ -56,7 +56,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
   ...(["listAuditLog", "exportAuditLog"] as const),
   ...(["rotateOrganizationKey", "revokeOrganizationKey"] as const),
-  ...(["createProject", "listProjects", "getProject", "updateProject", "archiveProject"] as const),
+  ...(["listProjects", "getProject", "updateProject", "archiveProject"] as const),
   ...(["createTeam", "listTeams", "getTeam", "updateTeam", "archiveTeam"] as const),
   ...(["getProjectApprovalRules", "setProjectApprovalRules"] as const),
   ...(["getTeamApprovalRules", "setTeamApprovalRules"] as const),

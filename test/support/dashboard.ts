@@ -20,6 +20,9 @@ const violations = z.array(
   }),
 );
 
+const PRESSES_MAX = 5;
+const MISSED_MS = 10_000;
+
 /** The dashboard in a real browser, used as a person uses it: by what is read and named on it. */
 export class Dashboard {
   readonly page: Page;
@@ -99,6 +102,23 @@ export class Dashboard {
       if (read.includes("can’t be reached")) await this.press(name);
       return null;
     });
+  }
+
+  /** Presses, and again after a while where what it leads to is not there: what moves may have been missed. */
+  async pressUntil(name: string, text: string): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      await this.press(name);
+      try {
+        await this.page.waitForFunction(
+          (wanted) => document.body.innerText.includes(wanted),
+          { timeout: MISSED_MS },
+          text,
+        );
+        return;
+      } catch (error) {
+        if (tries >= PRESSES_MAX) throw error;
+      }
+    }
   }
 
   /** Types into the field of this name in place of what it holds. */

@@ -25,6 +25,9 @@ export const STATUS_BY_RAIL = {
   withheld: "denied",
 } as const;
 
+/** How long leave to send is good for, and clocks may differ. */
+const LEAVE_AT_MOST_MS = 1_250;
+
 /** What a project's ledger must answer, by the books, which follow the answers. */
 export class LedgerAudit {
   readonly #books: AuditBooks;
@@ -302,7 +305,8 @@ export class LedgerAudit {
     const standing = command.kind === "pause" ? "paused" : "active";
     const changed = book.standing !== standing;
     const isQuiet = standing === "active" || book.onTheirWay().length === 0;
-    const quietAfterMs = isQuiet ? 0 : Math.max(0, book.leaveUntil - now);
+    // A clock that went back makes nobody wait longer than leave is ever good for.
+    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(book.leaveUntil - now, LEAVE_AT_MOST_MS));
     mustEqual(reply, { kind: "standing", standing, changed, quietAfterMs }, "a change of standing");
     if (!changed) return;
     book.standing = standing;

@@ -102,7 +102,7 @@ describe("how much a ledger holds", function () {
   const project = new Project();
   const { ledger } = project;
 
-  it(`10,000 accounts with full policies in 2,000 teams with caps fit, and no more are opened (TEST_SEED=${seed})`, () => {
+  it(`10,000 accounts in 2,000 capped teams fit; no more are opened (TEST_SEED=${seed})`, () => {
     project.capTeams();
     project.capTeams();
     for (let account = 0; account < LEDGER_BOUNDS.accounts; account += 1) {
@@ -172,7 +172,7 @@ describe("how much a ledger holds", function () {
     project.expectToFit("full, and denied");
   });
 
-  it("what has no room is cancelled, expired or settled all the same, and then there is room again", () => {
+  it("what has no room is cancelled, expired or settled all the same; then there is room again", () => {
     const open = [...ledger.accounts.values()].flatMap((account) =>
       [...account.open.values()].map(
         ({ payment }) => [account.agentId, payment.request.transactionId] as const,
