@@ -109,11 +109,7 @@ export class Dashboard {
     for (let tries = 1; ; tries += 1) {
       await this.press(name);
       try {
-        await this.page.waitForFunction(
-          (wanted) => document.body.innerText.includes(wanted),
-          { timeout: MISSED_MS },
-          text,
-        );
+        await this.page.waitForSelector(`::-p-text(${text})`, { timeout: MISSED_MS });
         return;
       } catch (error) {
         if (tries >= PRESSES_MAX) throw error;
