@@ -14,8 +14,9 @@ import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.t
 import { REFUSED } from "../../src/messages/guards/refusals.ts";
 import { ACCOUNT_QUERY, BOOKS_QUERY, LEDGER_SUBMIT_UPDATE } from "../../src/messages/ledger.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
+import { agentExamples } from "../domain/support/command-examples.ts";
 import { StagedAgent } from "./support/agent.ts";
-import { agentExamples, ledgerExamples } from "./support/command-examples.ts";
+import { ledgerExamples } from "./support/command-examples.ts";
 import { eventsOf } from "./support/history.ts";
 import { human, KEY, withAccount } from "./support/ledger.ts";
 import { useStage } from "./support/untimed.ts";

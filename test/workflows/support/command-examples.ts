@@ -1,26 +1,10 @@
-import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
 import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { containers, human as by, KEY, policy } from "./ledger.ts";
 
-type AgentExamples = { readonly [K in AgentCommand["kind"]]: Extract<AgentCommand, { readonly kind: K }> };
 type LedgerExamples = { readonly [K in LedgerCommand["kind"]]: CommandOf<K> };
 
 const AT = Date.UTC(2026, 4, 13, 12);
 const { teamId } = containers;
-
-/** Every command of an agent's actor, with every field that it may have. */
-export const agentExamples: AgentExamples = {
-  rename: { kind: "rename", name: "Another" },
-  authenticate: { kind: "authenticate", keyId: KEY },
-  mint_key: { kind: "mint_key", keyId: "akey_2" },
-  revoke_key: { kind: "revoke_key" },
-  prove_non_delivery: { kind: "prove_non_delivery", lineageId: "lineage-1" },
-  archive: { kind: "archive", by: { type: "organization_key", lineageId: "lineage-1", balance: "zero" } },
-  confirm_detached: { kind: "confirm_detached" },
-  confirm_record: { kind: "confirm_record", revision: 1 },
-  confirm_followed: { kind: "confirm_followed", revision: 1 },
-  follow_standing: { kind: "follow_standing", standing: "paused", revision: 2 },
-};
 
 /** Every command of a ledger, with every field that it must have, of the agent and the payment that are named. */
 export const ledgerExamples = (agentId: string, transactionId: string): LedgerExamples => ({
