@@ -31,8 +31,8 @@ const SETTLE_MS = 30_000;
 const SETTLE_POLL_MS = 500;
 /** Records follow a little behind, and their confirmations after them. */
 const RECORDED_MS = 1_500;
-/** More than the bench has in one project. */
-const ACCOUNTS_MAX = 20_000;
+/** The most that a ledger answers. */
+const ACCOUNTS_AT_ONCE = 1_000;
 /** As long as it may take to make a project's idle agents. */
 const MADE_MS = 900_000;
 
@@ -233,8 +233,13 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const ledger = temporal.workflow.getHandle(ledgerId);
   /** The accounts of these agents. */
   const accountsOf = async (agents: readonly PayingAgent[]): Promise<BookedAccount[]> => {
-    const input: BooksQueryInput = { after: null, limit: ACCOUNTS_MAX };
-    const { accounts } = await ledger.query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+    const accounts: BookedAccount[] = [];
+    for (let hasMore = true; hasMore;) {
+      const input: BooksQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: ACCOUNTS_AT_ONCE };
+      const page = await ledger.query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+      accounts.push(...page.accounts);
+      hasMore = page.hasMore;
+    }
     return accounts.filter(({ agentId }) => agents.some(({ id }) => id === agentId));
   };
 
