@@ -1,4 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
@@ -15,6 +17,12 @@ export interface LanesOptions {
   readonly withChains: boolean;
   readonly onResult: (result: FileResult) => void;
 }
+
+/** A file that takes this long hangs outside of its tests, which have a time-out of their own. */
+const FILE_MS = 600_000;
+/** For what a process closes when no file is left for it. */
+const EXIT_MS = 30_000;
+const READ_MS = 2_000;
 
 /** Runs test files in processes side by side, each taking the next file when it is done with one. */
 export async function runInLanes(options: LanesOptions): Promise<void> {
@@ -36,6 +44,8 @@ class Lane {
   #child: ChildProcess | null = null;
   #file: string | null = null;
   #isIdle = false;
+  /** Kills a process that hangs, so that one file cannot stop the run. */
+  #watchdog: NodeJS.Timeout | null = null;
   /** Null until the engines are up. */
   #env: LaneOrder["env"] | null = null;
 
@@ -82,7 +92,8 @@ class Lane {
       this.feed();
     };
     child.on("message", take);
-    const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+    const code = await ended(child);
+    this.#watch(null, 0);
     this.#child = null;
     if (this.#file !== null) {
       this.#done(lost(this.#file, output.join("")));
@@ -92,7 +103,13 @@ class Lane {
     return code === 0;
   }
 
+  #watch(child: ChildProcess | null, ms: number): void {
+    if (this.#watchdog !== null) clearTimeout(this.#watchdog);
+    this.#watchdog = child === null ? null : setTimeout(() => child.kill("SIGKILL"), ms);
+  }
+
   #done(result: FileResult): void {
+    this.#watch(null, 0);
     this.#plan.done(result.file);
     this.#file = null;
     this.#options.onResult(result);
@@ -107,8 +124,20 @@ class Lane {
     if (file === null && this.#plan.left > 0) return;
     this.#isIdle = false;
     this.#file = file;
+    this.#watch(child, file === null ? EXIT_MS : FILE_MS);
     child.send({ file, grep: this.#options.grep, env: this.#env } satisfies LaneOrder);
   }
+}
+
+/**
+ * Its exit code, once what it printed has been read; not longer after its end than `READ_MS`, since what it started may
+ * hold its output open.
+ */
+async function ended(child: ChildProcess): Promise<number | null> {
+  const closed = once(child, "close");
+  const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
+  await Promise.race([closed, sleep(READ_MS, undefined, { ref: false })]);
+  return code;
 }
 
 const lost = (file: string, output: string): FileResult => ({
