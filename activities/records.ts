@@ -106,6 +106,8 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     },
     sequence: record.sequence,
     createdAt: record.createdAt.getTime(),
+    // A ledger that is restored counts it there.
+    countedAt: record.createdAt.getTime(),
     day: ledgerState.day,
     status: record.status,
     phase: ledgerState.phase,

@@ -127,6 +127,7 @@ export const payment = exactly<Payment>({
   request,
   sequence: count,
   createdAt: instant,
+  countedAt: instant,
   day: z.string().regex(/^\d{4}-\d\d-\d\d$/),
   status: z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]),
   phase: z.enum(["held", "sending", "following", "done"]),

@@ -238,6 +238,7 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     request: { ...ids, rail: "wallet", ...order },
     sequence: 1,
     createdAt: 0,
+    countedAt: 0,
     day: "2026-01-01",
     status: "pending",
     phase: "sending",

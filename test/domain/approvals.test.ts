@@ -175,6 +175,21 @@ describe("approve: the hard limits are checked again, without the payment's own 
     });
   }
 
+  it("counted while the clock had gone back: approved later, its own count is not against it", () => {
+    const account = new TestAccount({
+      budgetCents: 1_000,
+      autoApprovalThresholdCents: 100,
+      hourlyVelocityLimit: 2,
+    });
+    account.paid(50);
+    account.now -= MINUTE;
+    const held = account.pay(HELD);
+    expect([held.createdAt, held.countedAt]).to.deep.equal([NOON - MINUTE, NOON]);
+    // The instant it was created at has left the hour, the one it was counted at has not.
+    account.now = NOON + HOUR - SECOND;
+    expect(account.resolve("approve", held.request.transactionId).payment.phase).to.equal("sending");
+  });
+
   const lowered: readonly [string, BudgetPolicyPatch, number, number][] = [
     ["PER_TRANSACTION_LIMIT_EXCEEDED", { perTransactionLimitCents: HELD - 1 }, HELD - 1, HELD - 1],
     ["BUDGET_EXCEEDED", { budgetCents: HELD + 49 }, HELD + 49, HELD - 1],

@@ -77,6 +77,8 @@ export interface Payment {
   /** Position among the agent's payments, from 1. */
   readonly sequence: number;
   readonly createdAt: number;
+  /** The instant that it is counted at: when it was created, or the newest instant counted before, where the clock went back. */
+  readonly countedAt: number;
   /** UTC date on which its amount is counted. */
   readonly day: string;
   readonly status: TransactionStatus;

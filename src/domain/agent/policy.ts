@@ -60,7 +60,7 @@ interface OwnReservation {
   readonly amountCents: number;
   /** UTC date the reservation is counted on. */
   readonly day: string;
-  readonly createdAt: number;
+  readonly countedAt: number;
 }
 
 export const dollars = (cents: number): string => `${(cents / 100).toFixed(2)} USD`;
@@ -139,7 +139,7 @@ function checkHourlyVelocity(
 ): Denial | null {
   const limit = policy.hourlyVelocityLimit;
   if (limit === null) return null;
-  const used = countWithinHour(usage, now, own?.createdAt ?? null);
+  const used = countWithinHour(usage, now, own?.countedAt ?? null);
   if (used < limit) return null;
   const reason = `The agent has made its ${limit} payments of the last hour.`;
   return limitDenial("HOURLY_VELOCITY_EXCEEDED", reason, limit, 0, slotFreeAt(usage, limit, now));

@@ -56,6 +56,10 @@ export const dayCounted = ({ day }: Pick<Usage, "day">, now: number): string => 
   return day.date > today ? day.date : today;
 };
 
+/** The instant that a payment made now is counted at: now, or the newest one counted, where the clock went back. */
+export const instantCounted = ({ hour }: Pick<Usage, "hour">, now: number): number =>
+  Math.max(now, hour.at(-1)?.[0] ?? now);
+
 /** When the day that is counted now ends. */
 export function dayResetsAt(usage: Usage, now: number): number {
   const today = nextUtcMidnight(now);

@@ -95,6 +95,7 @@ export interface PaymentDecision {
   readonly policyVersion: number;
   readonly sequence: number;
   readonly createdAt: number;
+  readonly countedAt: number;
   readonly day: string;
   readonly denial: Denial | null;
   readonly approval: Approval | null;

@@ -55,7 +55,7 @@ function approved(
   now: number,
 ): Payment {
   const { amountCents } = payment.request;
-  const own = { amountCents, day: payment.day, createdAt: payment.createdAt };
+  const own = { amountCents, day: payment.day, countedAt: payment.countedAt };
   const denial: Denial | null =
     standingDenial(account) ??
     checkLimits(account.policy, account.usage, amountCents, now, own) ??

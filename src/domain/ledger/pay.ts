@@ -8,7 +8,7 @@ import {
 } from "../agent/payment.ts";
 import type { Denial } from "../agent/policy.ts";
 import { checkLimits, isAboveThreshold } from "../agent/policy.ts";
-import { countWithin, dayCounted } from "../agent/usage.ts";
+import { countWithin, dayCounted, instantCounted } from "../agent/usage.ts";
 import { remainingOf } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
@@ -141,6 +141,7 @@ function decisionOf(
   return {
     sequence: account.sequence + 1,
     createdAt: now,
+    countedAt: instantCounted(account.usage, now),
     day: dayCounted(account.usage, now),
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
@@ -171,13 +172,14 @@ function newApproval(
 
 /** The payment as the ledger has it, put together from the request that was sent and the decision that came back. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
-  const { approval, createdAt, day, denial, policyVersion, sequence } = decision;
+  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence } = decision;
   const isDenied = denial !== null;
   const isHeld = approval !== null;
   return {
     request,
     sequence,
     createdAt,
+    countedAt,
     day,
     status: isDenied ? "denied" : "pending",
     phase: isDenied ? "done" : isHeld ? "held" : "sending",

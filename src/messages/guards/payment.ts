@@ -140,6 +140,7 @@ export const isPayment: Guard<Payment> = isRecord<Payment>({
   request: isRequest,
   sequence: isCount,
   createdAt: isTime,
+  countedAt: isTime,
   day: isShort,
   status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
   phase: isOneOf(["held", "sending", "following", "done"]),
