@@ -29,6 +29,8 @@ const DYNAMIC_CONFIG_KEYS = [
   "history.timerProcessorMaxTimeShift",
   "history.transferProcessorMaxPollRPS",
   "history.visibilityProcessorMaxPollRPS",
+  "matching.numTaskqueueReadPartitions",
+  "matching.numTaskqueueWritePartitions",
   "matching.persistenceMaxQPS",
   "matching.rps",
   "system.enableActivityEagerExecution",
