@@ -60,14 +60,18 @@ const NOTHING = Buffer.alloc(CHUNK_BYTES);
 /** Longer than any secret, so that none hides between two chunks. */
 const OVERLAP_BYTES = 8 * 1024;
 
-const KEY = /s(?:k_svc|vc_org)_live_[0-9A-Za-z]{46}/g;
-const JWT = /eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{80,}/g;
-const REFRESH_TOKEN = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[\w-]{43}\.[\w-]{43}/g;
-/** What deliveries of webhooks are signed with. */
-const WEBHOOK_SECRET = /whsec_[A-Za-z0-9+/]{40,}={0,2}/g;
-/** TOTP secrets and planted values are looked up among all runs of their alphabets. */
-const BASE32 = /[A-Z2-7]{32,}/g;
-const BASE32_LENGTH_CHARACTERS = 32;
+/** What a secret looks like, and a part that all of its form have: where that is missing, the form is not looked for. */
+const FORMS = {
+  key: { part: "_live_", form: /s(?:k_svc|vc_org)_live_[0-9A-Za-z]{46}/g },
+  jwt: { part: "eyJ", form: /eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{80,}/g },
+  /** It begins where it is told apart best, and is looked at backwards from there. */
+  refreshToken: {
+    part: ".",
+    form: /(?<=[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.[\w-]{43}\.[\w-]{43}/g,
+  },
+  /** What deliveries of webhooks are signed with. */
+  webhookSecret: { part: "whsec_", form: /whsec_[A-Za-z0-9+/]{40,}={0,2}/g },
+} as const;
 
 /** Looks through every file below a folder. */
 export async function scanForSecrets(
@@ -84,9 +88,9 @@ export async function scanForSecrets(
   const search = searchFor(secrets, planted);
   for (const entry of files) {
     const file = join(entry.parentPath, entry.name);
-    for await (const text of chunksOf(file)) {
-      sizeBytes += text.length;
-      const hits = search(text);
+    for await (const bytes of chunksOf(file)) {
+      sizeBytes += bytes.length;
+      const hits = search(bytes);
       leaks.push(...hits.leaks.map((what) => ({ file: file.slice(folder.length + 1), what })));
       for (const value of hits.planted) found.add(value);
     }
@@ -94,16 +98,16 @@ export async function scanForSecrets(
   return { leaks, fileCount: files.length, sizeBytes, planted: found };
 }
 
-/** A file in overlapping chunks, one character a byte, without those that are all zeros. */
-export async function* chunksOf(file: string): AsyncGenerator<string> {
+/** A file in overlapping chunks, without those that are all zeros. Each is good until the next is asked for. */
+export async function* chunksOf(file: string): AsyncGenerator<Buffer> {
   const handle = await open(file);
   try {
     const buffer = Buffer.alloc(CHUNK_BYTES);
     for (let position = 0; ; position += CHUNK_BYTES - OVERLAP_BYTES) {
       const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, position);
+      const bytes = buffer.subarray(0, bytesRead);
       // Databases lay files out ahead of what they write.
-      const isEmpty = buffer.subarray(0, bytesRead).equals(NOTHING.subarray(0, bytesRead));
-      if (!isEmpty) yield buffer.toString("latin1", 0, bytesRead);
+      if (!bytes.equals(NOTHING.subarray(0, bytesRead))) yield bytes;
       if (bytesRead < CHUNK_BYTES) return;
     }
   } finally {
@@ -112,33 +116,66 @@ export async function* chunksOf(file: string): AsyncGenerator<string> {
 }
 
 function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
-  const base32 = new Set([...secrets].filter((secret) => /^[A-Z2-7]{32}$/.test(secret)));
-  // The rest has a form of its own, which is looked for, or is a password: few, so each is.
   const hasForm = (secret: string): boolean =>
-    base32.has(secret) || [KEY, JWT, REFRESH_TOKEN, WEBHOOK_SECRET].some((form) => secret.search(form) >= 0);
-  const others = [...secrets].filter((secret) => !hasForm(secret));
-  return (text: string) => ({
-    leaks: [
-      ...(text.match(KEY) ?? [])
-        .filter((key) => classifyApiKey(key) !== null)
-        .map((key) => `a key …${key.slice(-4)}`),
-      ...(text.match(JWT) ?? []).map(() => "a session token"),
-      ...(text.match(REFRESH_TOKEN) ?? []).map(() => "a refresh token"),
-      ...(text.match(WEBHOOK_SECRET) ?? []).map((secret) => `a webhook's secret …${secret.slice(-4)}`),
-      ...(text.match(BASE32) ?? []).filter((run) => holdsOneOf(base32, run)).map(() => "a TOTP secret"),
-      ...others
-        .filter((secret) => text.includes(secret))
-        .map((secret) => `a password or token like ${secret.slice(0, 3)}…`),
-    ],
-    planted: planted.filter((value) => text.includes(value)),
-  });
+    Object.values(FORMS).some(({ form }) => secret.search(form) >= 0);
+  const others = new LiteralSearch([...secrets].filter((secret) => !hasForm(secret)));
+  const ofPlanted = new LiteralSearch(planted);
+  return (bytes: Buffer) => {
+    const text = bytes.toString("latin1");
+    const matches = ({ form, part }: (typeof FORMS)[keyof typeof FORMS]): readonly string[] =>
+      bytes.includes(part) ? (text.match(form) ?? []) : [];
+    return {
+      leaks: [
+        ...matches(FORMS.key)
+          .filter((key) => classifyApiKey(key) !== null)
+          .map((key) => `a key …${key.slice(-4)}`),
+        ...matches(FORMS.jwt).map(() => "a session token"),
+        ...matches(FORMS.refreshToken).map(() => "a refresh token"),
+        ...matches(FORMS.webhookSecret).map((secret) => `a webhook's secret …${secret.slice(-4)}`),
+        ...others.in(bytes).map((secret) => `${kindOf(secret)} like ${secret.slice(0, 3)}…`),
+      ],
+      planted: ofPlanted.in(bytes),
+    };
+  };
 }
 
-function holdsOneOf(secrets: ReadonlySet<string>, run: string): boolean {
-  for (let start = 0; start + BASE32_LENGTH_CHARACTERS <= run.length; start += 1) {
-    if (secrets.has(run.slice(start, start + BASE32_LENGTH_CHARACTERS))) return true;
+const kindOf = (secret: string): string =>
+  /^[A-Z2-7]{32}$/.test(secret) ? "a TOTP secret" : "a password or token";
+
+const HASH_BITS = 16;
+const SPREAD = 0x9e3779b1;
+const hashOf = (fourBytes: number): number => Math.imul(fourBytes, SPREAD) >>> (32 - HASH_BITS);
+
+/** Looks for thousands of values at once, each of four bytes at least, in one pass over what may hold them. */
+class LiteralSearch {
+  /** Whether any value begins with four bytes of this hash. */
+  readonly #begins = new Uint8Array(2 ** HASH_BITS);
+  readonly #byBeginning = new Map<number, { readonly value: string; readonly bytes: Buffer }[]>();
+
+  constructor(values: readonly string[]) {
+    for (const value of values) {
+      const bytes = Buffer.from(value, "utf8");
+      const beginning = bytes.readInt32LE(0);
+      this.#begins[hashOf(beginning)] = 1;
+      this.#byBeginning.set(beginning, [...(this.#byBeginning.get(beginning) ?? []), { value, bytes }]);
+    }
   }
-  return false;
+
+  /** Those that are there. */
+  in(text: Buffer): readonly string[] {
+    const found = new Set<string>();
+    if (this.#byBeginning.size === 0) return [];
+    let lastFour = 0;
+    for (let index = 0; index < text.length; index += 1) {
+      lastFour = (lastFour >>> 8) | ((text[index] ?? 0) << 24);
+      if (this.#begins[hashOf(lastFour)] === 0) continue;
+      const start = index - 3;
+      for (const { bytes, value } of this.#byBeginning.get(lastFour) ?? []) {
+        if (start >= 0 && text.subarray(start, start + bytes.length).equals(bytes)) found.add(value);
+      }
+    }
+    return [...found];
+  }
 }
 
 /** Fails with what was found and where. */

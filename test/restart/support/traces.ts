@@ -23,15 +23,15 @@ export async function tracesOf(
   for (const entry of entries.filter((one) => one.isFile())) {
     const path = join(entry.parentPath, entry.name);
     const kind = kindOf(relative(folder, path));
-    for await (const text of chunksIfThere(path)) {
-      for (const [value, kinds] of traces) if (text.includes(value)) kinds.add(kind);
+    for await (const bytes of chunksIfThere(path)) {
+      for (const [value, kinds] of traces) if (bytes.includes(value, 0, "latin1")) kinds.add(kind);
     }
   }
   return traces;
 }
 
 /** A running service's files come and go. */
-async function* chunksIfThere(path: string): AsyncGenerator<string> {
+async function* chunksIfThere(path: string): AsyncGenerator<Buffer> {
   try {
     yield* chunksOf(path);
   } catch (error) {
