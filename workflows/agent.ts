@@ -66,7 +66,7 @@ export async function agent(input: AgentInput): Promise<void> {
   if (actor.isOver) return;
   // The task that ends this run has answered its updates already, so nobody is caught between two runs.
   await continueAsNew<typeof agent>({
-    start: { kind: "resume", state: actor.state },
+    start: { kind: "resume", state: actor.state, isDiscarded: actor.isDiscarded },
     settings: input.settings,
   });
 }
@@ -78,13 +78,18 @@ class AgentActor {
   /** When a duty was tried last in this run, and how often it has failed since it succeeded. */
   readonly #triedAt = new Map<Duty, number>();
   readonly #failures = new Map<Duty, number>();
-  /** Whether the create was given up, and the agent with it: nobody was ever told of it, and its record can't be written any more. */
-  #isDiscarded = false;
+  #isDiscarded: boolean;
 
   constructor({ settings, start }: AgentInput) {
     this.#settings = settings;
+    this.#isDiscarded = start.kind === "resume" && start.isDiscarded;
     this.state =
       start.kind === "resume" ? start.state : initialAgentState(start.profile, start.firstKey, Date.now());
+  }
+
+  /** Whether the create was given up, and the agent with it: nobody was ever told of it, and its record can't be written any more. */
+  get isDiscarded(): boolean {
+    return this.#isDiscarded;
   }
 
   /** Nothing is left to be done. */

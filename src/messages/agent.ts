@@ -11,7 +11,12 @@ export const agentWorkflowId = (agentId: string): string => `agent/${agentId}`;
 export interface AgentInput {
   readonly start:
     | { readonly kind: "create"; readonly profile: AgentProfile; readonly firstKey: FirstKey }
-    | { readonly kind: "resume"; readonly state: AgentState };
+    | {
+        readonly kind: "resume";
+        readonly state: AgentState;
+        /** Whether its create was given up: see `AgentActor`. */
+        readonly isDiscarded: boolean;
+      };
   readonly settings: AgentSettings;
 }
 

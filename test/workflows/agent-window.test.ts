@@ -128,6 +128,34 @@ describe("workflow agent: the window of its first key", () => {
     }, options);
   });
 
+  it("a create given up whose ledger fails for long stays so in later runs, and then ends", () => {
+    const FAILS = 12;
+    const { closed, options } = closing(() => Promise.resolve("discarded"));
+    let [followed, failed] = [0, 0];
+    const activities = {
+      ...options.activities,
+      followInLedger: () => {
+        followed += 1;
+        if (followed > FAILS) return Promise.resolve();
+        failed += 1;
+        return Promise.reject(new Error("no ledger answers"));
+      },
+    };
+    return play(
+      async (stage) => {
+        const { agent } = await begin(stage, { rollOverAfterEvents: 20 });
+        const { runId } = await agent.handle.describe();
+        await ended(stage, agent);
+        const last = await agent.handle.describe();
+        expect(last.status.name).to.equal("COMPLETED");
+        expect(last.runId, "rolled over meanwhile").not.to.equal(runId);
+        expect([closed, failed]).to.deep.equal([[agent.profile.agentId], FAILS]);
+        expect([...stage.projections.agents.keys()], "records written").to.deep.equal([]);
+      },
+      { ...options, activities },
+    );
+  });
+
   it("an agent that is archived in its window is not over before the window's end", () => {
     const { closed, options } = committed();
     return play(async (stage) => {
