@@ -56,7 +56,7 @@ describe("A service that is killed with kill -9", () => {
   let heldForLong: HeldPayment;
 
   before(async () => {
-    stage = await Stage.set(LONG_WINDOW);
+    stage = await Stage.set({ env: LONG_WINDOW });
     holding = await createAgent();
     heldForLong = await hold(holding, 2_000);
   });

@@ -35,7 +35,7 @@ describe("A create whose process is killed with kill -9", () => {
   let stage: LifeStage;
 
   before(async () => {
-    stage = await LifeStage.set(WINDOW);
+    stage = await LifeStage.set({ env: WINDOW });
   });
   after(() => stage.dispose());
 

@@ -7,7 +7,7 @@ import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import type { Answer } from "../../support/api.ts";
 import { ContractApi } from "../../support/contract-api.ts";
-import { ServiceProcess } from "../../support/process.ts";
+import { ServiceProcess, type ServiceProcessOptions } from "../../support/process.ts";
 import { armLife, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "./life-points.ts";
 import { Tenant } from "./tenant.ts";
 
@@ -48,8 +48,8 @@ export class LifeStage {
     this.#connected = connected;
   }
 
-  static async set(env: NodeJS.ProcessEnv = {}): Promise<LifeStage> {
-    const service = await ServiceProcess.create({ entry: "test/restart/crashing-life.ts", env });
+  static async set(options: Omit<ServiceProcessOptions, "entry"> = {}): Promise<LifeStage> {
+    const service = await ServiceProcess.create({ entry: "test/restart/crashing-life.ts", ...options });
     try {
       const runtime = await service.start({ [LIFE_POINTS_FOLDER]: pointsOf(service) });
       const tenant = await Tenant.create(placeOf(service, runtime));

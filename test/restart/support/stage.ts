@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { onceReachable } from "../../support/api.ts";
-import { ServiceProcess } from "../../support/process.ts";
+import { ServiceProcess, type ServiceProcessOptions } from "../../support/process.ts";
 import { pay, type Sent } from "./load.ts";
 import {
   arm,
@@ -29,8 +29,8 @@ export class Stage {
     this.#points = points;
   }
 
-  static async set(env: NodeJS.ProcessEnv = {}): Promise<Stage> {
-    const service = await ServiceProcess.create({ entry: "test/restart/crashing-main.ts", env });
+  static async set(options: Omit<ServiceProcessOptions, "entry"> = {}): Promise<Stage> {
+    const service = await ServiceProcess.create({ entry: "test/restart/crashing-main.ts", ...options });
     try {
       const points = join(service.dataDir, "points");
       const runtime = await service.start({ [POINTS_FOLDER]: points });
