@@ -13,11 +13,7 @@ const DIST = join(ROOT, "dist");
 const FOLDER = join(DIST, "bundle");
 const CURRENT = join(FOLDER, "current");
 /** What may be started, by the path of its source. It runs when it is loaded, and awaits nothing at its top. */
-const PROGRAMS = [
-  "server/program",
-  "test/restart/programs/crashing-life",
-  "test/restart/programs/crashing-main",
-];
+const PROGRAMS = ["server/program", "test/restart/programs/crashing"];
 /** What a start loads, each role something of it. */
 const LOADED_AT_A_START = [
   "server/run",

@@ -8,6 +8,7 @@ import { z } from "zod";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { allImports } from "../architecture/imports.ts";
 import { Child, cleanEnvironment, until } from "../support/process.ts";
+import { sharedEngines } from "../support/shared-engines.ts";
 
 const run = promisify(execFile);
 const STARTED_MS = 180_000;
@@ -19,12 +20,20 @@ const manifest = z.object({
   dependencies: z.record(z.string(), z.string()),
 });
 
+/** It finds the engines by itself, where other tests are told what the run has found. */
+const withoutBinaries = ({
+  ANVIL_BINARY: _anvil,
+  MONGOD_BINARY: _mongod,
+  TEMPORAL_CLI: _temporal,
+  ...rest
+}: NodeJS.ProcessEnv): NodeJS.ProcessEnv => rest;
+
 /** What a program that runs from the package may need. */
 const ALLOWED =
   /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/reference\/[\w.-]+|dist\/web\/index\.html|dist\/web\/assets\/[\w-]+\.(js\.gz|css\.gz|svg\.gz|woff2)|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
 
-const pack = async (...options: readonly string[]) => {
-  const args = ["pack", "--json", "--ignore-scripts", ...options];
+const pack = async (folder: string) => {
+  const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
   const { stdout } = await run("npm", args, { cwd: PACKAGE_ROOT });
   return packed.parse(JSON.parse(stdout))[0];
 };
@@ -33,8 +42,17 @@ const readManifest = async (folder: string) =>
   manifest.parse(JSON.parse(await readFile(join(folder, "package.json"), "utf8")));
 
 describe("the package", () => {
-  it("holds what running the service needs, and no source, test or source map", async () => {
-    const paths = (await pack("--dry-run")).files.map(({ path }) => path);
+  let folder: string;
+  let content: Awaited<ReturnType<typeof pack>>;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "spending-control-package-"));
+    content = await pack(folder);
+  });
+  after(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+  it("holds what running the service needs, and no source, test or source map", () => {
+    const paths = content.files.map(({ path }) => path);
     expect(paths.filter((path) => !ALLOWED.test(path))).to.deep.equal([]);
     expect(paths).to.include.members([
       "dist/server/main.js",
@@ -58,8 +76,7 @@ describe("the package", () => {
   });
 
   it("starts from a folder that holds nothing else, by its command", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "spending-control-package-"));
-    const env = { ...cleanEnvironment(), DATA_DIR: join(folder, "data") };
+    const env = { ...withoutBinaries(cleanEnvironment()), DATA_DIR: join(folder, "data") };
     const ports = {
       PORT: "0",
       MONGODB_PORT: "0",
@@ -67,42 +84,37 @@ describe("the package", () => {
       TEMPORAL_UI_PORT: "0",
       CHAIN_PORT: "0",
     };
-    try {
-      const { filename } = await pack("--pack-destination", folder);
-      const installed = join(folder, "installed");
-      await mkdir(installed);
-      await run("tar", ["-xzf", join(folder, filename), "-C", installed]);
-      // What npm would install beside it.
-      await symlink(join(PACKAGE_ROOT, "node_modules"), join(installed, "node_modules"));
-      const own = join(installed, "package");
-      const command = join(own, (await readManifest(own)).bin["agent-spending-control"] ?? "");
-      expect((await readFile(command, "utf8")).startsWith("#!/usr/bin/env node\n")).to.equal(true);
+    const installed = join(folder, "installed");
+    await mkdir(installed);
+    await run("tar", ["-xzf", join(folder, content.filename), "-C", installed]);
+    // What npm would install beside it.
+    await symlink(join(PACKAGE_ROOT, "node_modules"), join(installed, "node_modules"));
+    const own = join(installed, "package");
+    const command = join(own, (await readManifest(own)).bin["agent-spending-control"] ?? "");
+    expect((await readFile(command, "utf8")).startsWith("#!/usr/bin/env node\n")).to.equal(true);
 
-      const help = Child.spawn(process.execPath, [command, "admin", "--help"], env);
-      expect((await help.exit(ENDED_MS)).code).to.equal(0);
-      expect(help.stdout).to.include("create-organization");
-      const usage = Child.spawn(process.execPath, [command, "--help"], env);
-      expect((await usage.exit(ENDED_MS)).code).to.equal(0);
-      expect(usage.stdout).to.match(/start[^]*server[^]*worker[^]*admin/);
-      // The package finds itself by its name, as whoever installs it does.
-      const importing = ["-e", 'import("agent-spending-control/webhooks").then((it) => console.log(it))'];
-      const { stdout: given } = await run(process.execPath, importing, { cwd: own });
-      expect(given).to.include("verifyWebhook");
+    const help = Child.spawn(process.execPath, [command, "admin", "--help"], env);
+    expect((await help.exit(ENDED_MS)).code).to.equal(0);
+    expect(help.stdout).to.include("create-organization");
+    const usage = Child.spawn(process.execPath, [command, "--help"], env);
+    expect((await usage.exit(ENDED_MS)).code).to.equal(0);
+    expect(usage.stdout).to.match(/start[^]*server[^]*worker[^]*admin/);
+    // The package finds itself by its name, as whoever installs it does.
+    const importing = ["-e", 'import("agent-spending-control/webhooks").then((it) => console.log(it))'];
+    const { stdout: given } = await run(process.execPath, importing, { cwd: own });
+    expect(given).to.include("verifyWebhook");
 
-      const service = Child.spawn(process.execPath, [command], { ...env, ...ports, TEMPORAL_UI: "true" });
-      const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
-      expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
-      expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);
-      expect((await fetch(`${baseUrl}/docs`)).status).to.equal(200);
-      const list =
-        /^ +Temporal UI +(http:\/\/127\.0\.0\.1:\d+\/namespaces\/agent-spending-control\/workflows)$/m;
-      const [, workflows = ""] = list.exec(service.stdout) ?? [];
-      expect((await fetch(workflows)).status).to.equal(200);
-      expect(service.stdout, "a command that only a checkout has").to.not.include("npm run demo");
-      expect((await service.end("SIGTERM")).code).to.equal(0);
-    } finally {
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-    }
+    const service = Child.spawn(process.execPath, [command], { ...env, ...ports, TEMPORAL_UI: "true" });
+    const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
+    expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
+    expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);
+    expect((await fetch(`${baseUrl}/docs`)).status).to.equal(200);
+    const list =
+      /^ +Temporal UI +(http:\/\/127\.0\.0\.1:\d+\/namespaces\/agent-spending-control\/workflows)$/m;
+    const [, workflows = ""] = list.exec(service.stdout) ?? [];
+    expect((await fetch(workflows)).status).to.equal(200);
+    expect(service.stdout, "a command that only a checkout has").to.not.include("npm run demo");
+    expect((await service.end("SIGTERM")).code).to.equal(0);
   });
 });
 
@@ -129,14 +141,12 @@ describe("npm run dev", () => {
       const copied = [...top, "dist"].filter((name) => !["", "docs", ".ci"].includes(name));
       await run("cp", ["-a", ...copied.map((name) => join(PACKAGE_ROOT, name)), folder]);
       await symlink(join(PACKAGE_ROOT, "node_modules"), join(folder, "node_modules"));
-      const ports = {
+      const env = {
+        ...cleanEnvironment(),
+        ...sharedEngines(),
         PORT: "0",
-        MONGODB_PORT: "0",
-        TEMPORAL_PORT: "0",
-        TEMPORAL_UI_PORT: "0",
-        CHAIN_PORT: "0",
+        DATA_DIR: join(folder, "data"),
       };
-      const env = { ...cleanEnvironment(), ...ports, DATA_DIR: join(folder, "data") };
       const dev = Child.spawn(process.execPath, [join(folder, "scripts", "dev.mjs")], env);
       await dev.printed(/is running\.[^]*Stop with/, STARTED_MS);
 

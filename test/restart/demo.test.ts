@@ -7,7 +7,7 @@ const DEMO_MS = 240_000;
 describe("the demo", () => {
   let service: ServiceProcess;
   before(async () => {
-    service = await ServiceProcess.create();
+    service = await ServiceProcess.create({ engines: "shared" });
     await service.start();
   });
   after(() => service.dispose());

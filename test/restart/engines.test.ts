@@ -106,7 +106,8 @@ describe("A service whose engines end, or that is told to end, under load", () =
     const odd = sent.filter((one) => one.status !== 201 && one.status !== null && !isDeadline(one));
     expect(odd).to.deep.equal([]);
 
-    await stage.meet(await service.ready(Child.spawn("npm", ["start"], service.env)));
+    await service.ready(Child.spawn("npm", ["start"], service.env));
+    await stage.meet();
     await tenant.expectTotals(agent.id, { spentCents: 30, reservedCents: 2_000 }, SOON_MS);
     expect(await tenant.approve(approval?.id ?? "")).to.equal("approved");
     await replay(tenant.api, sent);

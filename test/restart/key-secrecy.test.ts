@@ -91,8 +91,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", () => {
 
   before(async () => {
     stage = await LifeStage.set({
-      KEY_DELIVERY_WINDOW_SECONDS: String(WINDOW_SECONDS),
-      LOG_LEVEL: "trace",
+      env: { KEY_DELIVERY_WINDOW_SECONDS: String(WINDOW_SECONDS), LOG_LEVEL: "trace" },
     });
     const { dataDir } = stage.service;
     masterKey = await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: dataDir });

@@ -1,177 +1,66 @@
-import { expect } from "chai";
-import { Load, replay, type Sent } from "./support/load.ts";
-import { Stage } from "./support/stage.ts";
+import type { ServiceProcess } from "../support/process.ts";
+import { capsAtHand } from "./killed/caps.ts";
+import { createsToForget, createsToReplay } from "./killed/creates.ts";
+import { keysAtHand } from "./killed/keys.ts";
+import { paymentsAtHand } from "./killed/payments.ts";
+import { restartCrashing, startCrashing } from "./support/crashing.ts";
 
-/** The actor does itself what is not confirmed 10 s after it was decided; the rest is the work. */
-const SWEPT_MS = 120_000;
-/** An activity that died with its worker is tried again when its 20 s are over. */
-const RETRIED_MS = 120_000;
-const SOON_MS = 120_000;
+/** Windows that no restart outlasts, of approvals and of the deliveries of first keys. */
+const LONG_WINDOWS = { APPROVAL_WINDOW_SECONDS: "600", KEY_DELIVERY_WINDOW_SECONDS: "600" };
+/** Windows that end about when the service is back, or before. */
+const SHORT_WINDOWS = { APPROVAL_WINDOW_SECONDS: "12", KEY_DELIVERY_WINDOW_SECONDS: "5" };
 
-/** Approval windows: one that no restart outlasts, one that ends about when the service is back. */
-const LONG_WINDOW = { APPROVAL_WINDOW_SECONDS: "600" };
-const SHORT_WINDOW_SECONDS = 12;
-const SHORT_WINDOW = { APPROVAL_WINDOW_SECONDS: String(SHORT_WINDOW_SECONDS) };
-/** So late the machine may be. */
-const EXPIRY_LATE_MS = 20_000;
-
-interface HeldPayment {
-  readonly approvalId: string;
-  readonly expiresAt: number;
-}
-
-type Agent = Awaited<ReturnType<Stage["tenant"]["createAgent"]>>;
-
+/** Each start takes seconds of processor, so that one kill meets all that may be at hand, each with an organization of its own. */
 describe("A service that is killed with kill -9", () => {
-  let stage: Stage;
-
-  const createAgent = (fields: Readonly<Record<string, unknown>> = {}): Promise<Agent> =>
-    stage.tenant.createAgent({ autoApprovalThresholdCents: 1_000, ...fields });
-
-  /** Clients in the midst of paying, two agents of whom one runs out of its budget. */
-  async function startLoad(name: string): Promise<Load> {
-    const agents = await Promise.all([
-      createAgent({ budgetCents: 100_000 }),
-      createAgent({ budgetCents: 2_000 }),
-    ]);
-    const apiKeys = agents.map(({ apiKey }) => apiKey);
-    const load = new Load({ apiKeys, apis: [stage.tenant.api], clients: 6, name, comeAgain: true });
-    await load.untilPaid(30);
-    return load;
-  }
-
-  async function expectReplaysToSettle(sent: readonly Sent[]): Promise<void> {
-    expect(sent.filter(({ status }) => status === null)).to.have.lengthOf(6);
-    expect(sent.filter(({ status }) => status !== null && status !== 201)).to.deep.equal([]);
-    await replay(stage.tenant.api, sent);
-  }
-
-  async function hold({ apiKey }: Agent, amountCents: number): Promise<HeldPayment> {
-    const { approval } = await stage.tenant.api.pay(apiKey, { amountCents });
-    if (approval === null) throw new Error("the payment was not held");
-    return { approvalId: approval.id, expiresAt: Date.parse(approval.expiresAt) };
-  }
-
-  let holding: Agent;
-  let heldForLong: HeldPayment;
+  let service: ServiceProcess;
+  const payments = paymentsAtHand();
 
   before(async () => {
-    stage = await Stage.set(LONG_WINDOW);
-    holding = await createAgent();
-    heldForLong = await hold(holding, 2_000);
+    service = await startCrashing({ env: LONG_WINDOWS });
   });
-  after(() => stage.service.dispose());
+  after(() => service?.dispose());
 
   describe("alone", () => {
-    let agent: Agent;
-    let onHold: string;
-    let sent: readonly Sent[];
+    const [caps, creates, keys] = [capsAtHand(), createsToReplay(), keysAtHand()];
 
     before(async () => {
-      agent = await createAgent();
-      const { apiKey } = agent;
-      const { tenant } = stage;
-      await stage.arm(
-        "before-rail",
-        "after-rail",
-        "after-projection",
-        "before-approval-starts",
-        "before-approval-is-told",
-      );
-      const load = await startLoad("alone");
-      const { approval } = await tenant.api.pay(apiKey, {
-        merchant: "before-approval-is-told",
-        amountCents: 3_000,
-      });
-      void tenant.approve(approval?.id ?? "").catch(() => null);
-      await stage.payAndHold(apiKey, "before-rail", 100);
-      await stage.payAndHold(apiKey, "after-rail", 200);
-      await stage.payAndHold(apiKey, "after-projection", 400);
-      onHold = (await stage.payAndHold(apiKey, "before-approval-starts", 4_000)).transactionId;
-      await stage.heldAt("before-approval-is-told");
-      await stage.service.killMain();
-      sent = await load.stop();
-      await stage.restart(SHORT_WINDOW);
+      await caps.begin(service);
+      await payments.beginAlone(service);
+      await creates.begin(service);
+      await keys.begin(service);
+      await payments.pay("alone");
+      await caps.replace();
+      await service.killMain();
+      await restartCrashing(service);
+      await payments.meet();
+      for (const each of [creates, keys, caps]) await each.meet();
     });
+    after(() => Promise.all([creates.close(), keys.close()]));
 
-    it("between any two steps of a payment or an approval: the actor finishes each in time, once", async () => {
-      const { tenant } = stage;
-      await tenant.expectTotals(agent.agent.id, { spentCents: 3_700, reservedCents: 4_000 }, SWEPT_MS);
-      const approvalId = await tenant.approvalOf(agent.apiKey, onHold, SWEPT_MS);
-      expect(await tenant.approve(approvalId)).to.equal("approved");
-      await tenant.expectTotals(agent.agent.id, { spentCents: 7_700, reservedCents: 0 }, SOON_MS);
-    });
-
-    it("under load: a replay finds what was answered, makes what was not, and the books agree", async () => {
-      await expectReplaysToSettle(sent);
-      await stage.tenant.expectBooksToAgree(SWEPT_MS);
-    });
+    keys.tests();
+    creates.tests();
+    caps.tests();
+    payments.testsAlone();
   });
 
   describe("together with all engines, at once", () => {
-    let paying: Agent;
-    let following: Agent;
-    let lost: { readonly beforeRail: string; readonly afterRail: string };
-    let heldForShort: HeldPayment;
-    let sent: readonly Sent[];
+    const creates = createsToForget();
 
     before(async () => {
-      [paying, following] = await Promise.all([createAgent(), createAgent()]);
-      const { tenant } = stage;
-      await stage.arm("before-rail", "after-rail", "after-approved-rail");
-      const load = await startLoad("together");
-      const executing = await tenant.api.pay(following.apiKey, {
-        merchant: "after-approved-rail",
-        amountCents: 1_001,
-      });
-      void tenant.approve(executing.approval?.id ?? "").catch(() => null);
-      await stage.heldAt("after-approved-rail");
-      await tenant.api.pay(following.apiKey, { merchant: "sandbox-slow", amountCents: 10 });
-      await tenant.api.pay(following.apiKey, { merchant: "sandbox-reverse", amountCents: 20 });
-      lost = {
-        beforeRail: (await stage.payAndHold(paying.apiKey, "before-rail", 100)).transactionId,
-        afterRail: (await stage.payAndHold(paying.apiKey, "after-rail", 200)).transactionId,
-      };
-      heldForShort = await hold(holding, 3_000);
-      await stage.service.killEverything();
-      sent = await load.stop();
-      await stage.restart();
+      await service.killMain();
+      await restartCrashing(service, SHORT_WINDOWS);
+      await payments.meetAgain();
+      await payments.beginTogether();
+      await creates.begin(service);
+      await payments.pay("together");
+      await service.killEverything();
+      await restartCrashing(service, SHORT_WINDOWS);
+      await payments.meet();
+      await creates.meet();
     });
+    after(() => creates.close());
 
-    it("while the rail is called: the lost payment is made once, and the next not confused with it", async () => {
-      const { tenant } = stage;
-      const [next, again] = await Promise.all([
-        tenant.api.pay(paying.apiKey, { merchant: "the next one", amountCents: 300 }),
-        stage.payAgain(paying.apiKey, "before-rail", 100),
-      ]);
-      expect(next.transaction).to.include({ merchant: "the next one", amountCents: 300, status: "approved" });
-      expect(next.transaction.id).not.to.be.oneOf([lost.beforeRail, lost.afterRail]);
-      // 200: it was decided before the kill, durably, and not anew.
-      expect(again).to.include({ status: 200, transactionId: lost.beforeRail });
-
-      await tenant.expectTotals(paying.agent.id, { spentCents: 600, reservedCents: 0 }, SWEPT_MS);
-      const late = await stage.payAgain(paying.apiKey, "after-rail", 200);
-      expect(late).to.include({ status: 200, transactionId: lost.afterRail });
-    });
-
-    it("with payments on hold: one is still approved, the other expires on time", async () => {
-      const { tenant } = stage;
-      const { expiresAt } = heldForShort;
-      const { id } = holding.agent;
-      expect(await tenant.approve(heldForLong.approvalId)).to.equal("approved");
-      const onTime = Math.max(expiresAt, Date.now()) + EXPIRY_LATE_MS - Date.now();
-      await tenant.expectTotals(id, { spentCents: 2_000, reservedCents: 0 }, onTime);
-      expect(Date.now()).to.be.at.least(expiresAt);
-    });
-
-    it("under load: a replay finds what was answered, makes what was not", async () => {
-      await expectReplaysToSettle(sent);
-    });
-
-    it("while approved and other payments settle: each ends as it should, and the books agree", async () => {
-      const { tenant } = stage;
-      await tenant.expectTotals(following.agent.id, { spentCents: 1_011, reservedCents: 0 }, RETRIED_MS);
-      await tenant.expectBooksToAgree(SWEPT_MS);
-    });
+    payments.testsTogether();
+    creates.tests();
   });
 });

@@ -13,6 +13,7 @@ import {
 } from "../../src/messages/ledger.ts";
 import { sharedService, type TestService } from "../support/service.ts";
 import { until } from "../support/process.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { Load, replay } from "./support/load.ts";
 import { Tenant } from "./support/tenant.ts";
 
@@ -20,10 +21,10 @@ const CLIENTS = 24;
 /** Every fifth request of a client is a retry of an earlier one, by this client or another. */
 const RETRY_EVERY = 5;
 /** Enough that several roll-overs fall into them. */
-const PAYMENTS = 1_500;
+const PAYMENTS = shortOrSoak(500, 5_000);
 /** Their idempotency keys are forgotten before the others are paid. */
-const FORGOTTEN = 100;
-const EVENTS_PER_RUN = 80;
+const FORGOTTEN = 50;
+const EVENTS_PER_RUN = 40;
 const ROLL_OVERS_MIN = 4;
 const LOAD_MS = 400_000;
 /** What a payment may take where the machine is not busy, and how many times the usual one where it is. */
@@ -128,6 +129,7 @@ describe("A ledger that rolls over under load", function () {
     const rolledOver = await rollOvers(projectId);
     expect(rolledOver).to.be.at.least(ROLL_OVERS_MIN);
 
+    process.stdout.write(`    ${String(sent.length)} payments, ${String(rolledOver)} roll-overs\n`);
     await replay(service.api, [...forgotten, ...sent.slice(0, 100), ...sent.slice(-100)]);
     await tenant.expectBooksToAgree(SWEPT_MS);
     // A stall at a roll-over would hold up a batch each time; now and then, another program may have had the processor.

@@ -7,6 +7,7 @@ import { readRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-fil
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { pauseBefore } from "./poll-pauses.ts";
 import { expectNoSecrets } from "./secrets.ts";
+import { sharedEngines } from "./shared-engines.ts";
 
 /** Real processes of the service, started, killed and started again by tests. */
 
@@ -147,6 +148,11 @@ export interface ServiceProcessOptions {
   /** What is run instead of `server/main.ts start`, from this repository's root. */
   readonly entry?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /**
+   * Whose engines it works on. `own`: embedded ones, which can be killed; they cost seconds of processor at each start.
+   * `shared`: the run's, with a database and a task queue of its own.
+   */
+  readonly engines?: "own" | "shared";
 }
 
 /** The all-in-one as a process of its own, on a folder of its own, over any number of starts. */
@@ -157,7 +163,10 @@ export class ServiceProcess {
   #child: Child | null = null;
   #runtime: RuntimeFile | null = null;
 
-  private constructor(dataDir: string, { entry = "server/main.ts", env = {} }: ServiceProcessOptions) {
+  private constructor(
+    dataDir: string,
+    { engines = "own", entry = "server/main.ts", env = {} }: ServiceProcessOptions,
+  ) {
     this.dataDir = dataDir;
     this.#entry = entry;
     this.env = {
@@ -170,6 +179,7 @@ export class ServiceProcess {
       CHAIN_PORT: "0",
       // The tests are their own proxy: each request says where it comes from.
       TRUSTED_PROXIES: "loopback",
+      ...(engines === "own" ? {} : sharedEngines()),
       ...env,
     };
   }

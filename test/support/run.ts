@@ -9,6 +9,7 @@ import { runInLanes } from "./lanes.ts";
 import type { FileResult } from "./lane-messages.ts";
 import { needsEngines, needsTestServer, phasesOf, selected } from "./plan.ts";
 import { processorTime } from "./processor-time.ts";
+import { type EngineBinaries, engineBinaries } from "./engine-binaries.ts";
 import { withClassArchive } from "./class-archive.ts";
 import { runFolder } from "./run-folder.ts";
 import { plant, scanRun } from "./secret-scan.ts";
@@ -39,12 +40,13 @@ const logDir = join(dataDir, "logs");
 process.env["TEST_SECRETS_FILE"] = join(folder, "noted-secrets");
 // Of this process, and of all that it starts.
 process.env["TMPDIR"] = folder;
-const bringsUp = files.some(needsEngines) ? bringUp() : null;
+const binaries = files.some(needsEngines) ? engineBinaries(process.env, say) : null;
+const bringsUp = binaries === null ? null : binaries.then(bringUp);
 // Beside the first files.
 const planted = bringsUp === null ? null : bringsUp.then((running) => plant(running, logDir));
 // Awaited at the end; what it failed with is told there.
 planted?.catch(() => undefined);
-const env = settings(bringsUp);
+const env = settings(bringsUp, binaries);
 
 const results: FileResult[] = [];
 for (const [phase, inPhase] of phasesOf(files).entries()) {
@@ -79,10 +81,10 @@ const passed = total(({ passed: count }) => count) + (hidden !== null && leaks.l
 say(`${String(passed)} passed, ${String(failed)} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
 
-async function bringUp(): Promise<RunningEngines> {
+async function bringUp(found: EngineBinaries): Promise<RunningEngines> {
   return startEngines({
     dataDir,
-    env: process.env,
+    env: { ...process.env, ...found },
     ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
     // It stops the mining for a moment: not under tests that have it in their own hands.
     chainSnapshotMs: null,
@@ -91,13 +93,18 @@ async function bringUp(): Promise<RunningEngines> {
   });
 }
 
-async function settings(up: Promise<RunningEngines> | null): Promise<Readonly<Record<string, string>>> {
+async function settings(
+  up: Promise<RunningEngines> | null,
+  found: Promise<EngineBinaries> | null,
+): Promise<Readonly<Record<string, string>>> {
   const folders = { TEST_LOG_DIR: logDir, TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery") };
   if (up === null) return folders;
   const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings(), bundle()]);
   return {
     ...folders,
     ...testServer,
+    // Services that tests start with engines of their own need not look for them, which takes a look at every byte.
+    ...(await found),
     TEST_MONGODB_URI: mongodb.uri,
     TEST_TEMPORAL_ADDRESS: temporal.address,
     TEST_TEMPORAL_NAMESPACE: temporal.namespace,

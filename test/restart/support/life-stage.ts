@@ -1,4 +1,4 @@
-import { readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import type { Db } from "mongodb";
@@ -7,8 +7,9 @@ import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import type { Answer } from "../../support/api.ts";
 import { ContractApi } from "../../support/contract-api.ts";
-import { ServiceProcess } from "../../support/process.ts";
-import { armLife, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "./life-points.ts";
+import type { ServiceProcess } from "../../support/process.ts";
+import { type CrashingOptions, lifePointsOf, placeOf, startCrashing } from "./crashing.ts";
+import { armLife, type LifePoint, lifeHeldLine } from "./life-points.ts";
 import { Tenant } from "./tenant.ts";
 
 const HELD_MS = 120_000;
@@ -34,7 +35,7 @@ export class LifeStage {
   readonly tenant: Tenant;
   readonly #points: string;
   #api: ContractApi;
-  #connected: { readonly db: Db; readonly temporal: Client; close(): Promise<void> };
+  #connected: Awaited<ReturnType<typeof connectedTo>>;
 
   private constructor(
     service: ServiceProcess,
@@ -43,21 +44,25 @@ export class LifeStage {
   ) {
     this.service = service;
     this.tenant = tenant;
-    this.#points = pointsOf(service);
+    this.#points = lifePointsOf(service);
     this.#api = new ContractApi(service.runtime.baseUrl);
     this.#connected = connected;
   }
 
-  static async set(env: NodeJS.ProcessEnv = {}): Promise<LifeStage> {
-    const service = await ServiceProcess.create({ entry: "test/restart/crashing-life.ts", env });
+  static async set(options: CrashingOptions = {}): Promise<LifeStage> {
+    const service = await startCrashing(options);
     try {
-      const runtime = await service.start({ [LIFE_POINTS_FOLDER]: pointsOf(service) });
-      const tenant = await Tenant.create(placeOf(service, runtime));
-      return new LifeStage(service, tenant, await connectedTo(runtime));
+      return await LifeStage.on(service);
     } catch (error) {
       await service.dispose();
       throw error;
     }
+  }
+
+  /** With an organization of its own on a service that others use, too. */
+  static async on(service: ServiceProcess): Promise<LifeStage> {
+    const tenant = await Tenant.create(placeOf(service));
+    return new LifeStage(service, tenant, await connectedTo(service.runtime));
   }
 
   get api(): ContractApi {
@@ -83,23 +88,21 @@ export class LifeStage {
     return { answer };
   }
 
-  /** kill -9 of the service alone, or of all engines with it. */
-  async kill(what: "service" | "everything"): Promise<void> {
-    await this.#connected.close();
-    await (what === "service" ? this.service.killMain() : this.service.killEverything());
+  /** Turns to the service where it is now. */
+  async meet(): Promise<void> {
+    await this.close();
+    await this.tenant.meet(placeOf(this.service));
+    this.#api = new ContractApi(this.service.runtime.baseUrl);
+    this.#connected = await connectedTo(this.service.runtime);
   }
 
-  /** Starts it again on the same folder, with nothing left to be held. */
-  async restart(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    await rm(this.#points, { recursive: true, force: true });
-    const runtime = await this.service.start({ [LIFE_POINTS_FOLDER]: this.#points, ...env });
-    await this.tenant.meet(placeOf(this.service, runtime));
-    this.#api = new ContractApi(runtime.baseUrl);
-    this.#connected = await connectedTo(runtime);
+  /** Lets go of the engines. */
+  async close(): Promise<void> {
+    await this.#connected.close().catch(() => undefined);
   }
 
   async dispose(): Promise<void> {
-    await this.#connected.close().catch(() => undefined);
+    await this.close();
     await this.service.dispose();
   }
 
@@ -156,14 +159,6 @@ export class LifeStage {
 
 /** A create's body, without an idempotency key; machines must add one. */
 export const agentIn = ({ teamId }: Creator) => ({ name: "Agent", teamId, budgetCents: 10_000 });
-
-const pointsOf = ({ dataDir }: ServiceProcess): string => join(dataDir, "life-points");
-
-const placeOf = (service: ServiceProcess, { baseUrl, mongodb }: RuntimeFile) => ({
-  baseUrl,
-  mongodbUri: mongodb.uri,
-  env: service.env,
-});
 
 async function connectedTo({ mongodb, temporal }: RuntimeFile) {
   const { db, mongo } = await connectMongo(mongodb.uri);

@@ -64,4 +64,4 @@ export const disarm = (folder: string): Promise<void> => rm(folder, { recursive:
 
 /** What the process prints when a payment has come to an armed point. */
 export const heldLine = (point: Point, transactionId: string): string => `held at ${point}: ${transactionId}`;
-export const heldPattern = (point: Point): RegExp => new RegExp(`^held at ${point}: (txn_\\S+)$`, "m");
+export const heldPattern = (point: Point): RegExp => new RegExp(`^held at ${point}: (txn_\\S+)$`, "gm");

@@ -1,29 +1,18 @@
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Child, cleanEnvironment } from "../../support/process.ts";
+import { requiredSetting, sharedEngines } from "../../support/shared-engines.ts";
 
 const START_MS = 150_000;
 
-function required(name: string): string {
-  const value = process.env[name];
-  if (value === undefined) throw new Error(`${name} is not set: run the tests with \`npm test\``);
-  return value;
-}
-
 /** A deployment in roles of its own, on the run's engines. */
 export function roleEnvironment(): NodeJS.ProcessEnv & { readonly MONGODB_URI: string } {
-  const id = `test_${randomBytes(8).toString("hex")}`;
-  const uri = new URL(required("TEST_MONGODB_URI"));
-  uri.pathname = `/${id}`;
+  const { EVM_RPC_URL: _chain, ...engines } = sharedEngines();
+  const id = engines.TEMPORAL_TASK_QUEUE;
   return {
     ...cleanEnvironment(),
-    MONGODB_URI: uri.toString(),
-    TEMPORAL_ADDRESS: required("TEST_TEMPORAL_ADDRESS"),
-    TEMPORAL_NAMESPACE: required("TEST_TEMPORAL_NAMESPACE"),
-    TEMPORAL_TASK_QUEUE: id,
-    MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
-    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
-    AUDIT_ANCHOR_FILE: join(required("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
+    ...engines,
+    KEY_DELIVERY_DIR: join(requiredSetting("TEST_KEY_DELIVERY_DIR"), id),
+    AUDIT_ANCHOR_FILE: join(requiredSetting("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
     HOST: "127.0.0.1",
     PORT: "0",
     LOG_LEVEL: "error",

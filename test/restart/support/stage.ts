@@ -1,7 +1,6 @@
-import { join } from "node:path";
-import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { onceReachable } from "../../support/api.ts";
-import { ServiceProcess } from "../../support/process.ts";
+import type { ServiceProcess } from "../../support/process.ts";
+import { type CrashingOptions, placeOf, pointsOf, startCrashing } from "./crashing.ts";
 import { pay, type Sent } from "./load.ts";
 import {
   arm,
@@ -11,11 +10,13 @@ import {
   disarm,
   heldPattern,
   type Point,
-  POINTS_FOLDER,
 } from "./points.ts";
-import { type Place, Tenant } from "./tenant.ts";
+import { Tenant } from "./tenant.ts";
 
 const HELD_MS = 120_000;
+
+/** Payments that were waited for at points: several stages may use one service, and the same points. */
+const met = new Set<string>();
 
 /** A service in which payments can be held at points, with one organization on it. */
 export class Stage {
@@ -23,22 +24,25 @@ export class Stage {
   readonly tenant: Tenant;
   readonly #points: string;
 
-  private constructor(service: ServiceProcess, tenant: Tenant, points: string) {
+  private constructor(service: ServiceProcess, tenant: Tenant) {
     this.service = service;
     this.tenant = tenant;
-    this.#points = points;
+    this.#points = pointsOf(service);
   }
 
-  static async set(env: NodeJS.ProcessEnv = {}): Promise<Stage> {
-    const service = await ServiceProcess.create({ entry: "test/restart/crashing-main.ts", env });
+  static async set(options: CrashingOptions = {}): Promise<Stage> {
+    const service = await startCrashing(options);
     try {
-      const points = join(service.dataDir, "points");
-      const runtime = await service.start({ [POINTS_FOLDER]: points });
-      return new Stage(service, await Tenant.create(placeOf(service, runtime)), points);
+      return await Stage.on(service);
     } catch (error) {
       await service.dispose();
       throw error;
     }
+  }
+
+  /** With an organization of its own on a service that others use, too. */
+  static async on(service: ServiceProcess): Promise<Stage> {
+    return new Stage(service, await Tenant.create(placeOf(service)));
   }
 
   arm(...points: readonly Point[]): Promise<void> {
@@ -59,20 +63,19 @@ export class Stage {
     return disarm(this.#points);
   }
 
-  /** Starts the service again on the same folder, with nothing left to be held. */
-  async restart(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    await this.disarm();
-    await this.meet(await this.service.start({ [POINTS_FOLDER]: this.#points, ...env }));
-  }
-
   /** Turns to the service where it is now. */
-  meet(runtime: RuntimeFile): Promise<void> {
-    return this.tenant.meet(placeOf(this.service, runtime));
+  meet(): Promise<void> {
+    return this.tenant.meet(placeOf(this.service));
   }
 
-  /** Waits until a payment stands at the point; answers its transaction's id. */
+  /** Waits until one more payment stands at the point; answers its transaction's id. */
   async heldAt(point: Point): Promise<string> {
-    const [, transactionId = ""] = await this.service.child.printed(heldPattern(point), HELD_MS);
+    const { child } = this.service;
+    const transactionId = await child.until(`a payment at ${point}`, HELD_MS, () => {
+      const ids = [...child.stdout.matchAll(heldPattern(point))].map(([, id = ""]) => id);
+      return ids.find((id) => !met.has(id)) ?? null;
+    });
+    met.add(transactionId);
     return transactionId;
   }
 
@@ -94,9 +97,3 @@ export interface Held {
   readonly transactionId: string;
   readonly answer: Promise<Sent>;
 }
-
-const placeOf = (service: ServiceProcess, { baseUrl, mongodb }: RuntimeFile): Place => ({
-  baseUrl,
-  mongodbUri: mongodb.uri,
-  env: service.env,
-});

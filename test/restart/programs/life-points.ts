@@ -2,12 +2,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import type { EffectDependencies } from "../../../activities/effects.ts";
 import type { RailPort } from "../../../activities/ports.ts";
-import { main } from "../../../server/run.ts";
 import type { Means } from "../../../server/service.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import { armingOf, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "../support/life-points.ts";
 
-/** The all-in-one, which holds agents' creates, mints and archives at armed points. */
+/** Holds agents' creates, mints and archives at armed points. */
 
 const POLL_MS = 25;
 const folder = process.env[LIFE_POINTS_FOLDER] ?? "";
@@ -54,7 +53,13 @@ async function then(point: LifePoint, call: Call, who: unknown = {}): Promise<un
 
 const profile = z.object({ agentId: z.string() });
 
-const decorateMeans = ({ actors, collections, deliveryKeys, transaction, ...rest }: Means): Means => ({
+export const withCreatePoints = ({
+  actors,
+  collections,
+  deliveryKeys,
+  transaction,
+  ...rest
+}: Means): Means => ({
   ...rest,
   actors: through(actors, "startAgent", async (start) => {
     await pass("create-placed", start);
@@ -94,7 +99,7 @@ const neverDetached = (rail: RailPort): RailPort =>
     return detach();
   });
 
-function decorateEffects(plain: EffectDependencies): EffectDependencies {
+export function withLifePoints(plain: EffectDependencies): EffectDependencies {
   const { projections, rails, workflows } = plain;
   return {
     ...plain,
@@ -127,5 +132,3 @@ function decorateEffects(plain: EffectDependencies): EffectDependencies {
     }),
   };
 }
-
-void main(process.argv[2] ?? "start", process.env, { decorateEffects, decorateMeans });

@@ -1,4 +1,4 @@
 import { startBundled } from "../../src/lib/bundle.ts";
 
 /** As `server/main.ts` starts the program. */
-if (!startBundled("test/restart/programs/crashing-life")) await import("./programs/crashing-life.ts");
+if (!startBundled("test/restart/programs/crashing")) await import("./programs/crashing.ts");

@@ -2,7 +2,6 @@ import { access } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import type { EffectDependencies } from "../../../activities/effects.ts";
 import type { RailPort } from "../../../activities/ports.ts";
-import { main } from "../../../server/run.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import {
   armedBudgetOf,
@@ -15,7 +14,7 @@ import {
   POINTS_FOLDER,
 } from "../support/points.ts";
 
-/** The all-in-one, which holds a payment at the point that its merchant names while that point is armed. */
+/** Holds a payment at the point that its merchant names while that point is armed. */
 
 const POLL_MS = 25;
 const folder = process.env[POINTS_FOLDER] ?? "";
@@ -49,7 +48,7 @@ const heldRail = (rail: RailPort): RailPort => ({
   detach: (profile) => rail.detach(profile),
 });
 
-function decorateEffects(plain: EffectDependencies): EffectDependencies {
+export function withPaymentPoints(plain: EffectDependencies): EffectDependencies {
   const { projections, rails, workflows } = plain;
   return {
     ...plain,
@@ -98,5 +97,3 @@ const isAnyArmed = async (points: readonly BudgetPoint[]): Promise<boolean> =>
 
 /** The process is killed meanwhile. */
 const never = (): Promise<never> => new Promise(() => undefined);
-
-void main(process.argv[2] ?? "start", process.env, { decorateEffects });

@@ -1,4 +1,0 @@
-import { startBundled } from "../../src/lib/bundle.ts";
-
-/** As `server/main.ts` starts the program. */
-if (!startBundled("test/restart/programs/crashing-main")) await import("./programs/crashing-main.ts");
