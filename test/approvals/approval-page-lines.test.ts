@@ -1,10 +1,11 @@
 import { expect } from "chai";
-import type { Browser, HTTPRequest } from "puppeteer-core";
+import type { HTTPRequest } from "puppeteer-core";
 import { ApprovalPage, type Interception } from "../support/approval-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
 
+const NOBODYS = `apr_${"0".repeat(26)}`;
 const isDecision = (request: HTTPRequest) => /\/(approve|deny)$/.test(new URL(request.url()).pathname);
 const isOfApi = (request: HTTPRequest) => new URL(request.url()).pathname.startsWith("/v1/");
 
@@ -26,38 +27,34 @@ function blindUntilItDecides(page: ApprovalPage): void {
 
 /** What goes wrong on the way between the page and the service, and what time does. */
 describe("the page of a payment on hold, on bad lines and in time", function () {
-  let browser: Browser;
   let world: World;
   let agent: TestAgent;
-  const opened: ApprovalPage[] = [];
+  /** Each test loads it anew, on a good line. */
+  let page: ApprovalPage;
 
   before(async function () {
-    browser = await chromiumOrPending(this);
-  });
-  // Each signs in, which one account may do ten times in a minute.
-  beforeEach(async () => {
+    const browser = await chromiumOrPending(this);
     world = await newWorld();
     agent = await world.agent({ autoApprovalThresholdCents: 0 });
+    page = await ApprovalPage.on(browser, world.service.baseUrl, "intercepts");
   });
-  afterEach(async () => {
-    for (const page of opened.splice(0)) await page.close();
-  });
-  after(() => browser?.close());
+  afterEach(() => page.check());
+  after(() => page?.close());
 
-  async function held(fields: Fields = {}, intercept?: Interception) {
-    const { approvalId, transactionId } = await agent.hold(fields);
-    const page = await ApprovalPage.open(browser, world.service.baseUrl, approvalId, intercept);
-    opened.push(page);
-    await page.signIn(world.organization);
+  /** Loads the page of a new payment on hold, its owner signed in. */
+  async function held(fields: Fields = {}, intercept: Interception = () => false) {
+    const hold = await agent.hold(fields);
+    page.intercept = intercept;
+    await page.visit(hold.approvalId, world.token);
     await page.offers("#approve");
-    return { approvalId, page, transactionId };
+    return hold;
   }
 
   const statusOf = async (id: string) =>
     (await world.api.ok("getPayment", 200, { token: agent.key, id })).transaction.status;
 
   it("a decision that came too late is not repeated: it says who decided what instead", async () => {
-    const { approvalId, page } = await held({}, withoutStream);
+    const { approvalId } = await held({}, withoutStream);
     blindUntilItDecides(page);
     const body = { feedback: "First." };
     await world.api.ok("denyApproval", 200, { token: world.token, id: approvalId, body });
@@ -67,7 +64,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
   });
 
   it("a decision whose answer is lost is read again, and not sent again: it had arrived", async () => {
-    const { approvalId, page, transactionId } = await held();
+    const { approvalId, transactionId } = await held();
     page.intercept = async (request) => {
       if (!isDecision(request)) return false;
       await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
@@ -81,7 +78,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
   });
 
   it("one that has not arrived is offered again only once that is known, and by a person's act", async () => {
-    const { page, transactionId } = await held();
+    const { transactionId } = await held();
     page.intercept = async (request) => {
       if (!isDecision(request)) return false;
       await request.respond({ status: 503, contentType: "application/json", body: "{}" });
@@ -101,7 +98,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
   });
 
   it("a refusal is said, and no reason to look for its effect: the decision is offered again", async () => {
-    const { page } = await held();
+    await held();
     page.intercept = async (request) => {
       if (!isDecision(request)) return false;
       const body = JSON.stringify({ error: "RATE_LIMITED", message: "Too many.", retry_after_seconds: 30 });
@@ -115,7 +112,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
 
   it("what is approved and not final is followed to its end, also over a bad line", async () => {
     // It settles after 3 s, and the answer waits for almost as long.
-    const { page, transactionId } = await held({ merchant: "sandbox-slow" });
+    const { transactionId } = await held({ merchant: "sandbox-slow" });
     page.intercept = async (request) => {
       if (isDecision(request)) return false;
       await request.abort();
@@ -131,7 +128,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
   });
 
   it("without a line, or with a 503, it says so, keeps trying, and tries at once when asked to", async () => {
-    const { approvalId, page } = await held();
+    const { approvalId } = await held();
     page.intercept = async (request) => {
       if (isOfApi(request)) await request.abort();
       return isOfApi(request);
@@ -139,28 +136,24 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await page.reads("#trouble-text", "can’t be reached");
     page.intercept = () => false;
     await page.page.click("#again");
-    await page.page.waitForSelector("#trouble", { hidden: true });
+    await page.offersNo("#trouble");
 
     const down = { status: 503, contentType: "application/json", body: '{"error":"SERVICE_UNAVAILABLE"}' };
-    const other = await ApprovalPage.open(
-      page.page.browserContext(),
-      world.service.baseUrl,
-      approvalId,
-      async (request) => {
-        if (isOfApi(request)) await request.respond(down);
-        return isOfApi(request);
-      },
-    );
-    await other.reads("#trouble-text", "can’t be reached");
-    expect(await other.isShown("#sign-in")).to.equal(false);
-    other.intercept = () => false;
-    await other.offers("#approve");
+    page.intercept = async (request) => {
+      if (isOfApi(request)) await request.respond(down);
+      return isOfApi(request);
+    };
+    await page.load(approvalId);
+    await page.reads("#trouble-text", "can’t be reached");
+    expect(await page.isShown("#sign-in")).to.equal(false);
+    page.intercept = () => false;
+    await page.offers("#approve");
   });
 
   it("whoever has signed in and can read nothing yet is not asked to sign in again", async () => {
     const { approvalId } = await agent.hold();
-    const page = await ApprovalPage.open(browser, world.service.baseUrl, approvalId);
-    opened.push(page);
+    page.intercept = () => false;
+    await page.visit(approvalId, null);
     await page.offers("#sign-in");
     page.intercept = async (request) => {
       if (request.method() !== "GET") return false;
@@ -176,9 +169,15 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
   });
 
   it("an expired token is refreshed without a word, by one of two pages, and both stay signed in", async () => {
-    const { approvalId, page } = await held();
+    const { approvalId } = await agent.hold();
+    page.intercept = () => false;
+    await page.visit(approvalId, null);
+    // By itself, so that it has what refreshes.
+    await page.signIn(world.organization);
+    await page.offers("#approve");
     const context = page.page.browserContext();
-    const other = await ApprovalPage.open(context, world.service.baseUrl, approvalId);
+    const other = await ApprovalPage.on(context, world.service.baseUrl, "intercepts");
+    await other.load(approvalId);
     await other.offers("#approve");
     let refreshes = 0;
     const count: Interception = (request) => {
@@ -196,18 +195,27 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     expect(refreshes).to.equal(1);
     await other.page.click("#approve");
     await other.reads("#outcome", "Approved and paid");
+    other.check();
+    await other.page.close();
+    await page.page.bringToFront();
   });
 
   it("a session that was ended elsewhere decides nothing: sign in, and decide again", async () => {
-    const { page, transactionId } = await held();
-    const { organizationId } = world.organization;
+    const own = await newWorld(world.service);
+    const asker = await own.agent({ autoApprovalThresholdCents: 0 });
+    const { approvalId, transactionId } = await asker.hold();
+    page.intercept = () => false;
+    await page.visit(approvalId, own.token);
+    await page.offers("#approve");
     blindUntilItDecides(page);
+    const { organizationId } = own.organization;
     const $set = { revokedAt: new Date(), revokedBecause: "signed_out" };
     await world.service.db.collection("sessions").updateMany({ organizationId }, { $set });
     await page.page.click("#approve");
     await page.reads("#problem", "Your session has ended");
-    expect(await statusOf(transactionId)).to.equal("pending");
-    await page.signIn(world.organization);
+    const payment = await own.api.ok("getPayment", 200, { token: asker.key, id: transactionId });
+    expect(payment.transaction.status).to.equal("pending");
+    await page.signIn(own.organization);
     await page.offers("#approve");
     await page.page.click("#approve");
     await page.reads("#outcome", "Approved and paid");
@@ -224,15 +232,16 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     it("runs out before the reader's eyes: expired, and nothing is offered any more", async () => {
       const own = await newWorld(service);
       const asker = await own.agent({ autoApprovalThresholdCents: 0 });
-      const first = await ApprovalPage.open(browser, service.baseUrl, `apr_${"0".repeat(26)}`);
-      opened.push(first);
-      await first.signIn(own.organization);
-      await first.reads("#outcome", "no such payment");
+      const brief = await ApprovalPage.on(page.page.browserContext(), service.baseUrl);
+      // It is loaded before, so that the time is not over by then on a busy machine.
+      await brief.visit(NOBODYS, own.token);
+      await brief.reads("#outcome", "no such payment");
       const { approvalId } = await asker.hold();
-      await first.page.goto(`${service.baseUrl}/approvals/${approvalId}`);
-      await first.reads("#outcome-title", "Expired");
-      expect(await first.text("#outcome")).to.include("Nobody decided in time");
-      expect([await first.isShown("#choice"), await first.text("#left")]).to.deep.equal([false, ""]);
+      await brief.load(approvalId);
+      await brief.reads("#outcome-title", "Expired");
+      expect(await brief.text("#outcome")).to.include("Nobody decided in time");
+      expect([await brief.isShown("#choice"), await brief.text("#left")]).to.deep.equal([false, ""]);
+      brief.check();
     });
   });
 });

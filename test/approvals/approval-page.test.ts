@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { generate } from "otplib";
-import type { Browser } from "puppeteer-core";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { ApprovalPage } from "../support/approval-page.ts";
@@ -13,45 +12,34 @@ const STEP_SECONDS = 30;
 
 /** As a person decides: in real Chromium, on the real service, without its API wherever the page is enough. */
 describe("the page of a payment on hold, in a browser", function () {
-  let browser: Browser;
   let world: World;
   let agent: TestAgent;
-  const opened: ApprovalPage[] = [];
+  /** Each test loads it anew, as whom it says. */
+  let page: ApprovalPage;
 
   before(async function () {
-    browser = await chromiumOrPending(this);
-  });
-  // Each signs in, which one account may do ten times in a minute.
-  beforeEach(async () => {
+    const browser = await chromiumOrPending(this);
     world = await newWorld();
     agent = await world.agent({ name: "Shopper", autoApprovalThresholdCents: 0 });
+    page = await ApprovalPage.on(browser, world.service.baseUrl);
   });
-  afterEach(async () => {
-    for (const page of opened.splice(0)) await page.close();
-  });
-  after(() => browser?.close());
+  afterEach(() => page.check());
+  after(() => page?.close());
 
-  async function open(approvalId: string): Promise<ApprovalPage> {
-    const page = await ApprovalPage.open(browser, world.service.baseUrl, approvalId);
-    opened.push(page);
-    return page;
-  }
-
-  /** The page of a new payment on hold, its owner signed in. */
-  async function held(fields: object = {}, by: TestAgent = agent) {
-    const { approvalId, transactionId } = await by.hold({ amountCents: 250, ...fields });
-    const page = await open(approvalId);
-    await page.signIn(world.organization);
+  /** Loads the page of a new payment on hold, its owner signed in. */
+  async function held(fields: object = {}) {
+    const hold = await agent.hold({ amountCents: 250, ...fields });
+    await page.visit(hold.approvalId, world.token);
     await page.offers("#approve");
-    return { approvalId, page, transactionId };
+    return hold;
   }
 
-  const transactionOf = async (id: string, by: TestAgent = agent) =>
-    (await world.api.ok("getPayment", 200, { token: by.key, id })).transaction;
+  const transactionOf = async (id: string) =>
+    (await world.api.ok("getPayment", 200, { token: agent.key, id })).transaction;
 
   it("shows all that there is to decide by, and approves once: the agent reads approved", async () => {
     const asked = { amountCents: 250, merchant: "Conference Inc", purpose: "A ticket" };
-    const { page, transactionId } = await held(asked);
+    const { transactionId } = await held(asked);
     expect(await page.text("#amount")).to.equal("$2.50");
     const shown = await page.text("#payment");
     for (const text of ["Conference Inc (by card)", "Shopper", "A ticket", "may pay without asking"]) {
@@ -72,7 +60,7 @@ describe("the page of a payment on hold, in a browser", function () {
   });
 
   it("denies only with 1 to 1,000 characters of feedback, which get_denial_feedback answers", async () => {
-    const { page, transactionId } = await held();
+    const { transactionId } = await held();
     await page.page.click("#deny");
     await page.offers("#denial");
     const send = () => page.page.click("#denial button[type=submit]");
@@ -99,7 +87,7 @@ describe("the page of a payment on hold, in a browser", function () {
   });
 
   it("moves by itself when somebody else decides, and says who and what", async () => {
-    const { approvalId, page } = await held();
+    const { approvalId } = await held();
     const admin = await join(world, "admin");
     const body = { feedback: "Not this one." };
     await world.api.ok("denyApproval", 200, { token: admin.token, id: approvalId, body });
@@ -111,8 +99,7 @@ describe("the page of a payment on hold, in a browser", function () {
   it("of a payment that its agent cancelled, says so, and offers nothing", async () => {
     const { approvalId, transactionId } = await agent.hold();
     await world.api.ok("cancelPayment", 200, { token: agent.key, id: transactionId });
-    const page = await open(approvalId);
-    await page.signIn(world.organization);
+    await page.visit(approvalId, world.token);
     await page.reads("#outcome", "The agent cancelled the payment");
     expect(await page.isShown("#choice")).to.equal(false);
   });
@@ -121,8 +108,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const own = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId } = await own.hold();
     await world.api.ok("pauseAgent", 200, { token: world.token, id: own.id });
-    const page = await open(approvalId);
-    await page.signIn(world.organization);
+    await page.visit(approvalId, world.token);
     await page.reads("#warning", "paused");
     await page.page.click("#approve");
     await page.reads("#outcome", "Approved, but not paid");
@@ -138,8 +124,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const theirs = await stranger.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId } = await theirs.hold({ merchant: "Their Shop" });
     for (const id of [approvalId, NOBODYS, "pending", "apr_x%2f..%2fpending"]) {
-      const page = await open(id);
-      await page.signIn(world.organization);
+      await page.visit(id, world.token);
       await page.reads("#outcome", "There is no such payment here");
       const text = await page.text("main");
       expect(text).to.include("not complete").and.include("another organization’s");
@@ -150,7 +135,10 @@ describe("the page of a payment on hold, in a browser", function () {
 
   it("signs out, and takes what it showed away; then another person can sign in", async () => {
     const stranger = await newWorld(world.service);
-    const { page } = await held({ merchant: "Our Shop" });
+    const { approvalId } = await agent.hold({ merchant: "Our Shop" });
+    const { email, password } = world.organization;
+    await page.visit(approvalId, await world.service.api.signIn(email, password));
+    await page.reads("#payment", "Our Shop");
     await page.page.click("#sign-out");
     await page.offers("#sign-in");
     expect(await page.page.content()).not.to.include("Our Shop");
@@ -161,7 +149,7 @@ describe("the page of a payment on hold, in a browser", function () {
 
   it("a wrong password is said, signs nobody in, and can be typed again", async () => {
     const { approvalId } = await agent.hold();
-    const page = await open(approvalId);
+    await page.visit(approvalId, null);
     await page.signIn({ ...world.organization, password: "wrong" });
     await page.reads("#problem", "The e-mail or the password is wrong.");
     expect([await page.isShown("#sign-in"), await page.focused()]).to.deep.equal([true, "problem"]);
@@ -178,7 +166,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const code = (stepsAgo: number) =>
       generate({ secret, epoch: Date.now() / 1_000 - stepsAgo * STEP_SECONDS });
     await own.api.ok("confirmTotp", 200, { token: own.token, body: { code: await code(1) } });
-    const page = await open(NOBODYS);
+    await page.visit(NOBODYS, null);
     await page.signIn(own.organization);
     await page.offers("#code");
     expect(await page.focused()).to.equal("code");
@@ -196,7 +184,7 @@ describe("the page of a payment on hold, in a browser", function () {
 
   it("can be used by keyboard alone, the focus going where something has happened", async () => {
     const { approvalId, transactionId } = await agent.hold();
-    const page = await open(approvalId);
+    await page.visit(approvalId, null);
     const { keyboard } = page.page;
     await page.offers("#sign-in");
     const visited: string[] = [];
@@ -205,9 +193,9 @@ describe("the page of a payment on hold, in a browser", function () {
       visited.push(await page.focused());
     };
     await tab();
-    await keyboard.type(world.organization.email);
+    await keyboard.sendCharacter(world.organization.email);
     await tab();
-    await keyboard.type(world.organization.password);
+    await keyboard.sendCharacter(world.organization.password);
     await keyboard.press("Enter");
     await page.offers("#choice");
     await page.page.waitForSelector("#payment:focus");
@@ -215,7 +203,7 @@ describe("the page of a payment on hold, in a browser", function () {
     await tab();
     await keyboard.press("Enter");
     visited.push(await page.focused());
-    await keyboard.type("By keyboard.");
+    await keyboard.sendCharacter("By keyboard.");
     await keyboard.press("Tab");
     await keyboard.press("Enter");
     await page.reads("#outcome-title", "Denied");
@@ -226,10 +214,12 @@ describe("the page of a payment on hold, in a browser", function () {
 
   it("an agent's words are text, turn no letters around, and fit a phone, however long", async () => {
     const merchant = `<img src=x onerror=alert(1)>\u202e${"W".repeat(150)}`;
-    const { page } = await held({ merchant, purpose: `<script>alert(1)</script> ${"x".repeat(400)}` });
+    await held({ merchant, purpose: `<script>alert(1)</script> ${"x".repeat(400)}` });
     expect(await page.text("#recipient")).to.equal(merchant.replace("\u202e", "[U+202E]"));
     expect(await page.page.$$("#payment img, #payment script")).to.deep.equal([]);
+    // By now it is one of a phone.
     await page.page.setViewport({ width: 320, height: 640, isMobile: true, hasTouch: true });
+    await page.offers("#approve");
     const wide = await page.page.$eval("html", ({ clientWidth, scrollWidth }) => scrollWidth - clientWidth);
     expect(wide).to.equal(0);
     const heights = await page.page.$$eval("button", (buttons) =>

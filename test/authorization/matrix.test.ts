@@ -66,7 +66,7 @@ function expectScopeNamed(id: OperationId, code: ErrorCode, named: string | unde
 }
 
 /** Callers of each answer. */
-const ALIKE = 3;
+const ALIKE = 2;
 
 /** MCP writes of an organization that fit into a minute, whoever makes them. */
 const WRITES_BEFORE_A_PAUSE = 15;

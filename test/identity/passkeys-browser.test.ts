@@ -1,6 +1,7 @@
 import { expect } from "chai";
-import type { Browser, CDPSession, Page } from "puppeteer-core";
+import type { CDPSession, Page } from "puppeteer-core";
 import { z } from "zod";
+import { freshAddress } from "../support/api.ts";
 import { pageOrigin } from "../support/passkeys.ts";
 import { newWorld, type World } from "../support/world.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
@@ -36,7 +37,6 @@ const CEREMONIES = {
  */
 describe("Passkeys in a browser", function () {
   let service: TestService;
-  let browser: Browser | null = null;
   let world: World;
   let page: Page;
   let cdp: CDPSession;
@@ -44,28 +44,28 @@ describe("Passkeys in a browser", function () {
 
   before(async function () {
     const standIn = ";\n    the authenticator in software of the other passkey tests stands in for it";
-    browser = await chromiumOrPending(this, standIn);
+    const browser = await chromiumOrPending(this, standIn);
     service = await startTestService({ evmRpcUrl: null });
+    page = await (await browser.createBrowserContext()).newPage();
+    // Any page of the origin will do, and this one is light; its own policy lets no script ask for anything.
+    await page.setBypassCSP(true);
+    await page.goto(`${pageOrigin({ service })}/healthz`);
+    cdp = await page.createCDPSession();
+    await cdp.send("WebAuthn.enable");
   });
   beforeEach(async () => {
     world = await newWorld(service);
-    const context = await browser?.createBrowserContext();
-    if (context === undefined) throw new Error("The browser runs.");
-    page = await context.newPage();
     // The tests share one machine, and sign-ins are counted by address.
-    await page.setExtraHTTPHeaders({ "x-forwarded-for": `10.9.8.${(sessions += 1)}` });
-    await page.goto(`${pageOrigin(world)}/docs`);
-    cdp = await page.createCDPSession();
-    await cdp.send("WebAuthn.enable");
+    await page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
+    const context = page.browserContext();
+    await context.deleteCookie(...(await context.cookies()));
     authenticatorId = await virtualAuthenticator();
   });
-  afterEach(() => page?.browserContext().close());
+  afterEach(() => cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId }));
   after(async () => {
-    await browser?.close();
+    await page?.browserContext().close();
     await service?.stop();
   });
-
-  let sessions = 0;
 
   async function virtualAuthenticator(): Promise<string> {
     const { authenticatorId: id } = await cdp.send("WebAuthn.addVirtualAuthenticator", {

@@ -21,7 +21,7 @@ describe("the set-up link", () => {
   let service: TestService;
   let api: ContractApi;
   beforeEach(async () => {
-    service = await startTestService();
+    service = await startTestService({ evmRpcUrl: null });
     api = new ContractApi(service.baseUrl);
   });
   afterEach(() => service.stop());

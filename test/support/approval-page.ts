@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import type { Browser, BrowserContext, HTTPRequest, Page } from "puppeteer-core";
+import { z } from "zod";
+import { cookieNames } from "../../src/contract/cookies.ts";
 import { freshAddress } from "./api.ts";
-import { until } from "./world.ts";
+import { typeInto, within, WITHIN_MS } from "./browser-page.ts";
 
 export interface Credentials {
   readonly email: string;
@@ -11,15 +13,19 @@ export interface Credentials {
 /** True: the request was seen to, and does not go on to the service. */
 export type Interception = (request: HTTPRequest) => Promise<boolean> | boolean;
 
-/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
-const WITHIN_MS = 120_000;
+const { session: SESSION_COOKIE } = cookieNames("http:");
 const DECISION = /\/v1\/approvals\/\w+\/(approve|deny)$/;
+
+const first = (selector: string): string => `document.querySelector(${JSON.stringify(selector)})`;
+const shown = (selector: string): string => `(${first(selector)}?.checkVisibility() ?? false)`;
+const textOf = (selector: string): string =>
+  `(${shown(selector)} ? ${first(selector)}.textContent.replaceAll(/\\s+/g, " ").trim() : "")`;
 
 /** The page of a payment on hold in a real browser, used as a person uses it. */
 export class ApprovalPage {
-  /** What happens to requests of the page on their way; by default nothing. */
+  /** What happens to requests on their way, of a page that was opened with an interception. */
   intercept: Interception = () => false;
-  /** The decisions that the page has sent, in their order. */
+  /** The decisions that the page has sent, in their order, for the payment that it is of. */
   readonly decisions: string[] = [];
   readonly page: Page;
   /** What the browser has refused to do, what a script has thrown, and requests to anywhere else. */
@@ -31,52 +37,75 @@ export class ApprovalPage {
     this.#origin = origin;
   }
 
-  /** Opens it in a session of its own, or in that of another page. */
-  static async open(
+  /** Opens none yet, in a context of its own or in that of another page. */
+  static async on(
     on: Browser | BrowserContext,
     baseUrl: string,
-    approvalId: string,
-    intercept: Interception = () => false,
+    intercepts: "intercepts" | "looks on" = "looks on",
   ): Promise<ApprovalPage> {
     const context = "createBrowserContext" in on ? await on.createBrowserContext() : on;
     const opened = new ApprovalPage(await context.newPage(), baseUrl);
-    opened.intercept = intercept;
-    await opened.#watch();
-    await opened.page.goto(`${baseUrl}/approvals/${approvalId}`);
+    await opened.#watch(intercepts === "intercepts");
     return opened;
   }
 
-  async #watch(): Promise<void> {
-    // The tests share one machine, and sign-ins are counted by address.
-    await this.page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
-    await this.page.setRequestInterception(true);
+  async #watch(intercepts: boolean): Promise<void> {
     this.page.setDefaultTimeout(WITHIN_MS);
-    this.page.on("request", (request) => {
-      // What is under way when a test ends goes with its page.
-      this.#pass(request).catch((error: unknown) => this.#complaints.push(String(error)));
-    });
+    this.page.on("request", (request) => this.#note(request));
     this.page.on("pageerror", (error) => this.#complaints.push(String(error)));
     this.page.on("console", (message) => {
       if (/Content Security Policy/i.test(message.text())) this.#complaints.push(message.text());
     });
+    if (!intercepts) return;
+    await this.page.setRequestInterception(true);
+    this.page.on("request", (request) => {
+      // What is under way when a test ends goes with its page.
+      this.#pass(request).catch((error: unknown) => this.#complaints.push(String(error)));
+    });
   }
 
-  async #pass(request: HTTPRequest): Promise<void> {
+  #note(request: HTTPRequest): void {
     const { origin, pathname } = new URL(request.url());
     if (origin !== this.#origin) this.#complaints.push(`a request to ${request.url()}`);
     const how = DECISION.exec(pathname)?.[1];
     if (how !== undefined && request.method() === "POST") this.decisions.push(how);
+  }
+
+  async #pass(request: HTTPRequest): Promise<void> {
     if (!(await this.intercept(request))) await request.continue();
+  }
+
+  /** Loads the page of this payment, signed in by this session's token alone, or by none. */
+  async visit(approvalId: string, token: string | null): Promise<void> {
+    // The tests share one machine, and sign-ins are counted by address.
+    await this.page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
+    const context = this.page.browserContext();
+    await context.deleteCookie(...(await context.cookies()));
+    const { hostname: domain } = new URL(this.#origin);
+    const cookie = { name: SESSION_COOKIE, domain, path: "/", httpOnly: true, sameSite: "Strict" } as const;
+    if (token !== null) await context.setCookie({ ...cookie, value: token });
+    await this.load(approvalId);
+  }
+
+  /** Loads it as whoever is signed in. */
+  async load(approvalId: string): Promise<void> {
+    this.decisions.length = 0;
+    await this.page.goto(`${this.#origin}/approvals/${approvalId}`);
+  }
+
+  /** Fails where anything was blocked, thrown or asked of anybody else. */
+  check(): void {
+    expect(this.#complaints).to.deep.equal([]);
   }
 
   /** Ends it, with its session; nothing may have been blocked, thrown or asked of anybody else. */
   async close(): Promise<void> {
     await this.page.browserContext().close();
-    expect(this.#complaints).to.deep.equal([]);
+    this.check();
   }
 
   async signIn({ email, password }: Credentials): Promise<void> {
-    await this.page.waitForSelector("#sign-in");
+    await this.offers("#sign-in");
     await this.fill("#email", email);
     await this.fill("#password", password);
     await this.page.click("#sign-in button[type=submit]");
@@ -84,38 +113,37 @@ export class ApprovalPage {
 
   /** Types into a field in place of what it holds. */
   async fill(selector: string, text: string): Promise<void> {
-    await this.page.click(selector, { count: 3 });
-    await this.page.type(selector, text);
+    await typeInto(this.page, selector, text);
   }
 
   /** What is read there; nothing where it is hidden, or not there. */
   async text(selector: string): Promise<string> {
-    const texts = await this.page.$$eval(selector, (elements) =>
-      elements.map((element) =>
-        element.checkVisibility() ? (element.textContent ?? "").replaceAll(/\s+/g, " ").trim() : "",
-      ),
-    );
-    return texts[0] ?? "";
+    return z.string().parse(await this.page.evaluate(textOf(selector)));
   }
 
   /** Waits until this is read there. */
-  reads(selector: string, text: string): Promise<string> {
-    return until(`${selector} reads ${text}`, async () => {
-      const read = await this.text(selector);
-      return read.includes(text) ? read : null;
-    });
+  async reads(selector: string, text: string): Promise<string> {
+    const read = textOf(selector);
+    const found = await within(
+      this.page,
+      `${read}.includes(${JSON.stringify(text)}) ? ${read} : null`,
+      `${selector} reads ${text}`,
+    );
+    return z.string().parse(found);
   }
 
   /** Waits until it can be used. */
   async offers(selector: string): Promise<void> {
-    await this.page.waitForSelector(selector, { visible: true });
+    await within(this.page, `${shown(selector)} ? true : null`, `${selector} is offered`);
+  }
+
+  /** Waits until it is gone. */
+  async offersNo(selector: string): Promise<void> {
+    await within(this.page, `${shown(selector)} ? null : true`, `${selector} is offered no more`);
   }
 
   async isShown(selector: string): Promise<boolean> {
-    const shown = await this.page.$$eval(selector, (elements) =>
-      elements.map((element) => element.checkVisibility()),
-    );
-    return shown[0] ?? false;
+    return z.boolean().parse(await this.page.evaluate(shown(selector)));
   }
 
   /** The id, or else the kind, of the element that has the focus. */

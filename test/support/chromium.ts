@@ -3,6 +3,7 @@ import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { type Browser, launch } from "puppeteer-core";
+import { treeMs } from "./processor-time.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /** The download is about 100 MB. */
@@ -61,15 +62,48 @@ export const launchChromium = (executablePath: string): Promise<Browser> =>
   launch({
     executablePath,
     headless: true,
-    // Its sandbox does not work for root, which containers run as.
-    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run"],
+    args: [
+      // Its sandbox does not work for root, which containers run as.
+      "--no-sandbox",
+      "--disable-dev-shm-usage",
+      "--disable-gpu",
+      "--no-first-run",
+      // Every process costs, and none of these pages holds another site's.
+      "--in-process-gpu",
+      "--disable-site-isolation-trials",
+      // Each frame of an animation is drawn by the processor, and waited for.
+      "--force-prefers-reduced-motion",
+    ],
   });
 
-/** A browser for the tests of a suite; where none can be had they are pending, and that is said, with what stands in for it. */
+/** The browser of this process, which its test files share: each test has a context of its own in it. */
+let shared: Promise<Browser> | null = null;
+
+async function sharedChromium(path: string): Promise<Browser> {
+  const running = await shared?.catch(() => null);
+  // One that broke off fails the tests that used it, and no others.
+  if (running?.connected === true) return running;
+  return await (shared = launchChromium(path));
+}
+
+/** What it has used of the processor since it was started. */
+export async function sharedChromiumMs(): Promise<number> {
+  const pid = (await shared?.catch(() => null))?.process()?.pid;
+  return pid === undefined ? 0 : treeMs(pid);
+}
+
+export async function closeSharedChromium(): Promise<void> {
+  await (await shared?.catch(() => null))?.close();
+}
+
+/**
+ * A browser for the tests of a suite, which close the contexts that they open in it and not the browser; where none can be
+ * had they are pending, and that is said, with what stands in for it.
+ */
 export async function chromiumOrPending(suite: Mocha.Context, standIn = ""): Promise<Browser> {
   suite.timeout(INSTALL_MS + START_MS);
   const path = await ensureChromium();
-  if (path !== null) return await launchChromium(path);
+  if (path !== null) return await sharedChromium(path);
   process.stdout.write(
     `    pending: there is no Chromium and none could be installed (CHROMIUM_PATH names one)${standIn}\n`,
   );

@@ -4,10 +4,7 @@ import { expect } from "chai";
 import type { Browser, BrowserContext, CDPSession, Page } from "puppeteer-core";
 import { z } from "zod";
 import { freshAddress } from "./api.ts";
-import { until } from "./world.ts";
-
-/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
-const WITHIN_MS = 120_000;
+import { within, WITHIN_MS } from "./browser-page.ts";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 let axe: string | null = null;
@@ -19,6 +16,8 @@ const violations = z.array(
     nodes: z.array(z.object({ target: z.array(z.unknown()), failureSummary: z.string().optional() })),
   }),
 );
+
+const TEXT = String.raw`document.body.innerText.replaceAll(/\s+/g, " ")`;
 
 const PRESSES_MAX = 5;
 const MISSED_MS = 10_000;
@@ -65,10 +64,27 @@ export class Dashboard {
     await this.page.goto(`${this.#origin}${path}`);
   }
 
+  /** Loads this as somebody whom the browser does not know: without cookies, and with nothing kept. */
+  async visit(path: string): Promise<void> {
+    // The tests share one machine, and sign-ins are counted by address.
+    await this.page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
+    const context = this.page.browserContext();
+    await context.deleteCookie(...(await context.cookies()));
+    await this.page.evaluate("localStorage.clear(); sessionStorage.clear()");
+    // An address that differs in what is behind its # alone would not be loaded anew.
+    await this.page.goto("about:blank");
+    await this.go(path);
+  }
+
+  /** Fails where anything was blocked, thrown or asked of anybody else. */
+  check(): void {
+    expect(this.#complaints).to.deep.equal([]);
+  }
+
   /** Ends it, with its session; nothing may have been blocked, thrown or asked of anybody else. */
   async close(): Promise<void> {
     await this.page.browserContext().close();
-    expect(this.#complaints).to.deep.equal([]);
+    this.check();
   }
 
   /** An authenticator of the browser's own, as a device has one. */
@@ -89,37 +105,31 @@ export class Dashboard {
   }
 
   /** Presses what has this name for everybody, also for who does not see it. */
-  async press(name: string, role = "button"): Promise<void> {
-    await this.page.locator(`::-p-aria([name="${name}"][role="${role}"])`).click();
+  async press(name: string, role = "button", ms = WITHIN_MS): Promise<void> {
+    await this.page.locator(`::-p-aria([name="${name}"][role="${role}"])`).setTimeout(ms).click();
   }
 
-  /** The same until this is read; again where the service could not be reached, as a person would. */
+  /**
+   * The same until this is read; again where the service could not be reached, as a person would, and where nothing comes of
+   * it: what moves just then is missed.
+   */
   async pressFor(name: string, text: string): Promise<void> {
-    await this.press(name);
-    await until(`${name} leads to ${text}`, async () => {
-      const read = await this.text();
-      if (read.includes(text)) return true;
-      if (read.includes("can’t be reached")) await this.press(name);
-      return null;
-    });
-  }
-
-  /** Presses, and again after a while where what it leads to is not there: what moves may have been missed. */
-  async pressUntil(name: string, text: string): Promise<void> {
-    for (let tries = 1; ; tries += 1) {
-      await this.press(name);
-      try {
-        await this.page.waitForSelector(`::-p-text(${text})`, { timeout: MISSED_MS });
-        return;
-      } catch (error) {
-        if (tries >= PRESSES_MAX) throw error;
-      }
+    const [sought, unreached] = [JSON.stringify(text), JSON.stringify("can’t be reached")];
+    const condition = `read.includes(${sought}) || read.includes(${unreached})`;
+    for (let tries = 1; tries < PRESSES_MAX; tries += 1) {
+      const read = await this.press(name, "button", MISSED_MS)
+        .then(() => this.#reads(condition, `${name} leads to ${text}`, MISSED_MS))
+        .catch(() => "");
+      if (read.includes(text)) return;
     }
+    await this.sees(text);
   }
 
-  /** Types into the field of this name in place of what it holds. */
+  /** Puts a text into the field of this name in place of what it holds, at once: each key for itself costs a frame. */
   async fill(name: string, text: string): Promise<void> {
-    await this.page.locator(`::-p-aria([name="${name}"])`).fill(text);
+    const field = this.page.locator(`::-p-aria([name="${name}"])`);
+    await field.setWaitForStableBoundingBox(false).click({ count: 3 });
+    await this.page.keyboard.sendCharacter(text);
   }
 
   /** Types a code into its boxes, one digit after another. */
@@ -136,23 +146,28 @@ export class Dashboard {
 
   /** All that is read on the page, in one line. */
   async text(): Promise<string> {
-    return (await this.page.$eval("body", ({ innerText }) => innerText)).replaceAll(/\s+/g, " ");
+    return z.string().parse(await this.page.evaluate(TEXT));
   }
 
   /** Waits until this is read on the page. */
   sees(text: string): Promise<string> {
-    return until(`the page reads ${text}`, async () => {
-      const read = await this.text();
-      return read.includes(text) ? read : null;
-    });
+    return this.#reads(`read.includes(${JSON.stringify(text)})`, `the page reads ${text}`);
   }
 
   /** Waits until this is read no more. */
   seesNo(text: string): Promise<string> {
-    return until(`the page reads no ${text}`, async () => {
-      const read = await this.text();
-      return read.includes(text) ? null : read;
-    });
+    return this.#reads(`!read.includes(${JSON.stringify(text)})`, `the page reads no ${text}`);
+  }
+
+  /** Waits until what is read on the page is such; where it does not become so, says what is read instead. */
+  async #reads(condition: string, what: string, ms = WITHIN_MS): Promise<string> {
+    try {
+      const read = await within(this.page, `((read) => ${condition} ? read : null)(${TEXT})`, what, ms);
+      return z.string().parse(read);
+    } catch (error) {
+      const instead = await this.text().catch(String);
+      throw new Error(`not within ${String(ms)} ms: ${what}. It reads: ${instead}`, { cause: error });
+    }
   }
 
   /** What axe-core finds that keeps somebody from using the page. */

@@ -4,6 +4,7 @@ import { createLogger } from "../../server/logger.ts";
 import { installRuntime } from "../../server/worker.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { repeatsSoFar } from "./api.ts";
+import { closeSharedChromium, sharedChromiumMs } from "./chromium.ts";
 import { type FileResult, type LaneOrder, laneOrder } from "./lane-messages.ts";
 import { mapped } from "./mapped-stack.ts";
 import { processorTime } from "./processor-time.ts";
@@ -29,7 +30,7 @@ process.send?.({ kind: "idle" });
 
 async function carryOut({ env, file, grep }: LaneOrder): Promise<void> {
   if (file === null) {
-    await closeSharedService();
+    await Promise.all([closeSharedChromium(), closeSharedService()]);
     process.exit();
   }
   Object.assign(process.env, env);
@@ -38,6 +39,7 @@ async function carryOut({ env, file, grep }: LaneOrder): Promise<void> {
 
 async function run(file: string, grep: string | null): Promise<FileResult> {
   const [began, before, repeatsBefore] = [performance.now(), processorTime(), repeatsSoFar()];
+  const browserBefore = await sharedChromiumMs();
   const mocha = new Mocha({
     reporter: "spec",
     timeout: TEST_MS,
@@ -75,6 +77,7 @@ async function run(file: string, grep: string | null): Promise<FileResult> {
     failures.push({ title, message: `a title has at most ${String(TITLE_CHARACTERS_MAX)} characters` });
   }
   const after = processorTime();
+  const browserMs = (await sharedChromiumMs()) - browserBefore;
   return {
     kind: "result",
     file,
@@ -83,7 +86,8 @@ async function run(file: string, grep: string | null): Promise<FileResult> {
     output: said.join("\n"),
     ms: performance.now() - began,
     ownCpuMs: after.ownMs - before.ownMs,
-    childCpuMs: after.childrenMs - before.childrenMs,
+    // A browser that goes on is not among those that have ended.
+    childCpuMs: after.childrenMs - before.childrenMs + browserMs,
     repeats: repeatsSoFar() - repeatsBefore,
   };
 }

@@ -87,10 +87,12 @@ function Inbox(): ReactElement {
       which.map(async (approval) => saidOf(approval, await decide(approval.id, decision))),
     );
     setSaid(ended.filter((each) => each !== null));
-    setAsked(null);
-    setChosen(new Set());
+    // What was chosen or asked about others meanwhile stays.
+    const isOne = (id: string): boolean => which.some((each) => each.id === id);
+    setAsked((now) => (now?.approvals.some(({ id }) => isOne(id)) === true ? null : now));
+    setChosen((now) => new Set([...now].filter((id) => !isOne(id))));
     await client.invalidateQueries({ queryKey: ["approvals"] });
-    setDeciding((now) => new Set([...now].filter((id) => !which.some((each) => each.id === id))));
+    setDeciding((now) => new Set([...now].filter((id) => !isOne(id))));
     for (const queryKey of [["agents"], ["transactions"]]) void client.invalidateQueries({ queryKey });
   };
   const toggle = (id: string): void => {

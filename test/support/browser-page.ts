@@ -1,0 +1,37 @@
+import type { Page } from "puppeteer-core";
+import { z } from "zod";
+
+/** What tests do on every kind of page in a browser. */
+
+/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
+export const WITHIN_MS = 120_000;
+const LOOK_MS = 50;
+
+const held = z.object({ found: z.unknown() });
+
+/**
+ * What an expression comes to in the page once it is not null, also across a reload. The page looks by itself and by a timer:
+ * asking it each time would cost both sides more, and a frame of its own for each look most of all.
+ */
+export async function within(
+  page: Page,
+  expression: string,
+  what: string,
+  timeout = WITHIN_MS,
+): Promise<unknown> {
+  try {
+    const found = await page.waitForFunction(
+      `(() => { const found = (${expression}); return found === null ? null : { found }; })()`,
+      { polling: LOOK_MS, timeout },
+    );
+    return held.parse(await found.jsonValue()).found;
+  } catch (error) {
+    throw new Error(`not within ${String(timeout)} ms: ${what}`, { cause: error });
+  }
+}
+
+/** Puts a text in the place of what a field holds, at once, as a paste does: each key for itself costs the page a frame. */
+export async function typeInto(page: Page, selector: string, text: string): Promise<void> {
+  await page.click(selector, { count: 3 });
+  await page.keyboard.sendCharacter(text);
+}
