@@ -5,7 +5,7 @@ import { shortOrSoak } from "../support/soak.ts";
 import { seed } from "../support/seed.ts";
 
 /** How long fresh seeds are tried. */
-const SECONDS = shortOrSoak(5, 600);
+const SECONDS = shortOrSoak(3, 600);
 const LAST_WORLD_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */

@@ -6,7 +6,7 @@ import { runs } from "./actions.ts";
 import { LedgerRun } from "./run.ts";
 
 /** How long fresh runs are tried; a longer run sets more. */
-const SECONDS = shortOrSoak(6, 600);
+const SECONDS = shortOrSoak(3, 600);
 const LAST_RUN_MS = 300_000;
 
 const FIXED_SEED = 20_261_124;

@@ -6,7 +6,7 @@ import { lives } from "./actions.ts";
 import { LifeRun } from "./run.ts";
 
 /** How long fresh lives are tried; a longer run sets more. */
-const SECONDS = shortOrSoak(3, 300);
+const SECONDS = shortOrSoak(2, 300);
 const LAST_LIFE_MS = 300_000;
 
 /** Fixed, so that whether the lives get everywhere is no matter of luck, or of a slow machine. */

@@ -41,6 +41,7 @@ const closing: readonly LedgerMutant[] = [
   {
     fault: "closing calls expired payments denied",
     complaint: "what was on hold of a closed account",
+    seed: 2,
     domain: () =>
       after(({ command, is, ledger, reply }) => {
         for (const id of command.kind === "follow_agent" && reply.kind === "followed" ? reply.ended : []) {
@@ -142,6 +143,7 @@ const stop: readonly LedgerMutant[] = [
   {
     fault: "a pause is no emergency stop though the key was revoked before",
     complaint: "is withdrawn",
+    seed: 26,
     domain: () => judgingAs(["pause"], ({ keyId }) => (keyId === null ? { keyId: "some key" } : {})),
   },
   {
@@ -266,6 +268,7 @@ const bounds: readonly LedgerMutant[] = [
   {
     fault: "payments are accepted whatever the ledger weighs",
     complaint: "a payment beyond the ledger's weight",
+    seed: 3,
     domain: () => unbounded({ paidBelowBytes: 1_000_000 }),
   },
   {

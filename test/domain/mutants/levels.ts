@@ -35,11 +35,13 @@ const caps: readonly LedgerMutant[] = [
   {
     fault: "the project's cap lets one cent more through",
     complaint: "PROJECT_CAP_EXCEEDED",
+    seed: 13,
     domain: () => underCaps(PAYING, (level, cents) => (level === "project" ? cents + 1 : cents)),
   },
   {
     fault: "a cap refuses what fills it",
     complaint: "CAP_EXCEEDED",
+    seed: 2,
     domain: () => underCaps(PAYING, (_level, cents) => cents - 1),
   },
   {

@@ -35,6 +35,7 @@ const limits: readonly LedgerMutant[] = [
   {
     fault: "the limit per transaction lets one cent more through",
     complaint: "PER_TRANSACTION_LIMIT_EXCEEDED",
+    seed: 7,
     domain: () => under((policy) => ({ perTransactionLimitCents: plus(policy.perTransactionLimitCents, 1) })),
   },
   {
@@ -257,6 +258,7 @@ const decisions: readonly LedgerMutant[] = [
   {
     fault: "the likeness of closed payments is forgotten",
     complaint: "what flags",
+    seed: 19,
     domain: () =>
       before(({ keys }, command) => {
         if (command.kind !== "pay") return;

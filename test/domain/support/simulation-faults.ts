@@ -15,6 +15,8 @@ export interface SimulationFault {
   readonly fault: string;
   /** What the auditor says of it, in part, so that it is noticed for what it is. */
   readonly complaint: string;
+  /** Comes to it soonest, of some that were tried. */
+  readonly seed?: number;
   /** Made anew for each run: some remember. */
   readonly domain: () => Domain;
 }
@@ -125,16 +127,19 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a team's cap lets one cent more through",
     complaint: "a payment of",
+    seed: 2,
     domain: () => judging(under(PAYING, (level, teamId) => (teamId === null ? level : raised(level, 1)))),
   },
   {
     fault: "the project's cap lets one cent more through",
     complaint: "a payment of",
+    seed: 6,
     domain: () => judging(under(PAYING, (level, teamId) => (teamId === null ? raised(level, 1) : level))),
   },
   {
     fault: "what is used of the caps is read before an await",
     complaint: "a payment of",
+    seed: 2,
     domain: () => judging(readBeforeAwait()),
   },
   {
@@ -185,6 +190,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "what is checked again on approval is held against itself",
     complaint: "the approval of",
+    seed: 8,
     domain: () =>
       judging((ledger, command, now) => {
         if (command.kind !== "approve") return judge(ledger, command, now);
@@ -196,6 +202,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "an approval is not checked against the caps again",
     complaint: "the approval of",
+    seed: 8,
     domain: () =>
       judging(under(["approve"], (level) => ({ ...level, cap: { ...level.cap, capCents: null } }))),
   },
@@ -222,6 +229,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a paused agent's payment is sent",
     complaint: "leave to send",
+    seed: 56,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
@@ -231,6 +239,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "who pauses is not told how long others may still send",
     complaint: "a change of standing",
+    seed: 3,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
@@ -240,6 +249,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a revoked key pays on",
     complaint: "that may pay",
+    seed: 7,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
@@ -272,6 +282,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "payments are judged by rules that were replaced",
     complaint: "a payment that was judged by old rules",
+    seed: 1,
     domain: () =>
       before((ledger, command) => {
         if (command.kind === "pay") ledger.project = { ...ledger.project, rulesVersion: 0 };
@@ -281,6 +292,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a clock that goes back over midnight begins the day anew",
     complaint: "when it was decided",
+    seed: 4,
     domain: () =>
       before((ledger, command, now) => {
         if (command.kind !== "pay") return command;
