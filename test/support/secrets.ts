@@ -115,9 +115,10 @@ export async function* chunksOf(file: string): AsyncGenerator<Buffer> {
   }
 }
 
+const hasForm = (secret: string): boolean =>
+  Object.values(FORMS).some(({ form }) => secret.search(form) >= 0);
+
 function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
-  const hasForm = (secret: string): boolean =>
-    Object.values(FORMS).some(({ form }) => secret.search(form) >= 0);
   const others = new LiteralSearch([...secrets].filter((secret) => !hasForm(secret)));
   const ofPlanted = new LiteralSearch(planted);
   return (bytes: Buffer) => {
