@@ -10,6 +10,7 @@ import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../sr
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { expectBooksAgree } from "../support/books.ts";
 import { bookedAccount } from "../support/ledger.ts";
+import { sideBySide } from "../support/side-by-side.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
 import { send } from "../support/wire.ts";
 
@@ -82,196 +83,205 @@ describe("what is written to Temporal past this service", () => {
       (await accountOf(agent)).open.length === 0 ? true : null,
     );
 
-  it("an approval in the owner's name pays nothing and names nobody; the agent pays on", async () => {
-    const agent = await asksAlways();
-    const { payment } = await heldBy(agent);
-    const { transactionId, approvalId, proof } = payment.request;
-    const other = await heldBy(agent);
-    await world.api.ok("approveApproval", 200, { token: world.token, id: other.payment.request.approvalId });
-    // The proof of the payment itself is genuine, and one of nothing that a person has said.
-    await tell({ kind: "approve", agentId: agent.id, transactionId, by: owner(), proof });
-    await nothingIsOpen(agent);
-    const { approval, transaction } = await paymentOf(agent, transactionId);
-    expect([transaction.status, transaction.denialCode]).to.deep.equal(["failed", "RAIL_UNAVAILABLE"]);
-    expect(approval).to.deep.include({ resolution: "failed", resolvedBy: null, feedback: null });
-    expect(await effectsOn(transactionId)).to.equal(0);
-    expect(await decidedBy(transactionId, "resolvePayment")).to.deep.equal([
-      { type: "system", id: "verification" },
-    ]);
-    const events = await world.service.db
-      .collection(COLLECTIONS.events)
-      .countDocuments({ "data.transaction._id": transactionId, type: "approval.completed" });
-    expect(events).to.equal(0);
-    await expectBooksAgree(world, agent);
-    const workflow = await temporal().getHandle(approvalWorkflowId(approvalId)).describe();
-    expect(workflow.status.name, "nothing waits with it any more").to.equal("COMPLETED");
-    expect((await agent.pay()).transaction.status).to.equal("pending");
-    const { body } = await send(world.service.baseUrl, "/metrics");
-    expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
-  });
-
-  it("an approval in nobody's name is refused by the ledger, and a person decides after it", async () => {
-    const agent = await asksAlways();
-    const { payment } = await heldBy(agent);
-    const { approvalId, proof, transactionId } = payment.request;
-    for (const name of [{ by: null }, {}, { by: "Owner" }, { by: {} }]) {
-      const command = { kind: "approve", agentId: agent.id, transactionId, proof, ...name };
-      const told = ledger().executeUpdate<unknown, [unknown[]]>(LEDGER_SUBMIT_UPDATE, {
-        args: [[command]],
+  // What is forged is undone when the ledger next looks after its payments, 10 s later.
+  sideBySide({
+    "an approval in the owner's name pays nothing and names nobody; the agent pays on": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { transactionId, approvalId, proof } = payment.request;
+      const other = await heldBy(agent);
+      await world.api.ok("approveApproval", 200, {
+        token: world.token,
+        id: other.payment.request.approvalId,
       });
-      const error = await told.then(
-        () => null,
-        (failed: unknown) => refusalIn(failed),
-      );
-      expect(error, JSON.stringify(name)).to.be.instanceOf(CommandsRefused);
-    }
-    expect((await paymentOf(agent, transactionId)).transaction.status).to.equal("pending");
-    expect(await effectsOn(transactionId)).to.equal(0);
-    await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
-    await nothingIsOpen(agent);
-    const { approval } = await paymentOf(agent, transactionId);
-    expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["approved", owner().userId]);
-    expect(await effectsOn(transactionId)).to.equal(1);
-    await expectBooksAgree(world, agent);
-  });
-
-  it("a denial in the owner's name is written down in nobody's", async () => {
-    const agent = await asksAlways();
-    const { payment } = await heldBy(agent);
-    const { proof, transactionId } = payment.request;
-    const feedback = "I am the owner.";
-    await tell({ kind: "deny", agentId: agent.id, transactionId, by: owner(), feedback, proof });
-    await nothingIsOpen(agent);
-    const { approval, transaction } = await paymentOf(agent, transactionId);
-    expect(transaction).to.deep.include({ status: "denied" });
-    expect(approval).to.deep.include({ resolvedBy: null, feedback: null });
-    expect(await decidedBy(transactionId, "resolvePayment")).to.deep.equal([
-      { type: "system", id: "verification" },
-    ]);
-    await expectBooksAgree(world, agent);
-  });
-
-  it("what a person has denied is not paid when its request is sent anew under another key", async () => {
-    const agent = await asksAlways();
-    const { payment } = await heldBy(agent);
-    const { approvalId, transactionId } = payment.request;
-    const denying = { token: world.token, id: approvalId, body: { feedback: "No." } };
-    await world.api.ok("denyApproval", 200, denying);
-    await nothingIsOpen(agent);
-    const { policyVersion: version } = await accountOf(agent);
-    const patch = { autoApprovalThresholdCents: null };
-    await tell({ kind: "change_policy", agentId: agent.id, patch, version });
-    const { keyId, sequence } = await accountOf(agent);
-    const again = { ...payment.request, keyHash: randomUUID() };
-    await tell(payCommand(agent.id, keyId ?? "", again));
-    expect((await accountOf(agent)).sequence, "the ledger has taken it in").to.equal(sequence + 1);
-    await nothingIsOpen(agent);
-    expect(await effectsOn(transactionId)).to.equal(0);
-    const { approval, transaction } = await paymentOf(agent, transactionId);
-    expect([transaction.status, transaction.denialCode]).to.deep.equal(["denied", "APPROVAL_DENIED"]);
-    expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["denied", owner().userId]);
-  });
-
-  it("payments that no agent asked for are not made, and leave no reservation and no record", async () => {
-    const [agent, asker] = [await world.agent(), await asksAlways()];
-    const { payment } = await heldBy(asker);
-    const [sent, held, altered] = [
-      requestOf(),
-      requestOf(),
-      // Genuine, but for where the money goes.
-      requestOf({ ...payment.request, keyHash: randomUUID(), recipient: "thief" }),
-    ];
-    // Whose key it is stands in the ledger's state, for everybody to read who reaches Temporal.
-    const before = await accountOf(agent);
-    const [keyId, askersKeyId] = [before.keyId, (await accountOf(asker)).keyId];
-    await tell(payCommand(agent.id, keyId ?? "", sent));
-    await tell(payCommand(agent.id, keyId ?? "", altered));
-    await tell(payCommand(asker.id, askersKeyId ?? "", held));
-    expect((await accountOf(agent)).sequence, "the ledger has taken them in").to.equal(before.sequence + 2);
-    await nothingIsOpen(agent);
-    await until("only what is genuine is on hold", async () =>
-      (await accountOf(asker)).open.length === 1 ? true : null,
-    );
-    for (const { transactionId } of [sent, held]) {
+      // The proof of the payment itself is genuine, and one of nothing that a person has said.
+      await tell({ kind: "approve", agentId: agent.id, transactionId, by: owner(), proof });
+      await nothingIsOpen(agent);
+      const { approval, transaction } = await paymentOf(agent, transactionId);
+      expect([transaction.status, transaction.denialCode]).to.deep.equal(["failed", "RAIL_UNAVAILABLE"]);
+      expect(approval).to.deep.include({ resolution: "failed", resolvedBy: null, feedback: null });
       expect(await effectsOn(transactionId)).to.equal(0);
-      expect(
-        await world.service.db
-          .collection<{ _id: string }>(COLLECTIONS.transactions)
-          .findOne({ _id: transactionId }),
-      ).to.equal(null);
-    }
-    expect(await effectsOn(altered.transactionId)).to.equal(0);
-    const { reservedCents, spentCents } = await accountOf(agent);
-    expect([spentCents, reservedCents]).to.deep.equal([0, 0]);
-    expect((await agent.pay()).transaction.status).to.equal("approved");
-  });
+      expect(await decidedBy(transactionId, "resolvePayment")).to.deep.equal([
+        { type: "system", id: "verification" },
+      ]);
+      const events = await world.service.db
+        .collection(COLLECTIONS.events)
+        .countDocuments({ "data.transaction._id": transactionId, type: "approval.completed" });
+      expect(events).to.equal(0);
+      await expectBooksAgree(world, agent);
+      const workflow = await temporal().getHandle(approvalWorkflowId(approvalId)).describe();
+      expect(workflow.status.name, "nothing waits with it any more").to.equal("COMPLETED");
+      expect((await agent.pay()).transaction.status).to.equal("pending");
+      const { body } = await send(world.service.baseUrl, "/metrics");
+      expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
+    },
 
-  it("workflows that were started with made-up payments pay nothing and write nothing down", async () => {
-    const agent = await asksAlways();
-    const { payment, profile } = await heldBy(agent);
-    const { request } = payment;
-    const { taskQueue } = world.service.connections.addresses;
-    const approved: Payment = {
-      ...payment,
-      phase: "sending",
-      revision: payment.revision + 1,
-      approval: payment.approval && {
-        ...payment.approval,
-        resolution: "executing",
-        resolvedAt: Date.now(),
-        resolvedBy: owner(),
-        proof: request.proof,
-      },
-    };
-    const input = {
-      profile,
-      approvalId: request.approvalId,
-      transactionId: request.transactionId,
-      amountCents: 1,
-      flaggedByRuleTypes: [],
-      expiresAt: Date.now() + 60_000,
-    };
-    const unnamed: Payment = {
-      ...approved,
-      approval: approved.approval && { ...approved.approval, resolvedBy: null },
-    };
-    const made: Payment = {
-      ...approved,
-      request: { ...request, transactionId: `txn_forged_${randomUUID()}` },
-    };
-    const ends = await Promise.all(
-      [approved, unnamed, made].map(async (told) => {
-        const handle = await temporal().signalWithStart(APPROVAL_WORKFLOW, {
+    "an approval in nobody's name is refused by the ledger, and a person decides after it": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { approvalId, proof, transactionId } = payment.request;
+      for (const name of [{ by: null }, {}, { by: "Owner" }, { by: {} }]) {
+        const command = { kind: "approve", agentId: agent.id, transactionId, proof, ...name };
+        const told = ledger().executeUpdate<unknown, [unknown[]]>(LEDGER_SUBMIT_UPDATE, {
+          args: [[command]],
+        });
+        const error = await told.then(
+          () => null,
+          (failed: unknown) => refusalIn(failed),
+        );
+        expect(error, JSON.stringify(name)).to.be.instanceOf(CommandsRefused);
+      }
+      expect((await paymentOf(agent, transactionId)).transaction.status).to.equal("pending");
+      expect(await effectsOn(transactionId)).to.equal(0);
+      await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+      await nothingIsOpen(agent);
+      const { approval } = await paymentOf(agent, transactionId);
+      expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal([
+        "approved",
+        owner().userId,
+      ]);
+      expect(await effectsOn(transactionId)).to.equal(1);
+      await expectBooksAgree(world, agent);
+    },
+
+    "a denial in the owner's name is written down in nobody's": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { proof, transactionId } = payment.request;
+      const feedback = "I am the owner.";
+      await tell({ kind: "deny", agentId: agent.id, transactionId, by: owner(), feedback, proof });
+      await nothingIsOpen(agent);
+      const { approval, transaction } = await paymentOf(agent, transactionId);
+      expect(transaction).to.deep.include({ status: "denied" });
+      expect(approval).to.deep.include({ resolvedBy: null, feedback: null });
+      expect(await decidedBy(transactionId, "resolvePayment")).to.deep.equal([
+        { type: "system", id: "verification" },
+      ]);
+      await expectBooksAgree(world, agent);
+    },
+
+    "what a person has denied is not paid when its request is sent anew under another key": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { approvalId, transactionId } = payment.request;
+      const denying = { token: world.token, id: approvalId, body: { feedback: "No." } };
+      await world.api.ok("denyApproval", 200, denying);
+      await nothingIsOpen(agent);
+      const { policyVersion: version } = await accountOf(agent);
+      const patch = { autoApprovalThresholdCents: null };
+      await tell({ kind: "change_policy", agentId: agent.id, patch, version });
+      const { keyId, sequence } = await accountOf(agent);
+      const again = { ...payment.request, keyHash: randomUUID() };
+      await tell(payCommand(agent.id, keyId ?? "", again));
+      expect((await accountOf(agent)).sequence, "the ledger has taken it in").to.equal(sequence + 1);
+      await nothingIsOpen(agent);
+      expect(await effectsOn(transactionId)).to.equal(0);
+      const { approval, transaction } = await paymentOf(agent, transactionId);
+      expect([transaction.status, transaction.denialCode]).to.deep.equal(["denied", "APPROVAL_DENIED"]);
+      expect([approval?.resolution, approval?.resolvedBy?.userId]).to.deep.equal(["denied", owner().userId]);
+    },
+
+    "payments that no agent asked for are not made, and leave no reservation and no record": async () => {
+      const [agent, asker] = [await world.agent(), await asksAlways()];
+      const { payment } = await heldBy(asker);
+      const [sent, held, altered] = [
+        requestOf(),
+        requestOf(),
+        // Genuine, but for where the money goes.
+        requestOf({ ...payment.request, keyHash: randomUUID(), recipient: "thief" }),
+      ];
+      // Whose key it is stands in the ledger's state, for everybody to read who reaches Temporal.
+      const before = await accountOf(agent);
+      const [keyId, askersKeyId] = [before.keyId, (await accountOf(asker)).keyId];
+      await tell(payCommand(agent.id, keyId ?? "", sent));
+      await tell(payCommand(agent.id, keyId ?? "", altered));
+      await tell(payCommand(asker.id, askersKeyId ?? "", held));
+      expect((await accountOf(agent)).sequence, "the ledger has taken them in").to.equal(before.sequence + 2);
+      await nothingIsOpen(agent);
+      await until("only what is genuine is on hold", async () =>
+        (await accountOf(asker)).open.length === 1 ? true : null,
+      );
+      for (const { transactionId } of [sent, held]) {
+        expect(await effectsOn(transactionId)).to.equal(0);
+        expect(
+          await world.service.db
+            .collection<{ _id: string }>(COLLECTIONS.transactions)
+            .findOne({ _id: transactionId }),
+        ).to.equal(null);
+      }
+      expect(await effectsOn(altered.transactionId)).to.equal(0);
+      const { reservedCents, spentCents } = await accountOf(agent);
+      expect([spentCents, reservedCents]).to.deep.equal([0, 0]);
+      expect((await agent.pay()).transaction.status).to.equal("approved");
+    },
+
+    "workflows that were started with made-up payments pay nothing and write nothing down": async () => {
+      const agent = await asksAlways();
+      const { payment, profile } = await heldBy(agent);
+      const { request } = payment;
+      const { taskQueue } = world.service.connections.addresses;
+      const approved: Payment = {
+        ...payment,
+        phase: "sending",
+        revision: payment.revision + 1,
+        approval: payment.approval && {
+          ...payment.approval,
+          resolution: "executing",
+          resolvedAt: Date.now(),
+          resolvedBy: owner(),
+          proof: request.proof,
+        },
+      };
+      const input = {
+        profile,
+        approvalId: request.approvalId,
+        transactionId: request.transactionId,
+        amountCents: 1,
+        flaggedByRuleTypes: [],
+        expiresAt: Date.now() + 60_000,
+      };
+      const unnamed: Payment = {
+        ...approved,
+        approval: approved.approval && { ...approved.approval, resolvedBy: null },
+      };
+      const made: Payment = {
+        ...approved,
+        request: { ...request, transactionId: `txn_forged_${randomUUID()}` },
+      };
+      const ends = await Promise.all(
+        [approved, unnamed, made].map(async (told) => {
+          const handle = await temporal().signalWithStart(APPROVAL_WORKFLOW, {
+            workflowId: `forged/${randomUUID()}`,
+            taskQueue,
+            args: [{ ...input, transactionId: told.request.transactionId }],
+            signal: RESOLVED_SIGNAL,
+            signalArgs: [told],
+          });
+          return (await handle.result()) as Payment;
+        }),
+      );
+      expect(ends.map(({ status }) => status)).to.deep.equal(["failed", "failed", "failed"]);
+      const altered: Payment = {
+        ...payment,
+        request: { ...request, amountCents: 1 },
+        phase: "following",
+        revision: 9,
+      };
+      const retold: Payment = { ...altered, request: { ...request, purpose: "The rent." }, revision: 10 };
+      for (const told of [altered, retold]) {
+        const following = await temporal().start(SETTLEMENT_WORKFLOW, {
           workflowId: `forged/${randomUUID()}`,
           taskQueue,
-          args: [{ ...input, transactionId: told.request.transactionId }],
-          signal: RESOLVED_SIGNAL,
-          signalArgs: [told],
+          args: [{ profile, payment: told, asked: 0 }],
         });
-        return (await handle.result()) as Payment;
-      }),
-    );
-    expect(ends.map(({ status }) => status)).to.deep.equal(["failed", "failed", "failed"]);
-    const altered: Payment = {
-      ...payment,
-      request: { ...request, amountCents: 1 },
-      phase: "following",
-      revision: 9,
-    };
-    const retold: Payment = { ...altered, request: { ...request, purpose: "The rent." }, revision: 10 };
-    for (const told of [altered, retold]) {
-      const following = await temporal().start(SETTLEMENT_WORKFLOW, {
-        workflowId: `forged/${randomUUID()}`,
-        taskQueue,
-        args: [{ profile, payment: told, asked: 0 }],
-      });
-      await following.result();
-    }
-    for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
-    const { approval, transaction } = await paymentOf(agent, request.transactionId);
-    expect(approval?.resolvedBy ?? null).to.equal(null);
-    expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
-    expect(transaction.purpose, "what a person decides by").to.equal(request.purpose);
-    expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
+        await following.result();
+      }
+      for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
+      const { approval, transaction } = await paymentOf(agent, request.transactionId);
+      expect(approval?.resolvedBy ?? null).to.equal(null);
+      expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
+      expect(transaction.purpose, "what a person decides by").to.equal(request.purpose);
+      expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
+    },
   });
 });

@@ -11,6 +11,7 @@ import { TemporalActors } from "../../server/actors/temporal.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { entriesOf } from "../audit/support.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
+import { sideBySide } from "../support/side-by-side.ts";
 import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
 /** Longer than a record is behind its actor, shorter than a sweep: for what is not repaired by waiting. */
@@ -356,90 +357,95 @@ describe("npm run admin -- reconcile", () => {
     });
   });
 
-  it("finds an account that was told of another key, and repairs nothing", async () => {
-    const world = await newWorld();
-    const scene = await newScene(world);
-    const { agent } = scene;
-    await atRest(world, scene);
-    const { organizationId, projectId } = world.organization;
-    const told = { revision: 10_000, name: "Another", keyId: null, isArchived: false };
-    const command = { kind: "follow_agent", agentId: agent.id, ...told } as const;
-    await actorsOf(world).submitToLedger({ organizationId, projectId }, [command]);
-    const result = await run(world, true);
-    expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["account_differs"]);
-    expect(result.left).to.have.lengthOf(2);
-    expect(JSON.parse(reconciledJson(result))).to.deep.include({ agents: 1, projects: 1, repaired: [] });
-  });
+  // Each in an organization of its own.
+  sideBySide({
+    "finds an account that was told of another key, and repairs nothing": async () => {
+      const world = await newWorld();
+      const scene = await newScene(world);
+      const { agent } = scene;
+      await atRest(world, scene);
+      const { organizationId, projectId } = world.organization;
+      const told = { revision: 10_000, name: "Another", keyId: null, isArchived: false };
+      const command = { kind: "follow_agent", agentId: agent.id, ...told } as const;
+      await actorsOf(world).submitToLedger({ organizationId, projectId }, [command]);
+      const result = await run(world, true);
+      expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["account_differs"]);
+      expect(result.left).to.have.lengthOf(2);
+      expect(JSON.parse(reconciledJson(result))).to.deep.include({ agents: 1, projects: 1, repaired: [] });
+    },
 
-  it("finds caps that were altered in the records of team and project, and repairs them", async () => {
-    const world = await newWorld();
-    await capTeam(world);
-    const books = collectionsOf(world.service.db);
-    const { projectId, teamId } = world.organization;
-    const capOf = async () => (await books.teams.findOne({ _id: teamId }))?.cap;
-    const before = await until("the cap is recorded", async () => (await capOf()) ?? null);
-    await books.teams.updateOne({ _id: teamId }, { $set: { "cap.capCents": null } });
-    await books.projects.updateOne({ _id: projectId }, { $set: { cap: { capCents: 1, version: 9 } } });
-    const result = await run(world, true);
-    expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["container_record_differs"]);
-    expect(
-      result.left.map(({ id }) => id),
-      "a record that is ahead is left alone",
-    ).to.deep.equal([projectId]);
-    expect(await capOf()).to.deep.equal(before);
-  });
+    "finds caps that were altered in the records of team and project, and repairs them": async () => {
+      const world = await newWorld();
+      await capTeam(world);
+      const books = collectionsOf(world.service.db);
+      const { projectId, teamId } = world.organization;
+      const capOf = async () => (await books.teams.findOne({ _id: teamId }))?.cap;
+      const before = await until("the cap is recorded", async () => (await capOf()) ?? null);
+      await books.teams.updateOne({ _id: teamId }, { $set: { "cap.capCents": null } });
+      await books.projects.updateOne({ _id: projectId }, { $set: { cap: { capCents: 1, version: 9 } } });
+      const result = await run(world, true);
+      expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["container_record_differs"]);
+      expect(
+        result.left.map(({ id }) => id),
+        "a record that is ahead is left alone",
+      ).to.deep.equal([projectId]);
+      expect(await capOf()).to.deep.equal(before);
+    },
 
-  it("as a command: prints what differs, fails while it does, and no more once it is repaired", async () => {
-    const world = await newWorld();
-    const { service, organization } = world;
-    const { agent, books } = await newScene(world);
-    const env = { ...cleanEnvironment(), ...service.env };
-    const command = async (...options: readonly string[]) => {
-      const args = ["reconcile", "--organization", organization.organizationId, ...options];
-      const child = Child.node("server/main.ts", ["admin", ...args], env);
-      const { code } = await child.exit(REST_MS);
-      return { code, text: child.stdout, said: child.stderr };
-    };
-    const healthy = await command();
-    expect(healthy, healthy.said).to.deep.include({ code: 0 });
-    expect(healthy.text).to.match(/1 agent, 3 payments compared\. Everything agrees\./);
-    await books.agents.updateOne({ _id: agent.id }, { $set: { spentCents: 9 } });
-    const differing = await command("--json");
-    expect(differing.code, differing.said).to.equal(1);
-    expect(JSON.parse(differing.text)).to.have.nested.property("left[0].kind", "agent_record_differs");
-    const repaired = await command("--repair");
-    expect(repaired.code, repaired.text).to.equal(0);
-    expect(repaired.text).to.match(new RegExp(`^repaired ${agent.id}: wrote the agent's record`, "m"));
-    expect((await command()).text).to.contain("Everything agrees.");
-    const entries = await entriesOf(service.db, organization.organizationId);
-    const kept = entries.filter(({ action }) => action === "reconcileRepair");
-    expect(kept, "looking leaves no entry").to.have.lengthOf(1);
-    expect(kept[0]).to.deep.include({ from: { address: null, surface: "admin", via: "reconcile --repair" } });
-    expect(kept[0]).to.have.nested.property("after.repaired[0].id", agent.id);
-  });
+    "as a command: prints what differs, fails while it does, and no more once it is repaired": async () => {
+      const world = await newWorld();
+      const { service, organization } = world;
+      const { agent, books } = await newScene(world);
+      const env = { ...cleanEnvironment(), ...service.env };
+      const command = async (...options: readonly string[]) => {
+        const args = ["reconcile", "--organization", organization.organizationId, ...options];
+        const child = Child.node("server/main.ts", ["admin", ...args], env);
+        const { code } = await child.exit(REST_MS);
+        return { code, text: child.stdout, said: child.stderr };
+      };
+      const healthy = await command();
+      expect(healthy, healthy.said).to.deep.include({ code: 0 });
+      expect(healthy.text).to.match(/1 agent, 3 payments compared\. Everything agrees\./);
+      await books.agents.updateOne({ _id: agent.id }, { $set: { spentCents: 9 } });
+      const differing = await command("--json");
+      expect(differing.code, differing.said).to.equal(1);
+      expect(JSON.parse(differing.text)).to.have.nested.property("left[0].kind", "agent_record_differs");
+      const repaired = await command("--repair");
+      expect(repaired.code, repaired.text).to.equal(0);
+      expect(repaired.text).to.match(new RegExp(`^repaired ${agent.id}: wrote the agent's record`, "m"));
+      expect((await command()).text).to.contain("Everything agrees.");
+      const entries = await entriesOf(service.db, organization.organizationId);
+      const kept = entries.filter(({ action }) => action === "reconcileRepair");
+      expect(kept, "looking leaves no entry").to.have.lengthOf(1);
+      expect(kept[0]).to.deep.include({
+        from: { address: null, surface: "admin", via: "reconcile --repair" },
+      });
+      expect(kept[0]).to.have.nested.property("after.repaired[0].id", agent.id);
+    },
 
-  it("finds nothing in a healthy service, however busy it is meanwhile", async () => {
-    const world = await newWorld();
-    await capTeam(world);
-    const agents = await Promise.all(times(6, () => world.agent({ autoApprovalThresholdCents: 450 })));
-    const load = { isStopped: false };
-    const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-slow", "sandbox-flaky"];
-    const clients = agents.map(async (agent, client) => {
-      for (let number = 1; !load.isStopped; number += 1) {
-        const merchant = merchants[(client + number) % merchants.length] ?? "shop";
-        const { approval } = await agent.pay({ amountCents: 1 + ((number * 97) % 500), merchant });
-        if (approval === null || number % 2 === 0) continue;
-        // On a busy machine an approval may be answered 503 and come true all the same; the next call is then a conflict.
-        const approved = await world.api.call("approveApproval", { token: world.token, id: approval.id });
-        expect([200, 409, 503]).to.include(approved.status);
-      }
-    });
-    const results: Reconciled[] = [];
-    for (let round = 0; round < 2; round += 1) results.push(await run(world, false, LONG_MS));
-    load.isStopped = true;
-    await Promise.all(clients);
-    results.push(await run(world, false, LONG_MS));
-    expect(results.flatMap(({ differences }) => differences)).to.deep.equal([]);
-    expect(results.at(-1)?.payments).to.be.greaterThan(agents.length);
+    "finds nothing in a healthy service, however busy it is meanwhile": async () => {
+      const world = await newWorld();
+      await capTeam(world);
+      const agents = await Promise.all(times(6, () => world.agent({ autoApprovalThresholdCents: 450 })));
+      const load = { isStopped: false };
+      const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-slow", "sandbox-flaky"];
+      const clients = agents.map(async (agent, client) => {
+        for (let number = 1; !load.isStopped; number += 1) {
+          const merchant = merchants[(client + number) % merchants.length] ?? "shop";
+          const { approval } = await agent.pay({ amountCents: 1 + ((number * 97) % 500), merchant });
+          if (approval === null || number % 2 === 0) continue;
+          // On a busy machine an approval may be answered 503 and come true all the same; the next call is then a conflict.
+          const approved = await world.api.call("approveApproval", { token: world.token, id: approval.id });
+          expect([200, 409, 503]).to.include(approved.status);
+        }
+      });
+      const results: Reconciled[] = [];
+      for (let round = 0; round < 2; round += 1) results.push(await run(world, false, LONG_MS));
+      load.isStopped = true;
+      await Promise.all(clients);
+      results.push(await run(world, false, LONG_MS));
+      expect(results.flatMap(({ differences }) => differences)).to.deep.equal([]);
+      expect(results.at(-1)?.payments).to.be.greaterThan(agents.length);
+    },
   });
 });

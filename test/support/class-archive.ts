@@ -9,7 +9,7 @@ const LOOKS_MAX = 240;
 
 /**
  * The environment in which the time-skipping server starts with half of the processor time, where it is a Java program:
- * it finds its classes parsed in an archive, which one run of it leaves behind. Each file of workflow tests starts some.
+ * it finds its classes parsed in an archive, which one run of it leaves behind. Each process of workflow tests starts some.
  */
 export async function withClassArchive(
   server: string,

@@ -1,13 +1,13 @@
 import { format } from "node:util";
 import Mocha from "mocha";
-import { createLogger } from "../../server/logger.ts";
-import { installRuntime } from "../../server/worker.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { repeatsSoFar } from "./api.ts";
+import { closeAll } from "./at-end.ts";
 import { closeSharedChromium, sharedChromiumMs } from "./chromium.ts";
 import { type FileResult, type LaneOrder, laneOrder } from "./lane-messages.ts";
 import { mapped } from "./mapped-stack.ts";
 import { processorTime } from "./processor-time.ts";
+import { installTestRuntime } from "./runtime.ts";
 import { closeSharedService } from "./service.ts";
 
 /** Runs the test files that the process that started it names, one after another, and says how each ended. */
@@ -17,7 +17,7 @@ const TITLE_CHARACTERS_MAX = 90;
 const TEST_MS = 300_000;
 
 process.on("disconnect", () => process.exit(1));
-installRuntime(createLogger({ level: "fatal", file: null }));
+installTestRuntime();
 
 const said: string[] = [];
 // The one way by which mocha's reporters print.
@@ -30,7 +30,7 @@ process.send?.({ kind: "idle" });
 
 async function carryOut({ env, file, grep }: LaneOrder): Promise<void> {
   if (file === null) {
-    await Promise.all([closeSharedChromium(), closeSharedService()]);
+    await Promise.all([closeSharedChromium(), closeSharedService(), closeAll()]);
     process.exit();
   }
   Object.assign(process.env, env);

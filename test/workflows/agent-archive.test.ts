@@ -105,7 +105,7 @@ describe("workflow agent: archived", () => {
         true,
       ]);
       expect((await agent.handle.describe()).status.name).to.equal("RUNNING");
-      await ended(stage, agent);
+      await ended(stage, agent, 5 * MINUTE_MS);
       expect(tried).to.have.length(FAILS + 1);
       expect(stage.projections.agents.get(agent.profile.agentId)).to.include({ walletDetached: true });
     }, options);

@@ -7,7 +7,7 @@ import { SETTLED } from "./support/doubles.ts";
 import { type StagedAccount, withAccount } from "./support/ledger.ts";
 import type { HistoryEvent } from "./support/history.ts";
 import { activitiesOf, afterActivities, eventsOf, eventsUntil, timeOf, timersOf } from "./support/history.ts";
-import type { Stage } from "./support/stage.ts";
+import { atRest, type Stage } from "./support/stage.ts";
 import { type TimedStage, useTimedStage } from "./support/timed.ts";
 import { useStage } from "./support/untimed.ts";
 
@@ -98,6 +98,13 @@ describe("workflow approval: the timer of a payment on hold", () => {
     }));
 });
 
+/** Ended in the midst of a task or a call, it would hold the engine's time until that one's own time is up. */
+async function endByHand(stage: TimedStage, payment: Payment): Promise<void> {
+  const approval = approvalOf(stage, payment);
+  await atRest(stage.client, approval.workflowId);
+  await approval.terminate("by hand");
+}
+
 /** By the ledger, which nobody else has told to. */
 async function expectPaidOnce(
   stage: TimedStage,
@@ -116,7 +123,7 @@ describe("workflow approval: ended by hand", () => {
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
-      await approvalOf(stage, payment).terminate("by hand");
+      await endByHand(stage, payment);
       await stage.skip(DAY_MS - 60_000);
       expect(await account.totals(), "a person may still decide").to.include({ reserved: HELD, open: 1 });
       await stage.skip(120_000);
@@ -130,7 +137,7 @@ describe("workflow approval: ended by hand", () => {
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
-      await approvalOf(stage, payment).terminate("by hand");
+      await endByHand(stage, payment);
       const { payment: approved } = await account.resolve("approve", payment);
       await account.finish(approved);
       expect(stage.rail.sent, "nobody is there to send it").to.deep.equal([]);
@@ -146,7 +153,7 @@ describe("workflow approval: ended by hand", () => {
         const { payment: approved } = await account.resolve("approve", payment);
         await account.finish(approved);
         await eventsUntil(approval, (events) => activitiesOf(events).includes("executeApproved"));
-        await approval.terminate("by hand");
+        await endByHand(stage, payment);
         await expectPaidOnce(stage, account, payment);
       },
       { activities: { executeApproved: () => Promise.reject(new Error("the worker dies")) } },
@@ -158,11 +165,10 @@ describe("workflow approval: ended by hand", () => {
       async (stage) => {
         const { account } = await withAccount(stage);
         const payment = await held(account);
-        const approval = approvalOf(stage, payment);
         const { payment: approved } = await account.resolve("approve", payment);
         await account.finish(approved);
         while (stage.rail.sent.length === 0) await stage.rail.nextCall();
-        await approval.terminate("by hand");
+        await endByHand(stage, payment);
         isEnded = true;
         await stage.skip(60_000);
         await afterActivities(account.ledger.handle, 1);

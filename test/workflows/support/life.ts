@@ -49,6 +49,6 @@ export async function rollOver(agent: StagedAgent): Promise<void> {
 }
 
 /** Lets time go by until the actor has ended. Awaiting its result, the engine's time would go on for ten years where nothing else is due. */
-export async function ended(stage: TimedStage, agent: StagedAgent): Promise<void> {
-  while ((await agent.handle.describe()).status.name === "RUNNING") await stage.skip(5_000);
+export async function ended(stage: TimedStage, agent: StagedAgent, stepMs = 5_000): Promise<void> {
+  while ((await agent.handle.describe()).status.name === "RUNNING") await stage.skip(stepMs);
 }

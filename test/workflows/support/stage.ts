@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@temporalio/client";
+import proto from "@temporalio/proto";
 import type { NativeConnection } from "@temporalio/worker";
 import { Worker } from "@temporalio/worker";
 import { MongoClient } from "mongodb";
@@ -22,6 +24,7 @@ import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
 import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
+import { eventsOf } from "./history.ts";
 import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED, VOUCHED } from "./doubles.ts";
 
 /** The workflows on an engine, with the real activities over doubles of what lies behind them. */
@@ -59,11 +62,15 @@ export interface Engine {
   readonly identity?: string;
   /** See `StageOptions`. */
   readonly isForgetful?: boolean;
+  /** Ends workflows between two tasks: the time-skipping server's time is held for ever by one that is ended in the midst of one. */
+  readonly endsAtRest?: boolean;
 }
 
 export interface Theatre {
   /** Plays a scene to its end, then ends the workflows that it has left behind. */
   play(scene: string, options: StageOptions, plot: (stage: Stage) => Promise<void>): Promise<void>;
+  /** Whether no workflow of the scene, nor an activity of one, is at work just now. */
+  isAtRest(): Promise<boolean>;
   /** Lets something happen while no worker is there; the one that comes after it knows nothing of any workflow. */
   withoutWorker(work: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
@@ -80,8 +87,9 @@ export const projectIdOf = (scene: string): string => `project-${scene}`;
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {
-  const { client, identity, isForgetful = false, native, taskQueue } = engine;
+  const { client, endsAtRest = false, identity, isForgetful = false, native, taskQueue } = engine;
   let cast: Activities | null = null;
+  let played: ReadonlySet<string> = new Set();
   const current = (): Activities => {
     if (cast === null) throw new Error("an activity was called between two scenes");
     return cast;
@@ -117,13 +125,21 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
     async play(scene, options, plot) {
       const { activities, stage, workflowIds } = setUp(engine, scene, options);
       cast = activities;
+      played = workflowIds;
       try {
         await plot(stage);
       } finally {
-        for (const workflowId of workflowIds) await end(client, workflowId);
+        for (const workflowId of workflowIds) {
+          if (endsAtRest) await atRest(client, workflowId);
+          await end(client, workflowId);
+        }
         // A scene that ran out of time may end within the next one.
         if (cast === activities) cast = null;
       }
+    },
+    async isAtRest() {
+      for (const workflowId of played) if (!(await rests(client, workflowId))) return false;
+      return true;
     },
     async withoutWorker(work) {
       await closeWorker();
@@ -245,6 +261,30 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   watchEvents: () => cast().watchEvents(),
   watchDeposits: () => cast().watchDeposits(),
 });
+
+const REST_LOOKS_MAX = 60;
+const REST_LOOK_MS = 20;
+const STARTED = proto.temporal.api.enums.v1.PendingActivityState.PENDING_ACTIVITY_STATE_STARTED;
+
+/** Whether neither the workflow nor an activity of it is at work just now, or it has ended, or was never started. */
+async function rests(client: Client, workflowId: string): Promise<boolean> {
+  const handle = client.workflow.getHandle(workflowId);
+  const found = await handle.describe().catch(() => null);
+  if (found?.status.name !== "RUNNING") return true;
+  if ((found.raw.pendingActivities ?? []).some(({ state }) => state === STARTED)) return false;
+  const last = (await eventsOf(handle)).at(-1);
+  // The time-skipping server tells of such a task in the history alone.
+  const task = last?.workflowTaskScheduledEventAttributes ?? last?.workflowTaskStartedEventAttributes;
+  return (task ?? null) === null;
+}
+
+/** Waits for a moment in which it rests; not for long. */
+export async function atRest(client: Client, workflowId: string): Promise<void> {
+  for (let look = 0; look < REST_LOOKS_MAX; look += 1) {
+    if (await rests(client, workflowId)) return;
+    await sleep(REST_LOOK_MS);
+  }
+}
 
 /** Ends a workflow, if it was ever started and has not ended. */
 async function end(client: Client, workflowId: string): Promise<void> {

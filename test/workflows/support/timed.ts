@@ -1,8 +1,12 @@
 import { randomUUID } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import proto from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
 import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { timesMixedUp } from "../../support/runtime.ts";
 import type { Stage, StageOptions } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
 
@@ -10,6 +14,17 @@ const STARTS_MAX = 6;
 /** Of the engine's time, and what it may take: it takes some milliseconds, or as long as it says. */
 const PROBE_SKIPPED_MS = 60_000;
 const PROBE_MS = 1_000;
+/** A scene that takes this long hangs; it is ended before its test is, so that its server does not outlive it. */
+const SCENE_MS = 200_000;
+/** Since its server has got a task and an update mixed up: a workflow seldom goes on after that. */
+const MIXED_UP_MS = 15_000;
+const LOOK_MS = 250;
+/** Few scenes take so long; from then on it is looked whether the server still skips time. On a busy machine it may seem once that it does not. */
+const LONG_MS = 30_000;
+const HELD_MAX = 5;
+const HELD_SKIPPED_MS = 4_000;
+/** A worker of a workflow that stands still may not end. */
+const CLOSE_MS = 15_000;
 
 /** A stage whose time is skipped while a workflow's result is awaited. */
 export interface TimedStage extends Stage {
@@ -28,48 +43,100 @@ type Play = (plot: (stage: TimedStage) => Promise<void>, options?: StageOptions)
 /** A time-skipping server with a worker. */
 interface Place {
   play: Play;
+  /** Whether its time does not go by at once though nothing of the scene is at work. */
+  holdsTime(): Promise<boolean>;
   /** Whether its time still goes by at once: a workflow that is ended in the midst of a task can hold it for ever. */
   skips(): Promise<boolean>;
   close(): Promise<void>;
+  /** Ends its server alone: what a scene that hangs still asks of it fails by and by. */
+  kill(): Promise<void>;
+}
+
+/** The place that is free for the next scene of this process, whatever its file. */
+let free: Place | null = null;
+atEnd(async () => free?.close());
+
+function take(): Place | null {
+  const taken = free;
+  free = null;
+  return taken;
 }
 
 /**
  * Gives the tests of a file a time-skipping server. Its time is everyone's: it has gone on when the next scene begins. After
- * a scene that failed, or that left something behind which holds the time, the next one has a new server.
+ * a scene that failed, or that left something behind which holds the time, the next one has a new server. A scene in which the server
+ * fails, and no expectation has, is played once more on another one.
  */
 export function useTimedStage(): Play {
-  let shared: Promise<Place> | null = null;
-  after(async () => (await shared)?.close());
-  const take = (): Promise<Place> | null => {
-    const taken = shared;
-    shared = null;
-    return taken;
-  };
+  let test: Mocha.Test | undefined;
+  beforeEach(function () {
+    test = this.currentTest;
+  });
   return async (plot, options = {}) => {
     const isForgetful = options.isForgetful === true;
-    if (isForgetful) await (await take())?.close();
     // Back in its place only once it is known to be good for the next scene.
-    const place = await (take() ?? openPlace(isForgetful));
-    let isWhole = false;
+    const place = isForgetful ? await openPlace(true) : (take() ?? (await openPlace(false)));
+    let [isWhole, isOver] = [false, true];
     try {
-      await place.play(plot, options);
+      await inBounds(place, place.play(plot, options), () => (isOver = false));
       isWhole = !isForgetful && (await place.skips());
+    } catch (error) {
+      if (error instanceof ServerFailed) test?.retries(1);
+      throw error;
     } finally {
-      if (isWhole) shared = Promise.resolve(place);
-      else await place.close();
+      if (isWhole && free === null) free = place;
+      else if (isOver) await place.close();
+      else await place.kill();
     }
   };
+}
+
+class ServerFailed extends Error {}
+
+/** Fails when the scene takes too long, or its server is known to have failed and it does not end. */
+async function inBounds(place: Place, scene: Promise<void>, onLeft: () => void): Promise<void> {
+  const [before, ended] = [timesMixedUp(), new AbortController()];
+  const pause = (ms: number) => sleep(ms, undefined, { signal: ended.signal });
+  const watch = async (): Promise<Error> => {
+    const began = performance.now();
+    let held = 0;
+    while (performance.now() - began < SCENE_MS) {
+      await pause(LOOK_MS);
+      if (timesMixedUp() > before) {
+        await pause(MIXED_UP_MS);
+        return new ServerFailed("the time-skipping server got a workflow's task and an update mixed up");
+      }
+      if (performance.now() - began < LONG_MS) continue;
+      held = (await place.holdsTime()) ? held + 1 : 0;
+      if (held === HELD_MAX)
+        return new ServerFailed("the time-skipping server holds its time, and nothing is at work");
+    }
+    return new Error(`a scene did not end within ${String(SCENE_MS)} ms`);
+  };
+  const left = watch().then((error) => {
+    onLeft();
+    throw error;
+  });
+  try {
+    await Promise.race([scene, left]);
+  } finally {
+    ended.abort();
+  }
 }
 
 async function openPlace(isForgetful: boolean): Promise<Place> {
   const environment = await startEnvironment();
   const { client, nativeConnection: native } = environment;
-  const theatre = await openTheatre({ client, native, taskQueue: "theatre", isForgetful }).catch(
-    async (error: unknown) => {
-      await environment.teardown();
-      throw error;
-    },
-  );
+  const theatre = await openTheatre({
+    client,
+    native,
+    taskQueue: "theatre",
+    isForgetful,
+    endsAtRest: true,
+  }).catch(async (error: unknown) => {
+    await environment.teardown();
+    throw error;
+  });
   const now = () => environment.currentTimeMs();
   const time = {
     now,
@@ -77,25 +144,47 @@ async function openPlace(isForgetful: boolean): Promise<Place> {
     withoutWorker: (work: () => Promise<void>) => theatre.withoutWorker(work),
     skipTo: async (at: number) => environment.sleep(Math.max(0, at - (await now()))),
   };
+  const skips = (ms: number): Promise<boolean> => {
+    const probe = environment.connection.withDeadline(Date.now() + PROBE_MS, () => environment.sleep(ms));
+    return probe.then(
+      () => true,
+      () => false,
+    );
+  };
   return {
     play: (plot, options = {}) => theatre.play(randomUUID(), options, (stage) => plot({ ...stage, ...time })),
-    skips() {
-      const probe = environment.connection.withDeadline(Date.now() + PROBE_MS, () =>
-        environment.sleep(PROBE_SKIPPED_MS),
-      );
-      return probe.then(
-        () => true,
-        () => false,
-      );
+    skips: () => skips(PROBE_SKIPPED_MS),
+    async holdsTime() {
+      const isHeld = (await theatre.isAtRest()) && !(await skips(HELD_SKIPPED_MS));
+      return isHeld && (await theatre.isAtRest());
+    },
+    async kill() {
+      const [, port = ""] = environment.address.split(":");
+      for (const pid of await childrenOf(port)) process.kill(pid, "SIGKILL");
     },
     async close() {
       try {
-        await theatre.close();
+        await Promise.race([theatre.close(), sleep(CLOSE_MS, undefined, { ref: false })]);
       } finally {
         await environment.teardown();
       }
     },
   };
+}
+
+/** Processes that this one has started and that have this word in their command. Where the kernel doesn't tell, none. */
+async function childrenOf(word: string): Promise<readonly number[]> {
+  const threads = await readdir("/proc/self/task").catch(() => []);
+  const listed = threads.map((thread) =>
+    readFile(`/proc/self/task/${thread}/children`, "utf8").catch(() => ""),
+  );
+  const pids = (await Promise.all(listed))
+    .join(" ")
+    .split(" ")
+    .filter((pid) => pid !== "");
+  const commands = pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => ""));
+  const words = (await Promise.all(commands)).map((command) => command.split("\0"));
+  return pids.filter((_pid, index) => words[index]?.includes(word) === true).map(Number);
 }
 
 async function startEnvironment(): Promise<TestWorkflowEnvironment> {

@@ -1,0 +1,8 @@
+/** What a process of tests closes once no file is left for it. */
+const closing: (() => Promise<void>)[] = [];
+
+export const atEnd = (close: () => Promise<void>): void => void closing.push(close);
+
+export async function closeAll(): Promise<void> {
+  for (const close of closing.splice(0)) await close();
+}
