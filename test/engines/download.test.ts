@@ -55,7 +55,7 @@ describe("A download", () => {
   });
 
   it("arrives whole", async () => {
-    await downloadFile(new URL("/whole", server.url), target(), QUICK);
+    await downloadFile(new URL("/whole", server.url), target(), DOWNLOAD_LIMITS);
     expect(await readFile(target(), "utf8")).to.equal("the whole of it");
   });
 
@@ -84,7 +84,7 @@ describe("A download", () => {
   });
 
   it("is bounded in size", async () => {
-    const little = { ...QUICK, bytesMax: 4 };
+    const little = { ...DOWNLOAD_LIMITS, bytesMax: 4 };
     const error = await engineErrorOf(
       downloadFile(new URL("/whole", server.url), target(), little),
       "FETCH_FAILED",

@@ -53,7 +53,9 @@ describe("Servers and workers as processes of their own", () => {
     const { agent, apiKey } = await tenant.createAgent({ budgetCents: 3_000 });
     const keys = Array.from({ length: 40 }, (_none, index) => `key ${index}`);
     // Each key goes to both servers at the same moment.
-    const sent = await Promise.all(keys.flatMap((key) => apis.map((api) => pay(api, apiKey, key, 100))));
+    const sent = await Promise.all(
+      keys.flatMap((key) => apis.map((api) => onceReachable(() => pay(api, apiKey, key, 100)))),
+    );
     expect(sent.filter(({ transactionId }) => transactionId === null)).to.deep.equal([]);
     expect(new Set(sent.map(({ transactionId }) => transactionId)).size).to.equal(40);
     await tenant.expectTotals(agent.id, { spentCents: 3_000, reservedCents: 0 }, SWEPT_MS);

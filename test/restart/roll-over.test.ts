@@ -21,7 +21,7 @@ const CLIENTS = 24;
 /** Every fifth request of a client is a retry of an earlier one, by this client or another. */
 const RETRY_EVERY = 5;
 /** Enough that several roll-overs fall into them. */
-const PAYMENTS = shortOrSoak(500, 5_000);
+const PAYMENTS = shortOrSoak(500, 3_000);
 /** Their idempotency keys are forgotten before the others are paid. */
 const FORGOTTEN = 50;
 const EVENTS_PER_RUN = 40;

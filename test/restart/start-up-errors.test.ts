@@ -151,6 +151,31 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     expect(await other.processes()).to.deep.equal([]);
   });
 
+  it("KEY_DELIVERY_DIR is another: a role refuses until an admin adopts it; npm start takes it", async () => {
+    const { dataDir } = running;
+    expect((await running.child.end("SIGTERM")).code).to.equal(0);
+    const { mongodb, temporal } = await running.start({ KEY_DELIVERY_DIR: join(scratch, "key-delivery") });
+    const old = join(dataDir, "key-delivery");
+    const env = {
+      ...running.env,
+      MONGODB_URI: mongodb.uri,
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: temporal.namespace,
+      MASTER_KEY: (await readFile(join(dataDir, "master.key"), "utf8")).trim(),
+      KEY_DELIVERY_DIR: old,
+    };
+    expect(await reasonOf(env, { role: "worker" }))
+      .to.include(old)
+      .and.include("KEY_DELIVERY_DIR")
+      .and.include("npm run admin -- adopt-key-delivery-folder");
+    const admin = Child.node("server/main.ts", ["admin", "adopt-key-delivery-folder"], env);
+    expect(await admin.exit(QUICK_MS), admin.stderr).to.deep.equal({ code: 0, signal: null });
+    expect(JSON.parse(admin.stdout)).to.deep.equal({ folder: old });
+    const worker = Child.node("server/main.ts", ["worker"], env);
+    await worker.printed(/The worker is running/, QUICK_MS);
+    expect((await worker.end("SIGTERM")).code).to.equal(0);
+  });
+
   it("MASTER_KEY is not the one of the first start; with that one all is as it was", async () => {
     expect((await running.child.end("SIGTERM")).code).to.equal(0);
     const masterKey = "another-master-key-that-is-long-enough-to-be-one";

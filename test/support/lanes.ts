@@ -5,6 +5,7 @@ import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
 import { Plan } from "./plan.ts";
+import { shortOrSoak } from "./soak.ts";
 
 export interface LanesOptions {
   readonly files: readonly string[];
@@ -18,8 +19,8 @@ export interface LanesOptions {
   readonly onResult: (result: FileResult) => void;
 }
 
-/** A file that takes this long hangs outside of its tests, which have a time-out of their own. */
-const FILE_MS = 600_000;
+/** A file that takes this long hangs outside of its tests, which have a time-out of their own: in the soak up to two hours. */
+const FILE_MS = shortOrSoak(600_000, 10_800_000);
 /** For what a process closes when no file is left for it. */
 const EXIT_MS = 30_000;
 const READ_MS = 2_000;

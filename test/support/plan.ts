@@ -82,12 +82,20 @@ export async function selected(words: readonly string[]): Promise<Selection> {
   if (words.length === 0) return { files, grep: null };
   const named = files.filter((file) => words.some((word) => file.includes(word.replace(/^\.\//, ""))));
   if (named.length > 0) return { files: named, grep: null };
-  const texts = await Promise.all(files.map(async (file) => (await readFile(file, "utf8")).toLowerCase()));
+  const texts = await Promise.all(files.map(async (file) => (await textOf(file)).toLowerCase()));
   const holding = files.filter((_file, index) =>
     words.every((word) => texts[index]?.includes(word.toLowerCase()) === true),
   );
   const escaped = words.map((word) => `(?=.*${word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")})`);
   return { files: holding, grep: `^${escaped.join("")}` };
+}
+
+/** With the scenes that a file is made of, which lie in the folder of its name. */
+async function textOf(file: string): Promise<string> {
+  const folder = file.replace(/\.test\.ts$/, "");
+  const scenes = await readdir(folder).catch(() => []);
+  const parts = [file, ...scenes.filter((name) => name.endsWith(".ts")).map((name) => join(folder, name))];
+  return (await Promise.all(parts.map((part) => readFile(part, "utf8")))).join("\n");
 }
 
 const rankOfLong = (file: string): number =>
