@@ -1,9 +1,7 @@
 import { expect } from "chai";
 import type { Browser, BrowserContext, HTTPRequest, Page } from "puppeteer-core";
 import { z } from "zod";
-import { cookieNames } from "../../src/contract/cookies.ts";
-import { freshAddress } from "./api.ts";
-import { typeInto, within, WITHIN_MS } from "./browser-page.ts";
+import { becomes, typeInto, within, WITHIN_MS } from "./browser-page.ts";
 
 export interface Credentials {
   readonly email: string;
@@ -13,7 +11,6 @@ export interface Credentials {
 /** True: the request was seen to, and does not go on to the service. */
 export type Interception = (request: HTTPRequest) => Promise<boolean> | boolean;
 
-const { session: SESSION_COOKIE } = cookieNames("http:");
 const DECISION = /\/v1\/approvals\/\w+\/(approve|deny)$/;
 
 const first = (selector: string): string => `document.querySelector(${JSON.stringify(selector)})`;
@@ -77,13 +74,7 @@ export class ApprovalPage {
 
   /** Loads the page of this payment, signed in by this session's token alone, or by none. */
   async visit(approvalId: string, token: string | null): Promise<void> {
-    // The tests share one machine, and sign-ins are counted by address.
-    await this.page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
-    const context = this.page.browserContext();
-    await context.deleteCookie(...(await context.cookies()));
-    const { hostname: domain } = new URL(this.#origin);
-    const cookie = { name: SESSION_COOKIE, domain, path: "/", httpOnly: true, sameSite: "Strict" } as const;
-    if (token !== null) await context.setCookie({ ...cookie, value: token });
+    await becomes(this.page, this.#origin, token);
     await this.load(approvalId);
   }
 

@@ -1,5 +1,7 @@
 import type { Page } from "puppeteer-core";
 import { z } from "zod";
+import { cookieNames } from "../../src/contract/cookies.ts";
+import { freshAddress } from "./api.ts";
 
 /** What tests do on every kind of page in a browser. */
 
@@ -28,6 +30,18 @@ export async function within(
   } catch (error) {
     throw new Error(`not within ${String(timeout)} ms: ${what}`, { cause: error });
   }
+}
+
+/** From now on the page's browser is signed in by this session's token alone, or not at all, and comes from somewhere else. */
+export async function becomes(page: Page, origin: string, token: string | null): Promise<void> {
+  // The tests share one machine, and sign-ins are counted by address.
+  await page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
+  const context = page.browserContext();
+  await context.deleteCookie(...(await context.cookies()));
+  if (token === null) return;
+  const { hostname: domain } = new URL(origin);
+  const cookie = { name: cookieNames(origin).session, domain, path: "/" };
+  await context.setCookie({ ...cookie, value: token, httpOnly: true, sameSite: "Strict" });
 }
 
 /** Puts a text in the place of what a field holds, at once, as a paste does: each key for itself costs the page a frame. */

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Browser, BrowserContext, CDPSession, Page } from "puppeteer-core";
 import { z } from "zod";
 import { freshAddress } from "./api.ts";
-import { within, WITHIN_MS } from "./browser-page.ts";
+import { becomes, within, WITHIN_MS } from "./browser-page.ts";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 let axe: string | null = null;
@@ -64,12 +64,9 @@ export class Dashboard {
     await this.page.goto(`${this.#origin}${path}`);
   }
 
-  /** Loads this as somebody whom the browser does not know: without cookies, and with nothing kept. */
-  async visit(path: string): Promise<void> {
-    // The tests share one machine, and sign-ins are counted by address.
-    await this.page.setExtraHTTPHeaders({ "x-forwarded-for": freshAddress() });
-    const context = this.page.browserContext();
-    await context.deleteCookie(...(await context.cookies()));
+  /** Loads this as somebody whom the browser does not know, with nothing kept: signed in by a token alone, or not at all. */
+  async visit(path: string, token: string | null = null): Promise<void> {
+    await becomes(this.page, this.#origin, token);
     await this.page.evaluate("localStorage.clear(); sessionStorage.clear()");
     // An address that differs in what is behind its # alone would not be loaded anew.
     await this.page.goto("about:blank");
