@@ -4,5 +4,5 @@ const closing: (() => Promise<void>)[] = [];
 export const atEnd = (close: () => Promise<void>): void => void closing.push(close);
 
 export async function closeAll(): Promise<void> {
-  for (const close of closing.splice(0)) await close();
+  await Promise.all(closing.splice(0).map((close) => close()));
 }

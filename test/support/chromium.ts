@@ -4,6 +4,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { type Browser, launch } from "puppeteer-core";
 import { treeMs } from "./processor-time.ts";
+import { atEnd } from "./at-end.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /** The download is about 100 MB. */
@@ -92,9 +93,7 @@ export async function sharedChromiumMs(): Promise<number> {
   return pid === undefined ? 0 : treeMs(pid);
 }
 
-export async function closeSharedChromium(): Promise<void> {
-  await (await shared?.catch(() => null))?.close();
-}
+atEnd(async () => (await shared?.catch(() => null))?.close());
 
 /**
  * A browser for the tests of a suite, which close the contexts that they open in it and not the browser; where none can be

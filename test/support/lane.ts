@@ -3,12 +3,11 @@ import Mocha from "mocha";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { repeatsSoFar } from "./api.ts";
 import { closeAll } from "./at-end.ts";
-import { closeSharedChromium, sharedChromiumMs } from "./chromium.ts";
+import { sharedChromiumMs } from "./chromium.ts";
 import { type FileResult, type LaneOrder, laneOrder } from "./lane-messages.ts";
 import { mapped } from "./mapped-stack.ts";
 import { processorTime } from "./processor-time.ts";
 import { installTestRuntime } from "./runtime.ts";
-import { closeSharedService } from "./service.ts";
 
 /** Runs the test files that the process that started it names, one after another, and says how each ended. */
 
@@ -30,7 +29,7 @@ process.send?.({ kind: "idle" });
 
 async function carryOut({ env, file, grep }: LaneOrder): Promise<void> {
   if (file === null) {
-    await Promise.all([closeSharedChromium(), closeSharedService(), closeAll()]);
+    await closeAll();
     process.exit();
   }
   Object.assign(process.env, env);

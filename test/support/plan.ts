@@ -46,8 +46,12 @@ const QUIET: Beginnings = [
 const LONG: Beginnings = [
   "restart/",
   "chaos/",
-  "wallets/wallet-silent-chain",
-  "wallets/wallet-slow-chain",
+  "wallets/",
+  "containers/caps",
+  "payments/re",
+  "approvals/",
+  "dashboard/",
+  "workflows/",
   "contracts/",
 ];
 

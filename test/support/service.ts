@@ -12,6 +12,7 @@ import { createLogger, type Logger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import type { Means } from "../../server/service.ts";
 import { Api } from "./api.ts";
+import { atEnd } from "./at-end.ts";
 
 /** A whole service in this process, on the run's real engines, with a database and a task queue of its own. */
 export interface TestService {
@@ -163,6 +164,4 @@ let shared: Promise<TestService> | null = null;
 /** The service that tests share which change nothing of it but their own organizations. */
 export const sharedService = (): Promise<TestService> => (shared ??= startTestService());
 
-export async function closeSharedService(): Promise<void> {
-  await (await shared)?.stop();
-}
+atEnd(async () => (await shared)?.stop());
