@@ -1,5 +1,8 @@
+import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
 import { generate } from "otplib";
+import type { HTTPRequest } from "puppeteer-core";
+import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { pageOrigin } from "../support/passkeys.ts";
@@ -7,6 +10,26 @@ import { sharedService } from "../support/service.ts";
 import { cardPayment, newWorld, until, type World } from "../support/world.ts";
 
 const STEP_SECONDS = 30;
+
+/** Holds the next request of such a path back until it is released. */
+async function heldBack({ page }: Dashboard, path: RegExp) {
+  await page.setRequestInterception(true);
+  const releasing = new EventEmitter();
+  const released = once(releasing, "release");
+  const pass = async (request: HTTPRequest): Promise<void> => {
+    if (path.test(new URL(request.url()).pathname)) await released;
+    await request.continue();
+  };
+  const onRequest = (request: HTTPRequest): void => void pass(request);
+  page.on("request", onRequest);
+  return {
+    async release(): Promise<void> {
+      releasing.emit("release");
+      page.off("request", onRequest);
+      await page.setRequestInterception(false);
+    },
+  };
+}
 
 /** What people do in the dashboard, in real Chromium, on the real service: one after another, in one session. */
 describe("the dashboard at work, in a browser", function () {
@@ -65,19 +88,21 @@ describe("the dashboard at work, in a browser", function () {
       await pay({ amountCents: 600, merchant, purpose: `<script>alert(1)</script> ${"x".repeat(400)}` }),
       await pay({ amountCents: 700, merchant: "Second Shop" }),
     ];
-    // It is answered after some three seconds.
-    await pay({ amountCents: 800, merchant: "sandbox-slow" });
+    await pay({ amountCents: 800, merchant: "Third Shop" });
     await page.go("/approvals");
-    await page.press("Approve $6.00");
-    await page.seesNo("Approve $6.00");
+    await page.sees("Approve $6.00");
     expect(await page.page.$$("main img, main script")).to.deep.equal([]);
+    await page.press("Approve $6.00");
+    await page.page.waitForFunction("document.querySelectorAll('main article').length === 2");
+
+    // Another payment's approval is under way, and arrives while it is asked why this one is denied.
+    const approval = await heldBack(page, /\/approve$/);
     await page.press("Approve $8.00");
-    // Other cards may name its shop, too, among an agent's last payments.
-    const card = '//article[.//button[contains(., "Approve $7.00")]]';
-    await page.page.locator(`::-p-xpath(${card}//button[@data-key="deny"])`).click();
+    const deny = '::-p-xpath(//article[.//button[contains(., "Approve $7.00")]]//button[@data-key="deny"])';
+    await clickOn(page.page, deny);
     await page.sees("Too expensive: look for a cheaper offer.");
-    // What becomes of another payment meanwhile takes nothing away.
-    await page.seesNo("sandbox-slow");
+    await approval.release();
+    await page.page.waitForFunction("document.querySelectorAll('main article').length === 1");
     await page.press("Too expensive: look for a cheaper offer.");
     await page.press("Deny");
     await page.sees("Nothing waits for you");

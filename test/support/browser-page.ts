@@ -1,4 +1,4 @@
-import type { Page } from "puppeteer-core";
+import { type Page, TimeoutError } from "puppeteer-core";
 import { z } from "zod";
 import { cookieNames } from "../../src/contract/cookies.ts";
 import { freshAddress } from "./api.ts";
@@ -8,6 +8,7 @@ import { freshAddress } from "./api.ts";
 /** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
 export const WITHIN_MS = 120_000;
 const LOOK_MS = 50;
+const FOUND_MS = 5_000;
 
 const held = z.object({ found: z.unknown() });
 
@@ -42,6 +43,25 @@ export async function becomes(page: Page, origin: string, token: string | null):
   const { hostname: domain } = new URL(origin);
   const cookie = { name: cookieNames(origin).session, domain, path: "/" };
   await context.setCookie({ ...cookie, value: token, httpOnly: true, sameSite: "Strict" });
+}
+
+/** Once it is there, can be used and stands still. What is drawn anew meanwhile is looked for again: it would be waited for in vain. */
+export async function clickOn(
+  page: Page,
+  selector: string,
+  { count = 1, ms = WITHIN_MS }: { readonly count?: number; readonly ms?: number } = {},
+): Promise<void> {
+  const end = Date.now() + ms;
+  for (;;) {
+    const timeout = Math.max(1, Math.min(FOUND_MS, end - Date.now()));
+    try {
+      return await page.locator(selector).setTimeout(timeout).click({ count });
+    } catch (error) {
+      if (!(error instanceof TimeoutError)) throw error;
+      if (Date.now() >= end)
+        throw new Error(`not within ${String(ms)} ms: a click on ${selector}`, { cause: error });
+    }
+  }
 }
 
 /** Puts a text in the place of what a field holds, at once, as a paste does: each key for itself costs the page a frame. */

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Browser, BrowserContext, CDPSession, Page } from "puppeteer-core";
 import { z } from "zod";
 import { freshAddress } from "./api.ts";
-import { becomes, within, WITHIN_MS } from "./browser-page.ts";
+import { becomes, clickOn, within, WITHIN_MS } from "./browser-page.ts";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 let axe: string | null = null;
@@ -103,7 +103,7 @@ export class Dashboard {
 
   /** Presses what has this name for everybody, also for who does not see it. */
   async press(name: string, role = "button", ms = WITHIN_MS): Promise<void> {
-    await this.page.locator(`::-p-aria([name="${name}"][role="${role}"])`).setTimeout(ms).click();
+    await clickOn(this.page, `::-p-aria([name="${name}"][role="${role}"])`, { ms });
   }
 
   /**
@@ -124,8 +124,7 @@ export class Dashboard {
 
   /** Puts a text into the field of this name in place of what it holds, at once: each key for itself costs a frame. */
   async fill(name: string, text: string): Promise<void> {
-    const field = this.page.locator(`::-p-aria([name="${name}"])`);
-    await field.setWaitForStableBoundingBox(false).click({ count: 3 });
+    await clickOn(this.page, `::-p-aria([name="${name}"])`, { count: 3 });
     await this.page.keyboard.sendCharacter(text);
   }
 
