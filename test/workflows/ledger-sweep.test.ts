@@ -6,6 +6,7 @@ import { gate, SETTLED } from "./support/doubles.ts";
 import {
   activitiesOf,
   afterActivities,
+  atOnceMax,
   eventsOf,
   eventsUntil,
   inputsOf,
@@ -182,7 +183,8 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
         expect(stage.projections.caps.get("")).to.include({ capCents: 50_000 });
         expect(stage.projections.accounts.get(second.agentId)).to.include({ reservedCents: 120 });
         expect(mirrored).to.deep.equal([first.agentId]);
-        expect(await sweeps(ledger, "executePayments"), "at once").to.equal(6);
+        // One that hangs too long is ended, and another takes its place.
+        expect(atOnceMax(await eventsOf(ledger.handle), "executePayments")).to.equal(6);
         const before = (await ledger.handle.describe()).historyLength;
         await stage.skip(500);
         expect((await ledger.handle.describe()).historyLength - before).to.be.at.most(10);

@@ -28,6 +28,23 @@ export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[]
     scheduled === null || scheduled === undefined ? [] : [scheduled.activityType?.name ?? ""],
   );
 
+/** How many activities of this name were under way at the same time, at the most. */
+export function atOnceMax(events: readonly HistoryEvent[], name: string): number {
+  const open = new Set<string>();
+  let most = 0;
+  for (const event of events) {
+    const { activityTaskScheduledEventAttributes: scheduled } = event;
+    if (scheduled?.activityType?.name === name) open.add(String(event.eventId));
+    const ended =
+      event.activityTaskCompletedEventAttributes ??
+      event.activityTaskFailedEventAttributes ??
+      event.activityTaskTimedOutEventAttributes;
+    open.delete(String(ended?.scheduledEventId));
+    most = Math.max(most, open.size);
+  }
+  return most;
+}
+
 /** What the activities of this name were given, in the order in which they were scheduled. */
 export const inputsOf = (events: readonly HistoryEvent[], name: string): readonly unknown[] =>
   events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) => {
