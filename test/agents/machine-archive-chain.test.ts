@@ -37,6 +37,8 @@ describe("archiving while the chain does not answer", () => {
     await service.stop();
     await proxy.close();
   });
+  // Also after one that failed.
+  afterEach(() => proxy.behave(() => "pass"));
 
   /** Funded, and with a wallet that is deployed and that the service may spend from. */
   async function deployed(): Promise<TestAgent> {

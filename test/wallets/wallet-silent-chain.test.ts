@@ -46,6 +46,8 @@ describe("a chain that does not answer", () => {
     await service.stop();
     await proxy.close();
   });
+  // Also after one that failed.
+  afterEach(() => proxy.behave(() => "pass"));
 
   async function expectPending(agent: TestAgent, body = walletPayment(freshRecipient())): Promise<string> {
     const { approval, transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
