@@ -19,6 +19,7 @@ import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import { MongoDeliveryWindows } from "../activities/key-delivery/windows.ts";
 import type { DeliveryWindows, LimitMirror, Rails } from "../activities/ports.ts";
 import { AgentActors } from "./actors/agent-actors.ts";
+import { LEDGER_SETTINGS, type LedgerSettings } from "../src/messages/ledger.ts";
 import { TemporalCalls } from "./actors/calls.ts";
 import { Ledgers } from "./actors/ledgers.ts";
 import { TemporalActors } from "./actors/temporal.ts";
@@ -73,12 +74,14 @@ export interface CoreOptions {
   readonly mailSettings: MailSettings | null;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
   readonly keepsPaymentDecisions?: boolean;
+  /** Of ledgers that begin from now on; tests have them sweep sooner. */
+  readonly ledgerSettings?: LedgerSettings;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
 
-/** How long a confirmation waits to ride along with another update; the ledger sweeps only after 10 s. */
-const CONFIRM_AFTER_MS = 5_000;
+/** A confirmation waits to ride along with another update for this part of the time after which the ledger sweeps. */
+const CONFIRM_AFTER_SWEEPS = 0.5;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
   const {
@@ -86,6 +89,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     clock,
     connections,
     deliveryKeys,
+    ledgerSettings = LEDGER_SETTINGS,
     logger,
     decorateEffects = (plain) => plain,
     metrics,
@@ -100,7 +104,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   ]);
   const auditLog = new AuditAppender(db, auditSeal);
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
-  const actors = new TemporalActors(calls);
+  const actors = new TemporalActors(calls, ledgerSettings);
   const { sealer } = options;
   const common = { db, sealer, auditLog, clock, logger, metrics };
   const mail = await openMail({ ...common, settings: options.mailSettings, calls });
@@ -157,7 +161,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     submit: (place, commands) => actors.submitToLedger(place, commands),
     recordAccount: accountRecorder({ projections: records, agents }),
     hurry: () => telling.hurry(),
-    confirmAfterMs: CONFIRM_AFTER_MS,
+    confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,
     onError,
   });
   metrics.queue("ledger_commands", () => ledgers.waiting);

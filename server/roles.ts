@@ -1,4 +1,5 @@
 import { onceASecond } from "../src/lib/once-a-second.ts";
+import type { LedgerSettings } from "../src/messages/ledger.ts";
 import { AnchorFile } from "../activities/audit/anchor-file.ts";
 import { AuditAnchoring } from "../activities/audit/anchoring.ts";
 import { auditSeal } from "../activities/audit/seal.ts";
@@ -50,6 +51,8 @@ export interface RoleOptions {
   readonly decorateMeans?: (means: Means) => Means;
   /** As for the core; only the bench says no. */
   readonly keepsPaymentDecisions?: boolean;
+  /** As for the core; only tests set them. */
+  readonly ledgerSettings?: LedgerSettings;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -77,7 +80,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const connections = await connect(addresses);
   await verifyMasterKey(connections.db, masterKey, clock());
-  const { decorateEffects } = options;
+  const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
   const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
@@ -98,6 +101,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     mailSettings: config.mail,
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
+    ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
   const worker = roles.worker ? await runWorker(connections, core, logger) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;

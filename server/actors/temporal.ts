@@ -36,6 +36,7 @@ import {
   LEDGER_SETTINGS,
   LEDGER_SUBMIT_UPDATE,
   LEDGER_TASK_TIMEOUT_SECONDS,
+  type LedgerSettings,
   LEDGER_WORKFLOW,
   ledgerWorkflowId,
   TEAM_BUDGETS_QUERY,
@@ -61,10 +62,12 @@ const ROLL_OVER_RETRY_MS = 5;
 export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   readonly #calls: TemporalCalls;
   readonly #client: Client;
+  readonly #ledgerSettings: LedgerSettings;
 
-  constructor(calls: TemporalCalls) {
+  constructor(calls: TemporalCalls, ledgerSettings = LEDGER_SETTINGS) {
     this.#calls = calls;
     this.#client = calls.client;
+    this.#ledgerSettings = ledgerSettings;
   }
 
   /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
@@ -128,7 +131,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   startLedger({ organizationId, projectId }: LedgerPlace): Promise<void> {
     const input: LedgerInput = {
       start: { kind: "create", organizationId, projectId },
-      settings: LEDGER_SETTINGS,
+      settings: this.#ledgerSettings,
     };
     const options = ledgerOptions(organizationId, projectId);
     return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], options);
@@ -149,7 +152,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   /** Starts a ledger that is gone, as it was. Throws `WorkflowExecutionAlreadyStartedError` where one runs. */
   async resumeLedger(ledger: PackedLedger): Promise<void> {
     const { organizationId, projectId } = ledger;
-    const input: LedgerInput = { start: { kind: "resume", ledger }, settings: LEDGER_SETTINGS };
+    const input: LedgerInput = { start: { kind: "resume", ledger }, settings: this.#ledgerSettings };
     await this.#calls.bounded(() =>
       this.#client.workflow.start(LEDGER_WORKFLOW, {
         ...ledgerOptions(organizationId, projectId),

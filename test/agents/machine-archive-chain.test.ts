@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { parseAbi, zeroAddress } from "viem";
 import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { disturbed } from "../support/disturbed.ts";
 import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
@@ -15,7 +16,7 @@ import { archive, expectEvents, expiredAgents, orchestrator, readAgent } from ".
 import { newWorld, type TestAgent, type TestOrganizationKey, until, type World } from "../support/world.ts";
 
 const DETACHED_MS = 120_000;
-const MISHAPS = ["silence", "cut-before", "garbage", "nonsense", "too-many"] as const;
+const OTHER_MISHAPS = ["cut-before", "garbage", "nonsense", "too-many"] as const;
 
 const walletAbi = parseAbi(["function spender() view returns (address)"]);
 
@@ -27,7 +28,7 @@ describe("archiving while the chain does not answer", () => {
   let by: TestOrganizationKey;
   before(async () => {
     proxy = await startChainProxy(rpcUrl);
-    service = await startTestService({ evmRpcUrl: proxy.url, keyDeliveryWindowSeconds: 4 });
+    service = await startTestService({ evmRpcUrl: proxy.url, keyDeliveryWindowSeconds: 2 });
     world = await newWorld(service);
     by = await orchestrator(world);
   });
@@ -36,7 +37,8 @@ describe("archiving while the chain does not answer", () => {
     await service.stop();
     await proxy.close();
   });
-  beforeEach(() => proxy.behave(() => "pass"));
+  // Also after one that failed.
+  afterEach(() => proxy.behave(() => "pass"));
 
   /** Funded, and with a wallet that is deployed and that the service may spend from. */
   async function deployed(): Promise<TestAgent> {
@@ -61,70 +63,110 @@ describe("archiving while the chain does not answer", () => {
     expect(await chain.cents(agent, await chain.walletAddress(agent))).to.equal(900);
   });
 
-  it("200 names the wallet in walletsFailed, repeatedly; empty and detached once it answers", async () => {
-    const agent = await deployed();
+  /** What is told of a person's archive, which is done all the same. */
+  async function expectNamed(agent: TestAgent, what: string): Promise<void> {
     const { wallet } = await readAgent(world, agent);
-    for (const mishap of MISHAPS) {
-      proxy.behave(() => mishap);
-      const { agent: record, walletsFailed } = await inTime("archive", archive(world, agent));
-      expect([record.state, walletsFailed], mishap).to.deep.equal(["archived", [wallet]]);
-    }
-    await world.api.refused("listPayments", 401, "UNAUTHORIZED", { token: agent.key });
-    proxy.behave(() => "pass");
-    await until(
+    const { agent: record, walletsFailed } = await inTime("archive", archive(world, agent));
+    expect([record.state, walletsFailed], what).to.deep.equal(["archived", [wallet]]);
+  }
+
+  const namesNone = (agent: TestAgent) =>
+    until(
       "walletsFailed is empty",
       async () => ((await archive(world, agent)).walletsFailed.length === 0 ? true : null),
       DETACHED_MS,
     );
+
+  /** Two of a machine that only their balance is in the way of: one without money, one with it. */
+  async function emptyAndFunded() {
+    const [empty, funded] = await expiredAgents(world, by, 2);
+    if (empty === undefined || funded === undefined) throw new Error("two were made");
+    await fund(world, funded, 100);
+    return [empty, funded] as const;
+  }
+
+  const expectUnverifiable = ({ id }: { readonly id: string }) =>
+    inTime(
+      "a machine's archive",
+      world.api.refused("archiveAgent", 409, "BALANCE_UNVERIFIABLE", { token: by.token, id }),
+    );
+
+  it("whatever else it does, a person's archive names the wallet, a machine's is 409", async () => {
+    const [agent, [empty, funded]] = await Promise.all([deployed(), emptyAndFunded()]);
+    for (const mishap of OTHER_MISHAPS) {
+      proxy.behave(() => mishap);
+      await expectNamed(agent, mishap);
+      for (const each of [empty, funded]) await expectUnverifiable(each);
+    }
+    proxy.behave(() => "pass");
+    await namesNone(agent);
     expect(await spenderOf(agent)).to.equal(zeroAddress);
     proxy.behave(() => "silence");
     expect((await inTime("archive", archive(world, agent))).walletsFailed, "it stays so").to.deep.equal([]);
+    proxy.behave(() => "pass");
     const events = { "agent.created": 1, "agent.archived": 1, "transaction.completed": 1 };
     await expectEvents(world, agent, events);
   });
 
-  it("the actor detaches it by itself when nobody asks again", async () => {
-    const agent = await deployed();
-    proxy.behave(() => "silence");
-    expect((await inTime("archive", archive(world, agent))).walletsFailed).to.have.lengthOf(1);
-    proxy.behave(() => "pass");
-    await until(
-      "the wallet is detached",
-      async () => ((await spenderOf(agent)) === zeroAddress ? true : null),
-      DETACHED_MS,
+  describe("while it is silent", () => {
+    disturbed(
+      { begin: () => proxy.behave(() => "silence"), end: () => proxy.behave(() => "pass") },
+      {
+        "200 names the wallet in walletsFailed, repeatedly; empty and detached once it answers": async () => {
+          const agent = await deployed();
+          return async () => {
+            await expectNamed(agent, "first");
+            await expectNamed(agent, "again");
+            await world.api.refused("listPayments", 401, "UNAUTHORIZED", { token: agent.key });
+            return async () => {
+              await namesNone(agent);
+              expect(await spenderOf(agent)).to.equal(zeroAddress);
+            };
+          };
+        },
+        "the actor detaches it by itself when nobody asks again": async () => {
+          const agent = await deployed();
+          return async () => {
+            await expectNamed(agent, "once");
+            return async () => {
+              await until(
+                "the wallet is detached",
+                async () => ((await spenderOf(agent)) === zeroAddress ? true : null),
+                DETACHED_MS,
+              );
+            };
+          };
+        },
+        "a machine's archive is 409 BALANCE_UNVERIFIABLE, and 200 once the balance is known as zero":
+          async () => {
+            const [empty, funded] = await emptyAndFunded();
+            return async () => {
+              await Promise.all([empty, funded].map(expectUnverifiable));
+              expect((await readAgent(world, empty)).state).to.equal("active");
+              return async () => {
+                const request = { token: by.token, id: funded.id };
+                await until("the balance is read", async () => {
+                  const { status } = await world.api.call("archiveAgent", request);
+                  return status === 403 ? true : null;
+                });
+                await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", request);
+                await archive(world, empty, by.token);
+              };
+            };
+          },
+        "what never changes comes before a balance that nobody can read": async () => {
+          const [agent] = await expiredAgents(world, by, 1, "unproven");
+          if (agent === undefined) throw new Error("one was made");
+          const other = await orchestrator(world);
+          return async () => {
+            const request = { token: by.token, id: agent.id };
+            await world.api.refused("archiveAgent", 409, "KEY_DELIVERY_UNPROVEN", request);
+            const foreign = { token: other.token, id: agent.id };
+            await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", foreign);
+            return () => Promise.resolve();
+          };
+        },
+      },
     );
-  });
-
-  it("a machine's archive is 409 BALANCE_UNVERIFIABLE, and 200 once the balance is known as zero", async () => {
-    const [agent, funded] = await expiredAgents(world, by, 2);
-    if (agent === undefined || funded === undefined) throw new Error("two were made");
-    await fund(world, funded, 100);
-    for (const mishap of MISHAPS) {
-      proxy.behave(() => mishap);
-      for (const { id } of [agent, funded]) {
-        const request = { token: by.token, id };
-        await inTime("archive", world.api.refused("archiveAgent", 409, "BALANCE_UNVERIFIABLE", request));
-      }
-    }
-    expect((await readAgent(world, agent)).state).to.equal("active");
-    proxy.behave(() => "pass");
-    const request = { token: by.token, id: funded.id };
-    await until("the balance is read", async () => {
-      const { status } = await world.api.call("archiveAgent", request);
-      return status === 403 ? true : null;
-    });
-    await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", request);
-    await archive(world, agent, by.token);
-  });
-
-  it("what never changes comes before a balance that nobody can read", async () => {
-    const [agent] = await expiredAgents(world, by, 1, "unproven");
-    if (agent === undefined) throw new Error("one was made");
-    proxy.behave(() => "silence");
-    const request = { token: by.token, id: agent.id };
-    await world.api.refused("archiveAgent", 409, "KEY_DELIVERY_UNPROVEN", request);
-    const other = await orchestrator(world);
-    const foreign = { token: other.token, id: agent.id };
-    await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", foreign);
   });
 });

@@ -11,6 +11,7 @@ import type { Counts } from "../../server/limits/counts.ts";
 import { createLogger, type Logger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import type { Means } from "../../server/service.ts";
+import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";
 
@@ -45,6 +46,8 @@ export interface TestServiceOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateMeans?: (means: Means) => Means;
   readonly clock?: () => Date;
+  /** After how long its ledgers see to what nobody has confirmed: 10, unless a test would only wait for that. */
+  readonly sweepAfterSeconds?: number;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
   readonly trustedProxies?: string;
   readonly counts?: Counts;
@@ -128,6 +131,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     clock: options.clock ?? (() => new Date()),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
+    ...(options.sweepAfterSeconds === undefined
+      ? {}
+      : { ledgerSettings: { ...LEDGER_SETTINGS, sweepAfterSeconds: options.sweepAfterSeconds } }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
     ...(options.decorateMeans === undefined ? {} : { decorateMeans: options.decorateMeans }),
   });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { disturbed } from "../support/disturbed.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
@@ -15,7 +16,9 @@ import {
 import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const MONEY = 10_000;
-/** The actor looks after what nobody answered for every 10 s. */
+/** Soon, since what nobody answered for is looked after only then. */
+const SWEEP_SECONDS = 2;
+/** Nobody is promised it. */
 const SWEPT_MS = 120_000;
 
 describe("agents that are stopped while their chain stands still", () => {
@@ -24,7 +27,7 @@ describe("agents that are stopped while their chain stands still", () => {
   let world: World;
   before(async () => {
     chain = await startOwnAnvil();
-    service = await startTestService({ evmRpcUrl: chain.url });
+    service = await startTestService({ evmRpcUrl: chain.url, sweepAfterSeconds: SWEEP_SECONDS });
     world = await newWorld(service);
     await elevate(world);
   });
@@ -32,7 +35,6 @@ describe("agents that are stopped while their chain stands still", () => {
     await service.stop();
     await chain.kill();
   });
-  afterEach(() => chain.goOn());
 
   const manage = ({ id }: TestAgent) => ({ token: world.token, id });
   const pause = (agent: TestAgent) => world.api.ok("pauseAgent", 200, manage(agent));
@@ -58,41 +60,72 @@ describe("agents that are stopped while their chain stands still", () => {
     expect(ended).to.deep.equal({ status: "denied", denialCode: "AGENT_PAUSED" });
   }
 
-  it("what was decided is not sent though the chain goes on; once resumed it is, once", async () => {
-    const [paused, other] = [await fundedAgent(world, MONEY), await fundedAgent(world, MONEY)];
-    chain.hang();
-    const [waiting, witness] = await Promise.all([undelivered(paused), undelivered(other)]);
-    await pause(paused);
-    chain.goOn();
-    // Decided with it and looked after like it: had anybody sent the one, they had sent the other.
-    expect((await finalPayment(world, other, witness, SWEPT_MS)).transaction.status).to.equal("approved");
-    expect((await record(waiting)).status).to.equal("pending");
-    expect(await transfers(paused)).to.deep.equal([]);
-    await resume(paused);
-    expect((await finalPayment(world, paused, waiting, SWEPT_MS)).transaction.status).to.equal("approved");
-    expect(await expectChainAgrees(world, paused, MONEY, new ChainView(world, chain.url))).to.have.lengthOf(
-      1,
-    );
-  });
-
-  for (const [title, stop] of [
-    ["its key is revoked", revoke],
-    ["it is archived", (agent: TestAgent) => world.api.ok("archiveAgent", 200, manage(agent))],
-  ] as const) {
-    it(`what was decided is released when it is paused and ${title}, and is never sent`, async () => {
-      const agent = await fundedAgent(world, MONEY);
-      chain.hang();
+  /** What was decided and then stopped in one of these ways. */
+  const releasedBy = (stop: (agent: TestAgent) => Promise<unknown>) => async () => {
+    const agent = await fundedAgent(world, MONEY);
+    return async () => {
       const id = await undelivered(agent);
       await pause(agent);
       await stop(agent);
       await released(id);
       await recordOnce(world, agent, 0, 0);
-      chain.goOn();
-      const other = await fundedAgent(world, MONEY);
-      await payFromWallet(world, other, walletPayment(freshRecipient()));
-      expect(await transfers(agent)).to.deep.equal([]);
-    });
-  }
+      return async () => {
+        const other = await fundedAgent(world, MONEY);
+        await payFromWallet(world, other, walletPayment(freshRecipient()));
+        expect(await transfers(agent)).to.deep.equal([]);
+      };
+    };
+  };
+
+  describe("what was decided while it stands still", () => {
+    disturbed(
+      { begin: () => chain.hang(), end: () => chain.goOn() },
+      {
+        "what was decided is not sent though the chain goes on; once resumed it is, once": async () => {
+          const [agent, other] = [await fundedAgent(world, MONEY), await fundedAgent(world, MONEY)];
+          return async () => {
+            const [waiting, witness] = await Promise.all([undelivered(agent), undelivered(other)]);
+            await pause(agent);
+            return async () => {
+              // Decided with it and looked after like it: had anybody sent the one, they had sent the other.
+              const witnessed = await finalPayment(world, other, witness, SWEPT_MS);
+              expect(witnessed.transaction.status).to.equal("approved");
+              expect((await record(waiting)).status).to.equal("pending");
+              expect(await transfers(agent)).to.deep.equal([]);
+              await resume(agent);
+              const paid = await finalPayment(world, agent, waiting, SWEPT_MS);
+              expect(paid.transaction.status).to.equal("approved");
+              const view = new ChainView(world, chain.url);
+              expect(await expectChainAgrees(world, agent, MONEY, view)).to.have.lengthOf(1);
+            };
+          };
+        },
+        "what was decided is released when it is paused and its key is revoked, and is never sent":
+          releasedBy(revoke),
+        "what was decided is released when it is paused and it is archived, and is never sent": releasedBy(
+          (agent) => world.api.ok("archiveAgent", 200, manage(agent)),
+        ),
+        "an agent that was stopped pays again with a new key, and nothing of before comes back": async () => {
+          const agent = await fundedAgent(world, MONEY);
+          return async () => {
+            const id = await undelivered(agent);
+            await pause(agent);
+            await revoke(agent);
+            const { apiKey } = await world.api.ok("mintAgentKey", 201, manage(agent));
+            await resume(agent);
+            return async () => {
+              const again = { ...agent, key: apiKey };
+              const paid = await payFromWallet(world, again, walletPayment(freshRecipient()));
+              await released(id);
+              const settled = await finalPayment(world, again, paid.transaction.id, SWEPT_MS);
+              expect(settled.transaction.status).to.equal("approved");
+              expect(await transfers(agent)).to.have.lengthOf(1);
+            };
+          };
+        },
+      },
+    );
+  });
 
   it("what was signed before the stop is followed: it is mined, and so it is paid", async () => {
     const agent = await fundedAgent(world, MONEY);
@@ -115,22 +148,5 @@ describe("agents that are stopped while their chain stands still", () => {
     );
     expect(paid).to.equal("approved");
     expect(await transfers(agent)).to.have.lengthOf(2);
-  });
-
-  it("an agent that was stopped pays again with a new key, and nothing of before comes back", async () => {
-    const agent = await fundedAgent(world, MONEY);
-    chain.hang();
-    const id = await undelivered(agent);
-    await pause(agent);
-    await revoke(agent);
-    const { apiKey } = await world.api.ok("mintAgentKey", 201, manage(agent));
-    await resume(agent);
-    chain.goOn();
-    const again = { ...agent, key: apiKey };
-    const paid = await payFromWallet(world, again, walletPayment(freshRecipient()));
-    await released(id);
-    const settled = await finalPayment(world, again, paid.transaction.id, SWEPT_MS);
-    expect(settled.transaction.status).to.equal("approved");
-    expect(await transfers(agent)).to.have.lengthOf(1);
   });
 });

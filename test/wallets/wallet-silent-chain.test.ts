@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { disturbed } from "../support/disturbed.ts";
 import { inTime } from "../support/in-time.ts";
 import { someOrAll } from "../support/soak.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -20,7 +22,8 @@ import {
 } from "../support/chain.ts";
 import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
-/** The actor looks after what nobody answered for every 10 s. */
+/** Soon, since what nobody answered for is looked after only then. */
+const SWEEP_SECONDS = 2;
 const SETTLED_MS = 120_000;
 const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense", "cut-before", "cut-after"];
 const MONEY = 10_000;
@@ -35,7 +38,7 @@ describe("a chain that does not answer", () => {
   let world: World;
   before(async () => {
     proxy = await startChainProxy(rpcUrl);
-    service = await startTestService({ evmRpcUrl: proxy.url });
+    service = await startTestService({ evmRpcUrl: proxy.url, sweepAfterSeconds: SWEEP_SECONDS });
     world = await newWorld(service);
   });
   after(async () => {
@@ -43,7 +46,8 @@ describe("a chain that does not answer", () => {
     await service.stop();
     await proxy.close();
   });
-  beforeEach(() => proxy.behave(() => "pass"));
+  // Also after one that failed.
+  afterEach(() => proxy.behave(() => "pass"));
 
   async function expectPending(agent: TestAgent, body = walletPayment(freshRecipient())): Promise<string> {
     const { approval, transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
@@ -52,7 +56,6 @@ describe("a chain that does not answer", () => {
   }
 
   async function expectSettledOnce(agent: TestAgent, ids: readonly string[]): Promise<void> {
-    proxy.behave(() => "pass");
     for (const id of ids) {
       const { transaction } = await finalPayment(world, agent, id, SETTLED_MS);
       expect(transaction.status).to.equal("approved");
@@ -67,6 +70,17 @@ describe("a chain that does not answer", () => {
     return { status: response.status, ...readiness.parse(await response.json()) };
   };
 
+  /** It has a wallet and pays by card; its wallet gets no money for now. */
+  const expectNewAgent = async () => {
+    const other = await inTime("a new agent", world.agent());
+    expect((await inTime("a card", other.payAtOnce())).transaction.status).to.equal("approved");
+    const { id } = other;
+    const record = await world.api.ok("getAgent", 200, { token: world.token, id });
+    expect(record.agent.wallet?.address).to.match(/^0x/);
+    const funding = { token: world.token, id, body: { amountCents: 1 } };
+    await inTime("fund", world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", funding));
+  };
+
   describe("whatever it does instead", () => {
     let agent: TestAgent;
     const ids: string[] = [];
@@ -78,25 +92,23 @@ describe("a chain that does not answer", () => {
       it(`${mishap}: a payment is pending in time, its balance unknown, and all else works`, async () => {
         const mcp = await McpCaller.connect(service.baseUrl, agent.key);
         proxy.behave(() => mishap);
-        const body = walletPayment(freshRecipient());
-        const paymentId = await expectPending(agent, body);
-        ids.push(paymentId);
-        const again = world.api.okAtOnce("createPayment", 200, { token: agent.key, body });
-        const { transaction } = await inTime("its replay", again);
-        expect([transaction.id, transaction.status]).to.deep.equal([paymentId, "pending"]);
-        const cancel = { token: agent.key, id: paymentId };
-        await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
-        const unknown = await inTime("get_wallet", mcp.refused("get_wallet", "SERVICE_UNAVAILABLE"));
-        expect(unknown.retry_after_seconds).to.be.a("number");
-        expect(unknown).not.to.have.property("balanceCents");
-        await inTime("get_budget", mcp.call("get_budget"));
-        const other = await inTime("a new agent", world.agent());
-        expect((await inTime("a card", other.payAtOnce())).transaction.status).to.equal("approved");
-        const { id } = other;
-        const record = await world.api.ok("getAgent", 200, { token: world.token, id });
-        expect(record.agent.wallet?.address).to.match(/^0x/);
-        const funding = { token: world.token, id, body: { amountCents: 1 } };
-        await inTime("fund", world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", funding));
+        const payment = async () => {
+          const body = walletPayment(freshRecipient());
+          const paymentId = await expectPending(agent, body);
+          ids.push(paymentId);
+          const again = world.api.okAtOnce("createPayment", 200, { token: agent.key, body });
+          const { transaction } = await inTime("its replay", again);
+          expect([transaction.id, transaction.status]).to.deep.equal([paymentId, "pending"]);
+          const cancel = { token: agent.key, id: paymentId };
+          await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
+        };
+        const balance = async () => {
+          const unknown = await inTime("get_wallet", mcp.refused("get_wallet", "SERVICE_UNAVAILABLE"));
+          expect(unknown.retry_after_seconds).to.be.a("number");
+          expect(unknown).not.to.have.property("balanceCents");
+          await inTime("get_budget", mcp.call("get_budget"));
+        };
+        await Promise.all([payment(), balance(), expectNewAgent()]);
         expect(await inTime("readyz", ready())).to.deep.equal({
           status: 503,
           ready: false,
@@ -108,6 +120,7 @@ describe("a chain that does not answer", () => {
 
     it("each such payment settles by itself, once, when it answers again, and the balance is known", async () => {
       expect(ids).to.have.lengthOf(MISHAPS.length);
+      proxy.behave(() => "pass");
       await expectSettledOnce(agent, ids);
       await until("the service is ready", async () => ((await ready()).status === 200 ? true : null));
       const mcp = await McpCaller.connect(service.baseUrl, agent.key);
@@ -115,17 +128,6 @@ describe("a chain that does not answer", () => {
       expect(balanceCents).to.equal(MONEY - MISHAPS.length * 100);
       await mcp.close();
     });
-  });
-
-  it("payments that come one after another while it is silent are all answered in time", async () => {
-    const agent = await fundedAgent(world, MONEY);
-    proxy.behave(() => "silence");
-    const first = expectPending(agent);
-    const later = times(4, async (index) => {
-      await new Promise((resolve) => setTimeout(resolve, 700 * (index + 1)));
-      return expectPending(agent);
-    });
-    await expectSettledOnce(agent, await Promise.all([first, ...later]));
   });
 
   const alone = ["eth_sendRawTransaction", "eth_getTransactionReceipt", "eth_getTransactionCount"].flatMap(
@@ -138,39 +140,64 @@ describe("a chain that does not answer", () => {
       const body = walletPayment(freshRecipient());
       const { transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
       expect(transaction.status).to.be.oneOf(["pending", "approved"]);
+      proxy.behave(() => "pass");
       await expectSettledOnce(agent, [transaction.id]);
     });
   }
 
-  it("an accepted payment settles though its budget was lowered; the wallet ends at the new one", async () => {
-    await elevate(world);
-    const agent = await fundedAgent(world, MONEY);
-    await payFromWallet(world, agent, walletPayment(freshRecipient()));
-    proxy.behave(() => "silence");
-    const id = await expectPending(agent);
-    const manage = { token: world.token, id: agent.id };
-    const body = { version: 1, budgetCents: 50 };
-    await inTime("the policy", world.api.okAtOnce("updateAgentBudgetPolicy", 200, { ...manage, body }));
-    proxy.behave(() => "pass");
-    expect((await finalPayment(world, agent, id, SETTLED_MS)).transaction.status).to.equal("approved");
-    const chain = new ChainView(world, rpcUrl);
-    expect(await chain.transfers(agent)).to.have.lengthOf(2);
-    await recordOnce(world, agent, 200, 0);
-    await until(
-      "the wallet's limit is the budget",
-      async () => ((await chain.limitCents(agent)) === 50 ? true : null),
-      SETTLED_MS,
+  describe("silent while several pay", () => {
+    disturbed(
+      { begin: () => proxy.behave(() => "silence"), end: () => proxy.behave(() => "pass") },
+      {
+        "payments that come one after another while it is silent are all answered in time": async () => {
+          const agent = await fundedAgent(world, MONEY);
+          return async () => {
+            const first = expectPending(agent);
+            const later = times(4, async (index) => {
+              await sleep(700 * (index + 1));
+              return expectPending(agent);
+            });
+            const ids = await Promise.all([first, ...later]);
+            return () => expectSettledOnce(agent, ids);
+          };
+        },
+        "an accepted payment settles though its budget was lowered; the wallet ends at the new one":
+          async () => {
+            await elevate(world);
+            const agent = await fundedAgent(world, MONEY);
+            await payFromWallet(world, agent, walletPayment(freshRecipient()));
+            return async () => {
+              const id = await expectPending(agent);
+              const manage = { token: world.token, id: agent.id };
+              const body = { version: 1, budgetCents: 50 };
+              const lowering = world.api.okAtOnce("updateAgentBudgetPolicy", 200, { ...manage, body });
+              await inTime("the policy", lowering);
+              return async () => {
+                const paid = await finalPayment(world, agent, id, SETTLED_MS);
+                expect(paid.transaction.status).to.equal("approved");
+                const chain = new ChainView(world, rpcUrl);
+                expect(await chain.transfers(agent)).to.have.lengthOf(2);
+                await recordOnce(world, agent, 200, 0);
+                await until(
+                  "the wallet's limit is the budget",
+                  async () => ((await chain.limitCents(agent)) === 50 ? true : null),
+                  SETTLED_MS,
+                );
+              };
+            };
+          },
+        "what a person approves while it is silent is executing, then approved, once": async () => {
+          const agent = await fundedAgent(world, MONEY, { autoApprovalThresholdCents: 0 });
+          const held = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+          return async () => {
+            const request = { token: world.token, id: held.approval?.id ?? "" };
+            const approving = world.api.okAtOnce("approveApproval", 200, request);
+            expect((await inTime("approve", approving)).approval.resolution).to.equal("executing");
+            return () => expectSettledOnce(agent, [held.transaction.id]);
+          };
+        },
+      },
     );
-  });
-
-  it("what a person approves while it is silent is executing, then approved, once", async () => {
-    const agent = await fundedAgent(world, MONEY, { autoApprovalThresholdCents: 0 });
-    const held = await payFromWallet(world, agent, walletPayment(freshRecipient()));
-    proxy.behave(() => "silence");
-    const id = held.approval?.id ?? "";
-    const approving = world.api.okAtOnce("approveApproval", 200, { token: world.token, id });
-    expect((await inTime("approve", approving)).approval.resolution).to.equal("executing");
-    await expectSettledOnce(agent, [held.transaction.id]);
   });
 });
 
@@ -181,7 +208,7 @@ describe("a service that is started while its chain is silent", () => {
   before(async () => {
     proxy = await startChainProxy(rpcUrl);
     proxy.behave(() => "silence");
-    service = await startTestService({ evmRpcUrl: proxy.url });
+    service = await startTestService({ evmRpcUrl: proxy.url, sweepAfterSeconds: SWEEP_SECONDS });
   });
   after(async () => {
     proxy.behave(() => "pass");
