@@ -85,8 +85,23 @@ export class ContractApi {
     request: Request = {},
   ): Promise<Success<K>> {
     if (NEVER_TWICE.includes(operationId)) return this.okAtOnce(operationId, status, request);
+    return this.#ok(operationId, status, request, 0);
+  }
+
+  /** The same of what was asked before and was answered 503: it may have been done. */
+  okAgain<K extends OperationId>(operationId: K, status: number, request: Request): Promise<Success<K>> {
+    return this.#ok(operationId, status, request, 1);
+  }
+
+  async #ok<K extends OperationId>(
+    operationId: K,
+    status: number,
+    request: Request,
+    askedBefore: 0 | 1,
+  ): Promise<Success<K>> {
     let statuses = [status];
-    const answer = await onceReachable(async (repeat) => {
+    const answer = await onceReachable(async (tries) => {
+      const repeat = tries + askedBefore;
       if (repeat > 0 && status === 201 && hasIdempotencyKey(request)) statuses = [200, 201];
       const answered = await this.call(operationId, request);
       const isDecided =
