@@ -6,6 +6,7 @@ import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
   ChainView,
+  finalPayment,
   freshRecipient,
   fund,
   fundedAgent,
@@ -43,7 +44,8 @@ describe("archiving while the chain does not answer", () => {
   /** Funded, and with a wallet that is deployed and that the service may spend from. */
   async function deployed(): Promise<TestAgent> {
     const agent = await fundedAgent(world, 1_000);
-    await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    await finalPayment(world, agent, transaction.id);
     expect(await spenderOf(agent)).not.to.equal(zeroAddress);
     return agent;
   }

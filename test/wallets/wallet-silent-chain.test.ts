@@ -165,7 +165,8 @@ describe("a chain that does not answer", () => {
           async () => {
             await elevate(world);
             const agent = await fundedAgent(world, MONEY);
-            await payFromWallet(world, agent, walletPayment(freshRecipient()));
+            const first = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+            await finalPayment(world, agent, first.transaction.id, SETTLED_MS);
             return async () => {
               const id = await expectPending(agent);
               const manage = { token: world.token, id: agent.id };
