@@ -112,6 +112,13 @@ class Signal {
   }
 }
 
+/** MongoDB has ended a stream, as when its database is dropped: it goes on from nowhere, and a new one begins. */
+class StreamClosed extends Error {
+  constructor() {
+    super("MongoDB ended the stream of changes");
+  }
+}
+
 /** What is not in MongoDB's log any more can't be read from there. */
 const isHistoryLost = (error: unknown): boolean =>
   error instanceof MongoError &&
@@ -197,9 +204,9 @@ export class ChangeFeed {
       // Closed by ourselves, since nobody needs it any more.
       if (this.#stream !== stream) return;
       this.#stream = null;
-      const isLost = isHistoryLost(error);
+      const isLost = error instanceof StreamClosed || isHistoryLost(error);
       // A young database has no history to look back on.
-      if (lookBackSeconds === 0 || !isLost) this.#onError(error);
+      if (lookBackSeconds === 0 || !isHistoryLost(error)) this.#onError(error);
       stream.close().catch(() => undefined);
       this.#opening ??= this.#reopen(isLost).finally(() => (this.#opening = null));
     });
@@ -223,6 +230,8 @@ export class ChangeFeed {
   async #read(stream: ChangeStream<Document, Read>): Promise<never> {
     for (;;) {
       const first = await stream.tryNext();
+      // One that is closed, by whomever, answers at once that there is nothing: to ask it without end lets nothing else happen.
+      if (stream.closed) throw new StreamClosed();
       if (first === null) {
         this.#token = stream.resumeToken ?? null;
         this.#caughtUp.give();

@@ -15,6 +15,8 @@ const MAX_CENTS = 1_000_000_000_000;
 /** As many agents as a request may name, none of which there is. */
 const longest = () => times(3_300, () => ({ agentId: randomUUID(), budgetCents: 1 }));
 
+const isStale = (answer: Answer): boolean => codeOf(answer) === "STALE_BUDGET";
+
 describe("budgets of projects and teams over HTTP", () => {
   let world: World;
   let budgets: TestBudgets;
@@ -222,7 +224,6 @@ describe("budgets of projects and teams over HTTP", () => {
       version: 1,
     }));
     const answers = await Promise.all(bodies.map((body) => putTeam(body)));
-    const isStale = (answer: Answer) => codeOf(answer) === "STALE_BUDGET";
     expect(answers.filter(isStale)).to.have.lengthOf(15);
     const won = answers.findIndex((answer) => !isStale(answer));
     // On a busy machine it may be done and answered 503.
