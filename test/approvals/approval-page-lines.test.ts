@@ -58,7 +58,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     blindUntilItDecides(page);
     const body = { feedback: "First." };
     await world.api.ok("denyApproval", 200, { token: world.token, id: approvalId, body });
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Denied by you");
     expect(page.decisions).to.deep.equal(["approve"]);
   });
@@ -71,7 +71,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       await request.abort();
       return true;
     };
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Approved and paid");
     expect(page.decisions).to.deep.equal(["approve"]);
     expect(await statusOf(transactionId)).to.equal("approved");
@@ -84,14 +84,14 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       await request.respond({ status: 503, contentType: "application/json", body: "{}" });
       return true;
     };
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Looking what became of your decision");
     expect(await page.isShown("#choice")).to.equal(false);
     await page.reads("#problem", "Your decision has not arrived");
     expect([page.decisions.length, await statusOf(transactionId)]).to.deep.equal([1, "pending"]);
     page.intercept = () => false;
     await page.offers("#approve");
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Approved and paid");
     expect(await page.text("#problem")).to.equal("");
     expect(page.decisions).to.deep.equal(["approve", "approve"]);
@@ -105,7 +105,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       await request.respond({ status: 429, contentType: "application/json", body });
       return true;
     };
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#problem", "Too many tries");
     expect(await page.isShown("#approve")).to.equal(true);
   });
@@ -118,7 +118,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       await request.abort();
       return true;
     };
-    await page.page.click("#approve");
+    await page.press("#approve");
     const title = await page.reads("#outcome-title", "Approved");
     expect(title).to.be.oneOf(["Approved, on its way", "Approved and paid"]);
     page.intercept = () => false;
@@ -135,7 +135,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     };
     await page.reads("#trouble-text", "can’t be reached");
     page.intercept = () => false;
-    await page.page.click("#again");
+    await page.press("#again");
     await page.offersNo("#trouble");
 
     const down = { status: 503, contentType: "application/json", body: '{"error":"SERVICE_UNAVAILABLE"}' };
@@ -164,7 +164,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await page.reads("#trouble-text", "can’t be reached");
     expect(await page.isShown("#sign-in")).to.equal(false);
     page.intercept = () => false;
-    await page.page.click("#again");
+    await page.press("#again");
     await page.offers("#approve");
   });
 
@@ -193,7 +193,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       expect(await one.isShown("#sign-in")).to.equal(false);
     }
     expect(refreshes).to.equal(1);
-    await other.page.click("#approve");
+    await other.press("#approve");
     await other.reads("#outcome", "Approved and paid");
     other.check();
     await other.page.close();
@@ -211,13 +211,13 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     const { organizationId } = own.organization;
     const $set = { revokedAt: new Date(), revokedBecause: "signed_out" };
     await world.service.db.collection("sessions").updateMany({ organizationId }, { $set });
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#problem", "Your session has ended");
     const payment = await own.api.ok("getPayment", 200, { token: asker.key, id: transactionId });
     expect(payment.transaction.status).to.equal("pending");
     await page.signIn(own.organization);
     await page.offers("#approve");
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Approved and paid");
   });
 

@@ -51,7 +51,7 @@ describe("the page of a payment on hold, in a browser", function () {
     expect(await page.text("#person")).to.include(world.organization.email);
     expect(await page.text("#approve")).to.equal("Approve $2.50");
 
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Approved and paid");
     expect(await page.text("#outcome")).to.include("Approved by you");
     expect([await page.isShown("#choice"), await page.focused()]).to.deep.equal([false, "outcome"]);
@@ -61,9 +61,9 @@ describe("the page of a payment on hold, in a browser", function () {
 
   it("denies only with 1 to 1,000 characters of feedback, which get_denial_feedback answers", async () => {
     const { transactionId } = await held();
-    await page.page.click("#deny");
+    await page.press("#deny");
     await page.offers("#denial");
-    const send = () => page.page.click("#denial button[type=submit]");
+    const send = () => page.press("#denial button[type=submit]");
     await send();
     await page.reads("#feedback-problem", "Say why");
     await page.page.keyboard.sendCharacter("x".repeat(1_001));
@@ -73,7 +73,7 @@ describe("the page of a payment on hold, in a browser", function () {
     expect(page.decisions).to.deep.equal([]);
 
     await page.fill("#feedback", "We have <b>two</b>.");
-    await page.page.click(".reason");
+    await page.press(".reason");
     await send();
     const feedback = "We have <b>two</b>.\nToo expensive: look for a cheaper offer.";
     await page.reads("#outcome-title", "Denied");
@@ -110,7 +110,7 @@ describe("the page of a payment on hold, in a browser", function () {
     await world.api.ok("pauseAgent", 200, { token: world.token, id: own.id });
     await page.visit(approvalId, world.token);
     await page.reads("#warning", "paused");
-    await page.page.click("#approve");
+    await page.press("#approve");
     await page.reads("#outcome", "Approved, but not paid");
     const [{ denialReason } = { denialReason: null }] = (
       await world.api.ok("listTransactions", 200, { token: world.token, query: { agent_id: own.id } })
@@ -139,7 +139,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const { email, password } = world.organization;
     await page.visit(approvalId, await world.service.api.signIn(email, password));
     await page.reads("#payment", "Our Shop");
-    await page.page.click("#sign-out");
+    await page.press("#sign-out");
     await page.offers("#sign-in");
     expect(await page.page.content()).not.to.include("Our Shop");
     await page.signIn(stranger.organization);

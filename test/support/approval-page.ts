@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Browser, BrowserContext, HTTPRequest, Page } from "puppeteer-core";
 import { z } from "zod";
-import { becomes, typeInto, within, WITHIN_MS } from "./browser-page.ts";
+import { becomes, clickOn, typeInto, within, WITHIN_MS } from "./browser-page.ts";
 
 export interface Credentials {
   readonly email: string;
@@ -99,7 +99,12 @@ export class ApprovalPage {
     await this.offers("#sign-in");
     await this.fill("#email", email);
     await this.fill("#password", password);
-    await this.page.click("#sign-in button[type=submit]");
+    await this.press("#sign-in button[type=submit]");
+  }
+
+  /** Clicks on it once it stands still. */
+  press(selector: string): Promise<void> {
+    return clickOn(this.page, selector);
   }
 
   /** Types into a field in place of what it holds. */

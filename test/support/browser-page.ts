@@ -66,6 +66,6 @@ export async function clickOn(
 
 /** Puts a text in the place of what a field holds, at once, as a paste does: each key for itself costs the page a frame. */
 export async function typeInto(page: Page, selector: string, text: string): Promise<void> {
-  await page.click(selector, { count: 3 });
+  await clickOn(page, selector, { count: 3 });
   await page.keyboard.sendCharacter(text);
 }
