@@ -98,11 +98,15 @@ export async function scanForSecrets(
   return { leaks, fileCount: files.length, sizeBytes, planted: found };
 }
 
+/** Buffers that no file is read into. */
+const idle: Buffer[] = [];
+
 /** A file in overlapping chunks, without those that are all zeros. Each is good until the next is asked for. */
 export async function* chunksOf(file: string): AsyncGenerator<Buffer> {
   const handle = await open(file);
+  // There are thousands of small files.
+  const buffer = idle.pop() ?? Buffer.alloc(CHUNK_BYTES);
   try {
-    const buffer = Buffer.alloc(CHUNK_BYTES);
     for (let position = 0; ; position += CHUNK_BYTES - OVERLAP_BYTES) {
       const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, position);
       const bytes = buffer.subarray(0, bytesRead);
@@ -111,6 +115,7 @@ export async function* chunksOf(file: string): AsyncGenerator<Buffer> {
       if (bytesRead < CHUNK_BYTES) return;
     }
   } finally {
+    idle.push(buffer);
     await handle.close();
   }
 }
@@ -149,30 +154,30 @@ const hashOf = (fourBytes: number): number => Math.imul(fourBytes, SPREAD) >>> (
 
 /** Looks for thousands of values at once, each of four bytes at least, in one pass over what may hold them. */
 class LiteralSearch {
-  /** Whether any value begins with four bytes of this hash. */
-  readonly #begins = new Uint8Array(2 ** HASH_BITS);
-  readonly #byBeginning = new Map<number, { readonly value: string; readonly bytes: Buffer }[]>();
+  /** Whether any value ends with four bytes of this hash. Many begin alike, as ids do that begin with the time. */
+  readonly #ends = new Uint8Array(2 ** HASH_BITS);
+  readonly #byEnding = new Map<number, { readonly value: string; readonly bytes: Buffer }[]>();
 
   constructor(values: readonly string[]) {
     for (const value of values) {
       const bytes = Buffer.from(value, "utf8");
-      const beginning = bytes.readInt32LE(0);
-      this.#begins[hashOf(beginning)] = 1;
-      this.#byBeginning.set(beginning, [...(this.#byBeginning.get(beginning) ?? []), { value, bytes }]);
+      const ending = bytes.readInt32LE(bytes.length - 4);
+      this.#ends[hashOf(ending)] = 1;
+      this.#byEnding.set(ending, [...(this.#byEnding.get(ending) ?? []), { value, bytes }]);
     }
   }
 
   /** Those that are there. */
   in(text: Buffer): readonly string[] {
     const found = new Set<string>();
-    if (this.#byBeginning.size === 0) return [];
+    if (this.#byEnding.size === 0) return [];
     let lastFour = 0;
     for (let index = 0; index < text.length; index += 1) {
       lastFour = (lastFour >>> 8) | ((text[index] ?? 0) << 24);
-      if (this.#begins[hashOf(lastFour)] === 0) continue;
-      const start = index - 3;
-      for (const { bytes, value } of this.#byBeginning.get(lastFour) ?? []) {
-        if (start >= 0 && text.subarray(start, start + bytes.length).equals(bytes)) found.add(value);
+      if (this.#ends[hashOf(lastFour)] === 0) continue;
+      for (const { bytes, value } of this.#byEnding.get(lastFour) ?? []) {
+        const start = index + 1 - bytes.length;
+        if (start >= 0 && bytes.compare(text, start, index + 1) === 0) found.add(value);
       }
     }
     return [...found];
