@@ -2,11 +2,12 @@ import { expect } from "chai";
 import type { ChangeStream, Db } from "mongodb";
 import { ChangeFeed } from "../../server/changes/feed.ts";
 import { testDatabase } from "../support/mongo.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { until } from "../support/world.ts";
 
 /** A loop that goes on asking would let no timer of the test run any more. */
 const CALLS_MAX = 1_000;
-const ROUNDS = 30;
+const ROUNDS = shortOrSoak(6, 60);
 
 interface Watched {
   readonly db: Db;
