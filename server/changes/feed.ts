@@ -112,7 +112,7 @@ class Signal {
   }
 }
 
-/** MongoDB has ended a stream, as when its database is dropped: it goes on from nowhere, and a new one begins. */
+/** MongoDB has ended the stream, as when its database is dropped. It cannot be resumed; a new one begins. */
 class StreamClosed extends Error {
   constructor() {
     super("MongoDB ended the stream of changes");
@@ -230,7 +230,7 @@ export class ChangeFeed {
   async #read(stream: ChangeStream<Document, Read>): Promise<never> {
     for (;;) {
       const first = await stream.tryNext();
-      // One that is closed, by whomever, answers at once that there is nothing: to ask it without end lets nothing else happen.
+      // A closed stream answers null at once, without I/O: asking it again in a loop would block the event loop.
       if (stream.closed) throw new StreamClosed();
       if (first === null) {
         this.#token = stream.resumeToken ?? null;

@@ -14,7 +14,7 @@ export interface AgentInput {
     | {
         readonly kind: "resume";
         readonly state: AgentState;
-        /** Whether its create was given up: see `AgentActor`. */
+        /** Whether its create was given up: its record is not written any more. */
         readonly isDiscarded: boolean;
       };
   readonly settings: AgentSettings;
