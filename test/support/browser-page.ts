@@ -29,8 +29,16 @@ export async function within(
     );
     return held.parse(await found.jsonValue()).found;
   } catch (error) {
-    throw new Error(`not within ${String(timeout)} ms: ${what}`, { cause: error });
+    throw new Error(`not within ${String(timeout)} ms: ${what}; ${await shownBy(page)}`, { cause: error });
   }
+}
+
+const TEXT_MAX = 600;
+
+/** Where the page is and what is read on it, for whoever looks for why something did not come. */
+async function shownBy(page: Page): Promise<string> {
+  const text = await page.evaluate("document.body.innerText").catch((error: unknown) => String(error));
+  return `${page.url()} shows: ${String(text).replaceAll(/\s+/g, " ").slice(0, TEXT_MAX)}`;
 }
 
 /** From now on the page's browser is signed in by this session's token alone, or not at all, and comes from somewhere else. */
