@@ -168,6 +168,23 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await page.offers("#approve");
   });
 
+  it("whoever could not be signed out is told so, is still signed in, and can try again", async () => {
+    const { approvalId } = await agent.hold();
+    const { email, password } = world.organization;
+    page.intercept = async (request) => {
+      if (!request.url().endsWith("/v1/auth/sign-out")) return false;
+      await request.respond({ status: 503, contentType: "application/json", body: "{}" });
+      return true;
+    };
+    await page.visit(approvalId, await world.service.api.signIn(email, password));
+    await page.press("#sign-out");
+    await page.reads("#sign-out-problem", "You are still signed in.");
+    expect(await page.isShown("#sign-in")).to.equal(false);
+    page.intercept = () => false;
+    await page.press("#sign-out");
+    await page.offers("#sign-in");
+  });
+
   it("an expired token is refreshed without a word, by one of two pages, and both stay signed in", async () => {
     const { approvalId } = await agent.hold();
     page.intercept = () => false;

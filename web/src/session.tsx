@@ -1,8 +1,8 @@
 import { QueryCache, QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, use } from "react";
+import { createContext, use, useState } from "react";
 import { valueOf } from "../../src/client/client.ts";
 import type { Output } from "../../src/client/types.ts";
-import { api, refusedIn } from "./api.ts";
+import { api, refusedIn, sentenceOf } from "./api.ts";
 
 export type Me = Output<"getMe">;
 
@@ -51,6 +51,8 @@ export const useSignedOutNote = (): string => useQueryClient().getQueryData<stri
 /** Takes away what somebody saw who is not signed in any more. */
 export function signedOut(client: QueryClient, note = ENDED): void {
   if (client.getQueryData(ME) === null) return;
+  // An answer that is still on its way would show the pages again.
+  void client.cancelQueries({ queryKey: ME });
   client.setQueryData(NOTE, note);
   client.setQueryData(ME, null);
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] && queryKey[0] !== NOTE[0] });
@@ -87,11 +89,15 @@ const RANK = { member: 0, admin: 1, owner: 2 } as const;
 /** Whether the signed-in person's role is at least that. */
 export const useMay = (least: keyof typeof RANK): boolean => RANK[useMe().user.role] >= RANK[least];
 
-/** Signs out, and forgets. */
-export function useSignOut(): () => Promise<void> {
+/** Signs out, and forgets. Where that fails it says why, and can be tried again. */
+export function useSignOut(): { readonly signOut: () => Promise<void>; readonly problem: string } {
   const client = useQueryClient();
-  return async () => {
+  const [problem, setProblem] = useState("");
+  const signOut = async (): Promise<void> => {
+    setProblem("");
     const answer = await api.signOut();
-    if (answer.ok || answer.refused.status === 401) signedOut(client, "");
+    if (answer.ok || answer.refused.status === 401) return signedOut(client, "");
+    setProblem(`You are still signed in. ${sentenceOf(answer.refused)}`);
   };
+  return { signOut, problem };
 }

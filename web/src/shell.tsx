@@ -17,7 +17,7 @@ import { Icon, type IconName, Logo } from "./icons.tsx";
 import { useLive } from "./live.ts";
 import { Enrol } from "./pages/enrol.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
-import { Failed } from "./parts/problem.tsx";
+import { Failed, Problem } from "./parts/problem.tsx";
 import { useNotifications, usePendingCount } from "./pending.ts";
 import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx";
 import { StepUpProvider } from "./step-up.tsx";
@@ -185,45 +185,48 @@ function Tabs({ pathname, pending }: { readonly pathname: string; readonly pendi
 
 function Account(): ReactElement {
   const { organization, user } = useMe();
-  const signOut = useSignOut();
+  const { problem, signOut } = useSignOut();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const isDark =
     colorScheme === "dark" || (colorScheme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
   return (
-    <Menu width={232} position="top-start">
-      <Menu.Target>
-        <UnstyledButton className="account">
-          <Avatar size={34} radius="xl" color="indigo" name={user.name} />
-          <span className="account-names">
-            <Text size="sm" fw={550} truncate>
-              <bdi>{asWritten(user.name)}</bdi>
-            </Text>
-            <Text size="xs" c="dimmed" truncate>
-              <bdi>{asWritten(organization.name)}</bdi>
-            </Text>
-          </span>
-        </UnstyledButton>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>{user.email}</Menu.Label>
-        <Menu.Item component={Link} to="/settings/security" leftSection={<Icon name="shield" size={16} />}>
-          Security
-        </Menu.Item>
-        <Menu.Item
-          leftSection={<Icon name={isDark ? "sun" : "moon"} size={16} />}
-          onClick={() => setColorScheme(isDark ? "light" : "dark")}
-        >
-          {isDark ? "Light" : "Dark"} colors
-        </Menu.Item>
-        <Menu.Item component="a" href="/docs" leftSection={<Icon name="book" size={16} />}>
-          API reference
-        </Menu.Item>
-        <Menu.Divider />
-        <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void signOut()}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <>
+      <Problem text={problem} />
+      <Menu width={232} position="top-start">
+        <Menu.Target>
+          <UnstyledButton className="account">
+            <Avatar size={34} radius="xl" color="indigo" name={user.name} />
+            <span className="account-names">
+              <Text size="sm" fw={550} truncate>
+                <bdi>{asWritten(user.name)}</bdi>
+              </Text>
+              <Text size="xs" c="dimmed" truncate>
+                <bdi>{asWritten(organization.name)}</bdi>
+              </Text>
+            </span>
+          </UnstyledButton>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>{user.email}</Menu.Label>
+          <Menu.Item component={Link} to="/settings/security" leftSection={<Icon name="shield" size={16} />}>
+            Security
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<Icon name={isDark ? "sun" : "moon"} size={16} />}
+            onClick={() => setColorScheme(isDark ? "light" : "dark")}
+          >
+            {isDark ? "Light" : "Dark"} colors
+          </Menu.Item>
+          <Menu.Item component="a" href="/docs" leftSection={<Icon name="book" size={16} />}>
+            API reference
+          </Menu.Item>
+          <Menu.Divider />
+          <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void signOut()}>
+            Sign out
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+    </>
   );
 }
 

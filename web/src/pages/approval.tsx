@@ -272,7 +272,7 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
 /** Links lead here from mails and chats: whoever follows one sees as whom, and can change that. */
 function SignedInAs(): ReactElement {
   const { organization, user } = useMe();
-  const signOut = useSignOut();
+  const { problem, signOut } = useSignOut();
   return (
     <footer className="signed-in">
       <Text size="sm" c="dimmed" className="break">
@@ -285,6 +285,7 @@ function SignedInAs(): ReactElement {
       <Button id="sign-out" variant="subtle" onClick={() => void signOut()}>
         Sign out
       </Button>
+      <Problem id="sign-out-problem" text={problem} />
     </footer>
   );
 }

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
 import { AddPasskey, AddTotp } from "../parts/factors.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { hasPasskeys } from "../passkeys.ts";
 import { useMe, useSignOut } from "../session.tsx";
 
@@ -16,7 +17,7 @@ interface EnrolProps {
 /** A person's first second factor, right after they have signed in. */
 export function Enrol({ isRequired = false, onDone = () => undefined }: EnrolProps): ReactElement {
   const { organization, user } = useMe();
-  const signOut = useSignOut();
+  const { problem, signOut } = useSignOut();
   const [how, setHow] = useState<"passkey" | "totp" | null>(null);
   return (
     <Entrance
@@ -51,6 +52,7 @@ export function Enrol({ isRequired = false, onDone = () => undefined }: EnrolPro
         ) : null}
         {how === "passkey" ? <AddPasskey onDone={onDone} onCancel={() => setHow(null)} /> : null}
         {how === "totp" ? <AddTotp onDone={onDone} onCancel={() => setHow(null)} /> : null}
+        <Problem text={problem} />
         {isRequired ? (
           <Button variant="subtle" onClick={() => void signOut()}>
             Sign out
