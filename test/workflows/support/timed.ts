@@ -16,8 +16,10 @@ const PROBE_SKIPPED_MS = 60_000;
 const PROBE_MS = 1_000;
 /** A scene that takes this long hangs; it is ended before its test is, so that its server does not outlive it. */
 const SCENE_MS = 200_000;
+/** How often a scene is played again since its server, and no expectation, has failed; two updates at one moment do it again and again. */
+const PLAYED_AGAIN_MAX = 4;
 /** Since its server has got a task and an update mixed up: a workflow seldom goes on after that. */
-const MIXED_UP_MS = 15_000;
+const MIXED_UP_MS = 10_000;
 const LOOK_MS = 250;
 /** Few scenes take so long; from then on it is looked whether the server still skips time. On a busy machine it may seem once that it does not. */
 const LONG_MS = 30_000;
@@ -65,7 +67,7 @@ function take(): Place | null {
 /**
  * Gives the tests of a file a time-skipping server. Its time is everyone's: it has gone on when the next scene begins. After
  * a scene that failed, or that left something behind which holds the time, the next one has a new server. A scene in which the server
- * fails, and no expectation has, is played once more on another one.
+ * fails, and no expectation has, is played again on another one.
  */
 export function useTimedStage(): Play {
   let test: Mocha.Test | undefined;
@@ -81,7 +83,7 @@ export function useTimedStage(): Play {
       await inBounds(place, place.play(plot, options), () => (isOver = false));
       isWhole = !isForgetful && (await place.skips());
     } catch (error) {
-      if (error instanceof ServerFailed) test?.retries(1);
+      if (error instanceof ServerFailed) test?.retries(PLAYED_AGAIN_MAX);
       throw error;
     } finally {
       if (isWhole && free === null) free = place;
