@@ -139,8 +139,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const { email, password } = world.organization;
     await page.visit(approvalId, await world.service.api.signIn(email, password));
     await page.reads("#payment", "Our Shop");
-    await page.press("#sign-out");
-    await page.offers("#sign-in");
+    await page.signOut();
     expect(await page.page.content()).not.to.include("Our Shop");
     await page.signIn(stranger.organization);
     await page.reads("#outcome", "There is no such payment here");

@@ -13,6 +13,9 @@ export type Interception = (request: HTTPRequest) => Promise<boolean> | boolean;
 
 const DECISION = /\/v1\/approvals\/\w+\/(approve|deny)$/;
 
+/** A sign-out is answered within 5 s, or refused. */
+const SIGNED_OUT_MS = 10_000;
+
 const first = (selector: string): string => `document.querySelector(${JSON.stringify(selector)})`;
 const shown = (selector: string): string => `(${first(selector)}?.checkVisibility() ?? false)`;
 const textOf = (selector: string): string =>
@@ -102,6 +105,20 @@ export class ApprovalPage {
     await this.press("#sign-in button[type=submit]");
   }
 
+  /** Signs out as a person does: who is still signed in after some seconds clicks again, and the log says what the page showed until then. */
+  async signOut(): Promise<void> {
+    const end = Date.now() + WITHIN_MS;
+    for (;;) {
+      await this.press("#sign-out");
+      try {
+        return await this.offers("#sign-in", SIGNED_OUT_MS);
+      } catch (error) {
+        if (Date.now() >= end) throw error;
+        console.warn(`signs out again: ${String(error)}`);
+      }
+    }
+  }
+
   /** Clicks on it once it stands still. */
   press(selector: string): Promise<void> {
     return clickOn(this.page, selector);
@@ -129,8 +146,8 @@ export class ApprovalPage {
   }
 
   /** Waits until it can be used. */
-  async offers(selector: string): Promise<void> {
-    await within(this.page, `${shown(selector)} ? true : null`, `${selector} is offered`);
+  async offers(selector: string, ms = WITHIN_MS): Promise<void> {
+    await within(this.page, `${shown(selector)} ? true : null`, `${selector} is offered`, ms);
   }
 
   /** Waits until it is gone. */
