@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
+import { dataConverter } from "../src/lib/payload-compression.ts";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { ALL_CASES, type SystemName } from "./cases.ts";
 import { Child } from "./child.ts";
@@ -201,7 +202,8 @@ function ownEngines(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 async function connectTemporal({ temporal }: RunningEngines, undo: Undo): Promise<Client> {
   const connection = await Connection.connect({ address: temporal.address });
   undo.add(() => connection.close());
-  return new Client({ connection, namespace: temporal.namespace });
+  // What is large is compressed, as the service has it.
+  return new Client({ connection, namespace: temporal.namespace, dataConverter });
 }
 
 async function startSystems(options: BenchOptions, site: Site, undo: Undo, say: Say): Promise<Systems> {
