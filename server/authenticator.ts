@@ -1,4 +1,5 @@
 import type DataLoader from "dataloader";
+import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { AgentDocument } from "../activities/documents.ts";
 import { classifyApiKey } from "../src/domain/api-key.ts";
@@ -6,7 +7,7 @@ import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
-import type { OrganizationKeyPrincipal, Principal } from "./principals.ts";
+import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
 import { isSameHash } from "./secrets/api-key-hash.ts";
 import { together } from "./together.ts";
 import { isUnavailable } from "./unavailable.ts";
@@ -14,6 +15,10 @@ import { within } from "../activities/within.ts";
 
 /** The part of a caller's 5 s that its credential's check may take. */
 const AUTHENTICATION_MS = 3_000;
+
+/** Agents whose key was good are remembered, so many and so long. How long does not matter for what they may do: a ledger sees to that. */
+const REMEMBERED_MAX = 5_000;
+const REMEMBERED_MS = 30_000;
 
 export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
@@ -38,27 +43,41 @@ export interface Authentication {
   readonly caller: Caller | null;
 }
 
-const nobody: Authentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
+export interface AuthenticationOptions {
+  /** An agent whose key was good some seconds ago will do: what it asks for is judged by the agent as it is now. */
+  readonly mayRemember?: boolean;
+}
+
+interface AgentAuthentication extends Authentication {
+  readonly result: Result<AgentPrincipal>;
+}
+
+const nobody: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
 
 /**
- * Verifies the bearer credential of a request against the database, every time: a revoked key or session is dead on
- * the next request. A mistyped key is refused by its checksum, without a look-up.
+ * Verifies the bearer credential of a request against the database: a revoked key or session is dead on the next request. Only for
+ * payments an agent may be remembered, since its project's ledger refuses what the agent's record would refuse by now. A mistyped key is
+ * refused by its checksum, without a look-up.
  */
 export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
   /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
   readonly #agentsByHash: DataLoader<string, AgentDocument | null>;
+  readonly #remembered = new LRUCache<string, AgentPrincipal>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS });
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
     this.#agentsByHash = together((hashes) => agentsOf(dependencies.agents, hashes));
   }
 
-  async authenticate(header: string | undefined): Promise<Authentication> {
+  async authenticate(
+    header: string | undefined,
+    options: AuthenticationOptions = {},
+  ): Promise<Authentication> {
     const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
     if (token === undefined) return nobody;
     try {
-      return await within(AUTHENTICATION_MS, this.#verify(token));
+      return await within(AUTHENTICATION_MS, this.#verify(token, options));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       const unavailable = refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
@@ -66,10 +85,12 @@ export class Authenticator {
     }
   }
 
-  async #verify(token: string): Promise<Authentication> {
+  async #verify(token: string, { mayRemember = false }: AuthenticationOptions): Promise<Authentication> {
     switch (classifyApiKey(token)) {
-      case "agent":
-        return await this.#agent(token);
+      case "agent": {
+        const hash = this.#dependencies.hashApiKey(token);
+        return (mayRemember ? this.#rememberedAgent(hash) : null) ?? (await this.#agent(hash));
+      }
       case "organization": {
         const result = await this.#dependencies.authenticateOrganizationKey(token);
         if (!result.ok) return nobody;
@@ -86,9 +107,23 @@ export class Authenticator {
     }
   }
 
-  async #agent(value: string): Promise<Authentication> {
-    const { hashApiKey, isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
-    const hash = hashApiKey(value);
+  #rememberedAgent(hash: string): Authentication | null {
+    const principal = this.#remembered.get(hash);
+    if (principal === undefined) return null;
+    const { agent, keyId } = principal;
+    this.#dependencies.onAgentKeyUsed(agent);
+    const verify = async (): Promise<Result<AgentPrincipal>> =>
+      (await within(AUTHENTICATION_MS, this.#agent(hash))).result;
+    const remembered = { revision: agent.revision, verify };
+    return {
+      result: ok({ ...principal, remembered }),
+      caller: { id: keyId, organizationId: agent.organizationId },
+    };
+  }
+
+  async #agent(hash: string): Promise<AgentAuthentication> {
+    this.#remembered.delete(hash);
+    const { isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
     const agent = await this.#agentsByHash.load(hash);
     if (agent === null || agent.key === null || agent.lifecycle === "archived") return nobody;
     if (!isSameHash(agent.key.hash, hash)) return nobody;
@@ -97,7 +132,9 @@ export class Authenticator {
     onAgentKeyUsed(agent);
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
-    return { result: ok({ type: "agent", agent, keyId: agent.key.id }), caller };
+    const principal: AgentPrincipal = { type: "agent", agent, keyId: agent.key.id };
+    if (!isFirst) this.#remembered.set(hash, principal);
+    return { result: ok(principal), caller };
   }
 }
 

@@ -39,6 +39,14 @@ export interface PaymentOrder {
 export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
+  /** Left out where the agent's record was read for this payment. */
+  readonly remembered?: RememberedPayer;
+}
+
+/** The agent as it was read some seconds ago, and how its key is verified now. */
+export interface RememberedPayer {
+  readonly revision: number;
+  readonly verify: () => Promise<Result<Payer>>;
 }
 
 /** The parts of it that a dry run needs. */
@@ -140,7 +148,7 @@ export class Payments {
   }
 
   async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
-    const { profile } = payer;
+    const { profile, remembered } = payer;
     const told = await this.#decide(payer, this.#requestOf(profile, order));
     const { reply, request } = told;
     switch (reply.kind) {
@@ -158,6 +166,11 @@ export class Payments {
             retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS,
           }),
         );
+      case "stale_agent": {
+        if (remembered === undefined) throw new Error("a ledger took what was just read to be remembered");
+        const verified = await remembered.verify();
+        return verified.ok ? this.#pay(verified.value, order, bound) : verified;
+      }
       case "no_account":
       case "dead_key":
         // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
@@ -193,7 +206,7 @@ export class Payments {
   }
 
   /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
-  async #decide({ keyId, profile }: Payer, asked: PaymentRequest): Promise<Told> {
+  async #decide({ keyId, profile, remembered }: Payer, asked: PaymentRequest): Promise<Told> {
     const { agentId } = profile;
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
     const { rail } = asked;
@@ -220,13 +233,15 @@ export class Payments {
           request,
           approvalWindowSeconds,
           lookedUpThrough,
+          ...(remembered === undefined ? {} : { rememberedRevision: remembered.revision }),
           ...(rules === undefined ? {} : { rules }),
         } as const;
         const asking = metrics.timed(rail, "decision", () => ledgers.answered(profile, command));
         hasAsked();
         const { askedMs, reply } = await asking;
         if (reply.kind === "look_up") lookedUpThrough = reply.closed;
-        else if (reply.kind !== "stale_rules") return { reply, request, decidedSinceMs: askedMs };
+        else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
+        else return { reply, request, decidedSinceMs: askedMs };
       }
     } finally {
       hasAsked();
@@ -238,6 +253,8 @@ export class Payments {
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
     const { amountCents, rail, recipient } = payment;
+    // No ledger compares what a dry run is judged by.
+    this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
     const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
     return { rail, recipient, amountCents, likenessHash: likenessHash(payment), rules };

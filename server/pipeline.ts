@@ -108,6 +108,8 @@ export class Pipeline {
   /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
   async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
+      const first = await refusalOfRemembered(call.requester.principal);
+      if (first !== null) return first;
       const kept = this.#dependencies.audit.keepRefusal(call, params, denied);
       await new Deadline(REFUSED_MS, call.arrival).hold(kept);
       return denied;
@@ -148,7 +150,7 @@ export class Pipeline {
   async #kept(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const { audit } = this.#dependencies;
     const entry = audit.open(call, raw.params);
-    const result = await this.#carriedOut(call, raw, entry, deadline);
+    const result = await this.#verified(call, raw, await this.#carriedOut(call, raw, entry, deadline));
     const kept = audit.keep(call, raw.params, entry, result);
     await (isWrongPassword(call.id, result) ? this.#evenly(call, kept) : kept);
     return result;
@@ -163,6 +165,21 @@ export class Pipeline {
       this.#dependencies.logger.warn({ operation: id, requestId, err }, "a refused sign-in left no entry");
     });
     await sleep(WRONG_PASSWORD_MS);
+  }
+
+  /** Nobody is refused for anything else whose credential is to be refused. */
+  async #verified(
+    call: Call,
+    { body }: RawInput,
+    result: Result<Reply<unknown>>,
+  ): Promise<Result<Reply<unknown>>> {
+    if (result.ok) return result;
+    try {
+      const first = await refusalOfRemembered(call.requester.principal);
+      return first === null ? result : refused(first);
+    } catch (error) {
+      return refused(this.#refusalOf(call, body, error));
+    }
   }
 
   async #carriedOut(
@@ -231,6 +248,13 @@ export class Pipeline {
     logger.error({ operation: id, requestId, err: error }, "an operation failed unexpectedly");
     return refusal("INTERNAL");
   }
+}
+
+/** Why the credential of a caller who was known by memory is refused by now; null: it is good, or was verified for this request. */
+async function refusalOfRemembered(principal: Principal | null): Promise<Refusal | null> {
+  if (principal?.type !== "agent" || principal.remembered === undefined) return null;
+  const verified = await principal.remembered.verify();
+  return verified.ok ? null : verified.refusal;
 }
 
 const isWrongPassword = (id: OperationId, result: Result<unknown>): boolean =>

@@ -1,4 +1,5 @@
 import type { AgentDocument } from "../activities/documents.ts";
+import type { Result } from "../src/domain/result.ts";
 import type { OrganizationScope } from "../src/contract/types.ts";
 import type { OrganizationDocument } from "./auth/documents.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
@@ -12,6 +13,18 @@ export interface AgentPrincipal {
   readonly agent: AgentDocument;
   /** The key that it came with. */
   readonly keyId: string;
+  /** Left out where the agent's record was read for this request. */
+  readonly remembered?: RememberedAgent;
+}
+
+/**
+ * The agent as this process read it some seconds ago. Good for nothing but a payment: its ledger refuses it where the agent has changed,
+ * and then it has to be verified.
+ */
+export interface RememberedAgent {
+  readonly revision: number;
+  /** Verifies the key by the agent's record as it is now. */
+  readonly verify: () => Promise<Result<AgentPrincipal>>;
 }
 
 /** Who may manage an organization. */

@@ -3,9 +3,9 @@ import { rail } from "../../src/contract/records.ts";
 import type { Denial } from "../../src/domain/agent/policy.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
-import { ok, refused } from "../../src/domain/result.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AccountView } from "../../src/messages/ledger.ts";
-import type { CheckedOrder, PaymentOrder, RecordedPayment } from "../payments.ts";
+import type { CheckedOrder, Payer, PaymentOrder, RecordedPayment } from "../payments.ts";
 import { Payments } from "../payments.ts";
 import { outcomeOf } from "../payment-outcome.ts";
 import type { Deadline } from "../deadline.ts";
@@ -45,6 +45,17 @@ interface Waiting {
 /** Denials that `get_denial_feedback` answers when it is not asked for one. */
 const DENIALS_MAX = 20;
 
+function payerOf({ agent, keyId, remembered }: AgentPrincipal): Payer {
+  const payer = { profile: profileOf(agent), keyId };
+  if (remembered === undefined) return payer;
+  const { revision } = remembered;
+  const verify = async (): Promise<Result<Payer>> => {
+    const verified = await remembered.verify();
+    return verified.ok ? ok(payerOf(verified.value)) : verified;
+  };
+  return { ...payer, remembered: { revision, verify } };
+}
+
 /** The agent band, and its REST twins. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
   const { baseUrl, clock, collections, ledgers, lists, logger, paymentChanges } = dependencies;
@@ -53,11 +64,12 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   const paymentView = paymentViewAt(baseUrl);
 
   async function pay(
-    { agent, keyId }: AgentPrincipal,
+    principal: AgentPrincipal,
     order: PaymentOrder,
     { deadline, waitSeconds }: Waiting,
   ) {
-    const paid = await payments.pay({ profile: profileOf(agent), keyId }, order, deadline);
+    const { agent } = principal;
+    const paid = await payments.pay(payerOf(principal), order, deadline);
     if (!paid.ok) return paid;
     const known = await waitedFor(agent, paid.value, { deadline, waitSeconds });
     return ok({ body: paymentView(known), ...(known.replayed ? { status: 200 as const } : {}) });

@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import type { Authenticator } from "../authenticator.ts";
+import type { AuthenticationOptions, Authenticator } from "../authenticator.ts";
 import { countedAddress } from "../limits/address.ts";
 import type { Limits, Requester } from "../limits/limits.ts";
 import { rateLimited, type Standing } from "../limits/minutes.ts";
@@ -44,10 +44,14 @@ export class Admission {
    * Lets in who has a good credential, counted by it. A bad one counts by address, and is not told to be bad once the
    * address is over its limit; a good one passes from there all the same.
    */
-  async known(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
-    const { caller, result } = await this.#authenticator.authenticate(
-      this.#authorizationOf(request, surface),
-    );
+  async known(
+    request: Request,
+    response: Response,
+    surface: Surface,
+    options: AuthenticationOptions = {},
+  ): Promise<Result<Requester>> {
+    const authorization = this.#authorizationOf(request, surface);
+    const { caller, result } = await this.#authenticator.authenticate(authorization, options);
     if (caller === null) {
       if (result.ok) throw new Error("a principal without a caller");
       if (result.refusal.code === "SERVICE_UNAVAILABLE") {
@@ -61,7 +65,10 @@ export class Admission {
     const requester = { principal, caller, address: addressOf(request) };
     const counted = await this.#count(request, response, surface, requester, 1);
     // A credential that is refused (a paused agent's) is refused before its limit is.
-    return result.ok ? counted : result;
+    if (!result.ok) return result;
+    if (counted.ok || !isRemembered(requester)) return counted;
+    const still = await this.still(request, surface, requester);
+    return still.ok ? counted : still;
   }
 
   /**
@@ -126,6 +133,10 @@ export class Admission {
     }
   }
 }
+
+/** Whether it is by memory that the caller is known. */
+export const isRemembered = ({ principal }: Requester): boolean =>
+  principal?.type === "agent" && principal.remembered !== undefined;
 
 /** The socket's, or what a trusted proxy says; if that is no address, the proxy's own. */
 const addressOf = ({ ip, socket }: Request): string =>

@@ -45,6 +45,9 @@ const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
 /** Requests of theirs under way: those whose password is hashed or waits for it, and some on their way there or back. */
 const HASHING_REQUESTS_MAX = 48;
 
+/** What is judged by its agent's ledger, which knows the agent as it is. */
+const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
+
 const NO_PLACE: Pick<Place, "aside"> = { aside: (work) => work };
 
 /** The REST routes of every operation that has one, derived from the contract. */
@@ -94,7 +97,7 @@ async function answerTo(
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)
-    : admission.known(request, response, "rest"));
+    : admission.known(request, response, "rest", { mayRemember: PAYING.has(id) }));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
   const userAgent = shownUserAgent(request.headers["user-agent"]);
   const about = { id, surface: "rest", requestId: note.id, arrival, userAgent } as const;

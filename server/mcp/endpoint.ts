@@ -6,7 +6,7 @@ import { z } from "zod";
 import { refusal } from "../../src/domain/errors.ts";
 import { errnoOf } from "../../activities/durable-files.ts";
 import { Arrival } from "../deadline.ts";
-import type { Admission } from "../http/admission.ts";
+import { type Admission, isRemembered } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
 import type { Callers } from "../http/callers.ts";
 import { sendRefusal } from "../http/errors.ts";
@@ -42,13 +42,14 @@ export function mcpEndpoint({
       const counted = await admission.anyone(request, response);
       return sendRefusal(response, counted.ok ? stranger : counted.refusal);
     }
-    const admitted = await admission.known(request, response, "mcp");
+    const admitted = await admission.known(request, response, "mcp", { mayRemember: true });
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     if (!isBandOf(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const read = await arrival.aside(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
     const { cameLate, value: body } = read.value;
-    const still = cameLate ? await admission.still(request, "mcp", admitted.value) : admitted;
+    const isLookedUp = cameLate || (isRemembered(admitted.value) && !onlyPays(body));
+    const still = isLookedUp ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
     if (!isBandOf(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
@@ -83,6 +84,16 @@ export function mcpOtherMethods({ admission, callers }: McpDependencies): Reques
 
 /** A batch of JSON-RPC counts as its messages, so that nobody gets more than their limit by packing them together. */
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
+
+const PAYING_TOOLS = z.enum(["create_card_payment", "create_wallet_payment"]);
+const paying = z.looseObject({
+  method: z.literal("tools/call"),
+  params: z.looseObject({ name: PAYING_TOOLS }),
+});
+
+/** Whether all that is asked for is judged by the agent's ledger, which knows the agent as it is. */
+const onlyPays = (body: unknown): boolean =>
+  (Array.isArray(body) ? body : [body]).every((message) => paying.safeParse(message).success);
 
 /** What of a request's headers the protocol looks at. */
 const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;

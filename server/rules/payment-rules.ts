@@ -54,7 +54,10 @@ export class PaymentRulings {
     this.#zones = new ZoneClocks(clock);
   }
 
-  /** By the rules as they are now: those of a replacement that was answered before this was asked. */
+  /**
+   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those of the
+   * newest replacement that was answered: then they are to be forgotten, and the payment is judged anew.
+   */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const [project, team] = await Promise.all([
       this.#projects.of(profile.projectId),
@@ -68,6 +71,12 @@ export class PaymentRulings {
       offsetsOf: (timezone: string) => this.#zones.offsetsOf(timezone),
     };
     return { rules: paymentRules(enabled, payment, findings), versions };
+  }
+
+  /** What comes next is judged by the rules as they are by then. */
+  forget({ projectId, teamId }: Pick<AgentProfile, "projectId" | "teamId">): void {
+    this.#projects.forget(projectId);
+    this.#teams.forget(teamId);
   }
 
   /** The rules, with the newest like payment that is done with, where a rule asks for it. */

@@ -1,4 +1,5 @@
 import type DataLoader from "dataloader";
+import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { ContainerDocument, StoredRules } from "../../activities/documents.ts";
 import { type ReadyRule, readyRules } from "../../src/domain/rules/ready-rules.ts";
@@ -21,15 +22,24 @@ export interface RulesInForce {
 const FROM_PRIMARY = { readPreference: "primary" } as const;
 const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
 
+/** Containers whose rules' versions are remembered, so many and so long: that is how late a replacement binds that nobody was answered. */
+const HEADS_MAX = 10_000;
+const HEADS_MS = 5_000;
+
 /**
- * The rules of projects, or of teams, as they are when asked: which ones they are is read each time, what they say only where
- * this process has not got it. A container may have hundreds of kilobytes of rules, and one organization's must not cost every
+ * The rules of projects, or of teams, as they were some seconds ago at the most, or since they were forgotten. What they say is read only
+ * where this process has not got it. A container may have hundreds of kilobytes of rules, and one organization's must not cost every
  * payment of all the others what it takes to read and prepare them.
  */
 export class RulesOf {
   readonly #containers: Collection<ContainerDocument>;
   readonly #cache: ReadyRulesCache;
   readonly #heads: DataLoader<string, RulesHead | null>;
+  /** An entry without rules is a container that has none. */
+  readonly #remembered = new LRUCache<string, { readonly head: RulesHead["approvalRules"] }>({
+    max: HEADS_MAX,
+    ttl: HEADS_MS,
+  });
   /** Rules that are being read: payments that come at once wait for one reading of them. */
   readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
 
@@ -41,7 +51,8 @@ export class RulesOf {
 
   /** Undefined where nobody has ever set any. */
   async of(id: string): Promise<RulesInForce | undefined> {
-    const head = (await this.#heads.load(id))?.approvalRules;
+    const remembered = this.#remembered.get(id);
+    const head = remembered === undefined ? await this.#readHead(id) : remembered.head;
     if (head === undefined) return undefined;
     const { contentHash, version } = head;
     const rules = this.#cache.get(contentHash);
@@ -51,6 +62,17 @@ export class RulesOf {
     const reading = this.#reading.get(key) ?? this.#read(id).finally(() => this.#reading.delete(key));
     this.#reading.set(key, reading);
     return reading;
+  }
+
+  /** What is asked next reads which rules there are. */
+  forget(id: string): void {
+    this.#remembered.delete(id);
+  }
+
+  async #readHead(id: string): Promise<RulesHead["approvalRules"]> {
+    const head = (await this.#heads.load(id))?.approvalRules;
+    this.#remembered.set(id, { head });
+    return head;
   }
 
   /** Those that are there now, which may be newer than what was looked for. */

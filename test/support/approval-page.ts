@@ -114,7 +114,7 @@ export class ApprovalPage {
         return await this.offers("#sign-in", SIGNED_OUT_MS);
       } catch (error) {
         if (Date.now() >= end) throw error;
-        console.warn(`signs out again: ${String(error)}`);
+        process.stderr.write(`signs out again: ${String(error)}\n`);
       }
     }
   }

@@ -18,6 +18,11 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly kind: "pay";
       /** The key that asked for it. */
       readonly keyId: string;
+      /**
+       * The revision at which the caller has the agent in its memory, and by it knows the key; left out where it has just read the agent's
+       * record.
+       */
+      readonly rememberedRevision?: number;
       readonly request: PaymentRequest;
       readonly approvalWindowSeconds: number;
       /** How many of the agent's payments were closed before the caller looked its key up in the records; 0: no look-up. */
@@ -120,6 +125,8 @@ export type LedgerReply =
   | { readonly kind: "recorded" }
   /** The key may be older than the ledger remembers: look it up in the records, then ask again. */
   | { readonly kind: "look_up"; readonly closed: number }
+  /** The agent has changed since the caller read its record: read it, then ask again. */
+  | { readonly kind: "stale_agent" }
   /** The payment was judged by rules that were replaced since: read them, then ask again. */
   | { readonly kind: "stale_rules" }
   /** As many payments of the agent, or of the project, are open as may be. */

@@ -20,14 +20,15 @@ import { giveLeave } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /**
- * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: was its idempotency key used
- * before, may this agent key pay, do the records have to be looked at first, was it judged by the newest rules, is there room, and then
+ * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: does its caller know the agent as it
+ * is, was its idempotency key used before, may this agent key pay, do the records have to be looked at first, was it judged by the newest rules, is there room, and then
  * policy, caps and rules.
  */
 export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const { ledger, now } = draft;
   const { agentId, keyId, lookedUpThrough, request, rules } = command;
   const account = draft.account(agentId);
+  if (!isAsRemembered(account, command)) return { kind: "stale_agent" };
   if (account === undefined) return { kind: "no_account" };
   const known = replayOf(ledger, account, request);
   if (known !== null) return known;
@@ -45,6 +46,16 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   draft.add(account, payment);
   if (payment.phase === "sending") giveLeave(account, now);
   return { kind: "decided", decision };
+}
+
+/** Whoever has just read the agent's record has checked its key and standing; nobody else may be answered by what was true before. */
+function isAsRemembered(
+  account: Account | undefined,
+  { keyId, rememberedRevision }: CommandOf<"pay">,
+): boolean {
+  if (rememberedRevision === undefined) return true;
+  if (account === undefined || account.standing !== "active" || account.keyId !== keyId) return false;
+  return account.followedRevision <= rememberedRevision;
 }
 
 function replayOf(

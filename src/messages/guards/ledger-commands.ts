@@ -90,6 +90,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
   pay: {
     ...ofAgent,
     keyId: isId,
+    rememberedRevision: optional(isCount),
     request: isRequest,
     approvalWindowSeconds: isAtMost(APPROVAL_WINDOW_SECONDS_MAX),
     lookedUpThrough: isCount,

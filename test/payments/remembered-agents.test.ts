@@ -1,0 +1,134 @@
+import { expect } from "chai";
+import { McpCaller } from "../mcp/support.ts";
+import { ContractApi } from "../support/contract-api.ts";
+import { archive, mintKey, revokeKey } from "../support/life.ts";
+import { secondService } from "../support/own-service.ts";
+import type { TestService } from "../support/service.ts";
+import { cardPayment, type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
+
+interface Change {
+  readonly what: string;
+  readonly status: 401 | 403;
+  readonly code: "UNAUTHORIZED" | "AGENT_PAUSED";
+  readonly change: (world: World, agent: TestAgent) => Promise<unknown>;
+}
+
+const pause = (world: World, { id }: TestAgent) =>
+  world.api.ok("pauseAgent", 200, { token: world.token, id });
+
+const CHANGES: readonly Change[] = [
+  { what: "was paused", status: 403, code: "AGENT_PAUSED", change: pause },
+  { what: "has lost its key", status: 401, code: "UNAUTHORIZED", change: revokeKey },
+  {
+    what: "has another key",
+    status: 401,
+    code: "UNAUTHORIZED",
+    change: async (world, agent) => {
+      await revokeKey(world, agent);
+      await mintKey(world, agent);
+    },
+  },
+  { what: "was archived", status: 401, code: "UNAUTHORIZED", change: archive },
+];
+
+/** A server remembers agents and rules for some seconds; what another server has changed meanwhile binds the next payment. */
+describe("payments through a server that remembers agent and rules", () => {
+  let world: World;
+  let elsewhere: TestService;
+  let api: ContractApi;
+  before(async () => {
+    world = await newWorld();
+    elsewhere = await secondService(world.service);
+    api = new ContractApi(elsewhere.baseUrl);
+  });
+  after(() => elsewhere?.stop());
+
+  const pay = (agent: TestAgent, fields: Fields = {}) =>
+    api.ok("createPayment", 201, { token: agent.key, body: cardPayment(fields) });
+
+  /** An agent that the other server knows by heart: the first use of its key is in its record. */
+  async function remembered(fields: Fields = {}): Promise<TestAgent> {
+    const agent = await world.agent(fields);
+    for (let payments = 0; payments < 3; payments += 1) await pay(agent);
+    return agent;
+  }
+
+  const paymentsOf = async ({ id }: TestAgent) =>
+    (await world.api.ok("listTransactions", 200, { token: world.token, query: { agent_id: id } }))
+      .transactions;
+
+  for (const { change, code, status, what } of CHANGES) {
+    it(`an agent that ${what} is refused ${code} at once, and nothing is kept`, async () => {
+      const agent = await remembered();
+      const paid = await paymentsOf(agent);
+      await change(world, agent);
+      await api.refused("createPayment", status, code, { token: agent.key, body: cardPayment() });
+      expect(await paymentsOf(agent)).to.deep.equal(paid);
+    });
+  }
+
+  it("the credential is refused before a wrong payment is, and before a replay is answered", async () => {
+    const used = cardPayment();
+    for (const body of [used, { amountCents: "wrong" }]) {
+      const agent = await remembered();
+      await pay(agent, used);
+      await pause(world, agent);
+      await api.refused("createPayment", 403, "AGENT_PAUSED", { token: agent.key, body });
+    }
+  });
+
+  it("an agent that was paused is refused over MCP as well, and so is all else that it asks for", async () => {
+    const agent = await remembered();
+    const caller = await McpCaller.connect(elsewhere.baseUrl, agent.key);
+    await pause(world, agent);
+    for (const [tool, args] of [
+      ["create_card_payment", { ...cardPayment(), rail: undefined }],
+      ["get_budget", {}],
+    ] as const) {
+      const refused = await caller.call(tool, args).catch((error: unknown) => String(error));
+      expect(JSON.stringify(refused)).to.include("AGENT_PAUSED");
+    }
+    await caller.client.close();
+  });
+
+  it("a payment on hold shows the name that the agent has by then", async () => {
+    const agent = await remembered({ autoApprovalThresholdCents: 150 });
+    const body = { name: "Renamed" };
+    await world.api.ok("updateAgent", 200, { token: world.token, id: agent.id, body });
+    const { approval } = await pay(agent, { amountCents: 200 });
+    const { token } = world;
+    const read = await world.api.ok("getApproval", 200, { token, id: approval?.id ?? "" });
+    expect(read.approval.agentName).to.equal("Renamed");
+  });
+
+  it("rules that were set on another server hold the next payment, and a dry run says so", async () => {
+    const own = await newWorld(world.service);
+    const agent = await own.agent();
+    for (let payments = 0; payments < 3; payments += 1) await pay(agent);
+    const { projectId, teamId } = own.organization;
+    for (const [operation, id, amountCents] of [
+      ["setTeamApprovalRules", teamId, 150],
+      ["setProjectApprovalRules", projectId, 50],
+    ] as const) {
+      const rules = [{ type: "amount_above", params: { amountCents } }];
+      await own.api.ok(operation, 200, { token: own.token, id, body: { rules, version: 1 } });
+      const above = { amountCents: amountCents + 1 };
+      expect((await pay(agent, above)).approval?.flaggedByRuleTypes).to.deep.equal(["amount_above"]);
+    }
+  });
+
+  it("takes no look-up of the agent or of rules while nothing has changed", async () => {
+    const agent = await remembered();
+    const { db } = elsewhere;
+    await db.command({ profile: 2 });
+    try {
+      for (let payments = 0; payments < 3; payments += 1) await pay(agent);
+    } finally {
+      await db.command({ profile: 0 });
+    }
+    const collections = ["agents", "projects", "teams"].map((name) => `${db.databaseName}.${name}`);
+    const asked = { op: "query", ns: { $in: collections }, "command.filter": { $exists: true } };
+    const reads = await db.collection("system.profile").find(asked).toArray();
+    expect(reads.map(({ ns }) => String(ns))).to.deep.equal([]);
+  });
+});
