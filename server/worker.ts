@@ -47,6 +47,12 @@ export interface WorkerOptions {
 }
 
 /** Without a chain nobody has one. */
+/**
+ * How long a workflow's task waits for the worker that has the workflow in its cache, before any other may take it: so late is what
+ * a worker that was killed between two tasks has in its cache.
+ */
+const STICKY_TIMEOUT = "2 seconds";
+
 const NO_TREASURIES = { record: () => Promise.resolve() };
 
 /** Runs a worker with all workflows and activities until it is stopped. */
@@ -82,6 +88,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     ),
     interceptors,
     shutdownGraceTime: SHUTDOWN_GRACE,
+    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT,
   });
   const receivers = await Worker.create({
     connection: native,

@@ -38,7 +38,7 @@ export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOver
  * How long one workflow task of a ledger may take. When a worker is killed its task is given to another one after this time, and until
  * then nothing of the project is decided; but it bounds the replay of a run, too, which a loaded worker has to finish within it.
  */
-export const LEDGER_TASK_TIMEOUT_SECONDS = 3;
+export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
 
 /** The one update of a ledger: a batch of commands, judged one after another in one workflow task. */
 export const LEDGER_SUBMIT_UPDATE = "submit";

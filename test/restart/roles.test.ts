@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { ContractApi } from "../support/contract-api.ts";
 import { Api, onceReachable } from "../support/api.ts";
+import { timed } from "../support/in-time.ts";
 import { type Child, until } from "../support/process.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { Load, pay, replay } from "./support/load.ts";
@@ -9,6 +10,8 @@ import { Tenant } from "./support/tenant.ts";
 
 const SWEPT_MS = 120_000;
 const ANSWERED_MS = 5_500;
+/** What is promised is 3 s; the rest is for the payments by which it is noticed. */
+const GOES_ON_MS = 3_250;
 const AGENTS = shortOrSoak(10, 20);
 
 describe("Servers and workers as processes of their own", () => {
@@ -125,6 +128,27 @@ describe("Servers and workers as processes of their own", () => {
     for (const api of apis) await replay(api, sent);
     await tenant.expectBooksToAgree(SWEPT_MS);
   });
+
+  for (const [when, clients] of [
+    ["under load", 6],
+    ["between two payments", 1],
+  ] as const) {
+    it(`kill -9 of one of two workers ${when}: payments go on within 3 s`, async () => {
+      const agents = await Promise.all([tenant.createAgent({ budgetCents: 100_000 }), tenant.createAgent()]);
+      const apiKeys = agents.map(({ apiKey }) => apiKey).slice(0, clients);
+      const load = new Load({ apiKeys, apis, clients, name: `stand-by ${clients}`, comeAgain: true });
+      await load.untilPaid(10);
+      // The ledger is in the cache of the worker that was there before.
+      const standBy = await roles.startWorker();
+      await load.untilPaid(10);
+      await worker.end("SIGKILL");
+      worker = standBy;
+      // Each client's payment that was under way may have been decided before, and is only answered now.
+      const { ownMs } = await timed(load.untilPaid(2 * clients + 1));
+      await load.stop();
+      expect(ownMs).to.be.below(GOES_ON_MS);
+    });
+  }
 
   /** A call at the second server that waits for a payment which is held, and has reached it. */
   async function waitingAtSecond() {
