@@ -247,19 +247,19 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     port,
     pid: child.pid,
     ...(hooks === undefined ? {} : { receiverPid: hooks.receiver.pid }),
-    templates: (agents) => {
+    templates: async (agents) => {
       if (agents === "spread") runaway?.start();
-      return Promise.resolve(
-        agentsOf(agents).map(({ apiKey }) => ({
-          path: "/v1/payments",
-          headers: { authorization: `Bearer ${apiKey}` },
-          body: order,
-        })),
-      );
+      // The hot agent is the one that runs away.
+      else await runaway?.stop();
+      return agentsOf(agents).map(({ apiKey }) => ({
+        path: "/v1/payments",
+        headers: { authorization: `Bearer ${apiKey}` },
+        body: order,
+      }));
     },
     async settle(agents, inAHurry) {
       await runaway?.stop();
-      await settle(() => accountsOf(agentsOf(agents)), inAHurry);
+      await settle(() => accountsOf(runaway === null ? agentsOf(agents) : all), inAHurry);
       if (!inAHurry) await hooks?.settle(db);
     },
     course: () => histories.courseOf([ledgerId]),

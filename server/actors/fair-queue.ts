@@ -1,7 +1,10 @@
 import type { BatchRoom } from "./batch.ts";
 
-/** So much of one sender goes into a batch while others wait. */
+/** So much of one sender goes into a batch while others send as well. */
 const SHARE_MAX = 8;
+
+/** So many batches after one that had several senders, the others may come again at any moment: what goes with a large batch delays them. */
+const SHARED_BATCHES = 8;
 
 /** Whether what is waiting stops its sender, or starts it again; else it may be overtaken by a stop. */
 export type Urgency = "stop" | "start" | "none";
@@ -17,6 +20,8 @@ export class FairQueue<T> {
   /** Senders that have a stop waiting. */
   readonly #stopped = new Set<string>();
   #size = 0;
+  /** How many of the next batches are shared, though only one sender waits. */
+  #sharedBatches = 0;
 
   constructor(urgencyOf: (item: T) => Urgency) {
     this.#urgencyOf = urgencyOf;
@@ -48,7 +53,10 @@ export class FairQueue<T> {
     if (items.some((item) => this.#urgencyOf(item) === "stop")) this.#stopped.add(sender);
   }
 
-  /** Takes what fits: stops, and then a share of each sender in turn, again while there is room. The first one in any case. */
+  /**
+   * Takes what fits: stops, and then of each sender in turn, of none more than its share while others send as well. The first one in any
+   * case.
+   */
   take<C>(room: BatchRoom, commandOf: (item: T) => C, repliedBytesOf: (command: C) => number): T[] {
     const taken: T[] = [];
     const takeFrom = (sender: string, max: number): boolean => {
@@ -75,12 +83,10 @@ export class FairQueue<T> {
       const left = this.#bySender.get(sender) ?? [];
       if (!left.some((each) => this.#urgencyOf(each) === "stop")) this.#stopped.delete(sender);
     }
-    for (let tookAny = true; tookAny && this.#size > 0;) {
-      tookAny = false;
-      const senders = [...this.#bySender.keys()];
-      const share = senders.length > 1 ? SHARE_MAX : Infinity;
-      for (const sender of senders) tookAny = takeFrom(sender, share) || tookAny;
-    }
+    const senders = [...this.#bySender.keys()];
+    this.#sharedBatches = senders.length > 1 ? SHARED_BATCHES : Math.max(0, this.#sharedBatches - 1);
+    const share = this.#sharedBatches > 0 ? SHARE_MAX : Infinity;
+    for (const sender of senders) takeFrom(sender, share);
     return taken;
   }
 }
