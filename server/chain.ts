@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import type { Db } from "mongodb";
-import { type Address, getAddress, type Hex, isAddress, isHex, toHex } from "viem";
+import { type Address, getAddress, type Hex, isAddress, isHex, parseGwei, toHex } from "viem";
 import { z } from "zod";
 import type { ChainPlace, Signer } from "../activities/chain/config.ts";
 import { factoryDeployment } from "../activities/chain/contracts.ts";
@@ -16,6 +16,8 @@ const PRIVATE_KEY_CHARACTERS = 66;
 const CONFIRMATIONS_DEFAULT = 12;
 const CONFIRMATIONS_MAX = 1_000;
 const REMOTE_POLL_MS = 1_000;
+const MAX_FEE_PER_GAS_GWEI_DEFAULT = 500;
+const MAX_FEE_PER_GAS_GWEI_MAX = 1_000_000;
 
 const address = z
   .string()
@@ -47,6 +49,13 @@ const production = z.object({
     )
     .refine(isUsableKey, "must be a private key"),
   EVM_CONFIRMATIONS: z.coerce.number().int().min(1).max(CONFIRMATIONS_MAX).default(CONFIRMATIONS_DEFAULT),
+  /** Up to which fees are offered, and raised; beyond it payments wait until the chain asks less. */
+  EVM_MAX_FEE_PER_GAS_GWEI: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_FEE_PER_GAS_GWEI_MAX)
+    .default(MAX_FEE_PER_GAS_GWEI_DEFAULT),
 });
 
 export interface ChainConfig {
@@ -79,6 +88,7 @@ export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: Mas
     confirmations: value.EVM_CONFIRMATIONS,
     pollMs: REMOTE_POLL_MS,
     fixedFees: null,
+    maxFeePerGas: parseGwei(String(value.EVM_MAX_FEE_PER_GAS_GWEI)),
   };
   return { place, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
 }

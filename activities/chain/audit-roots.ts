@@ -42,6 +42,7 @@ export async function recordRoot(
     to: from,
     data: rootData(root),
     gas: GAS.anchor,
+    isRepeated: true,
   } as const;
   const recorded = (await outbox.record([call])).get(purpose);
   if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);

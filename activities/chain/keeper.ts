@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
-import type { ChainOutbox } from "./outbox.ts";
+import type { FeeRaising } from "./fee-raising.ts";
+import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
 import type { ChainRpc } from "./rpc.ts";
+import type { TakenNonces } from "./taken-nonces.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
@@ -17,6 +19,8 @@ const RESENDING_MAX_MS = 10_000;
 export interface KeeperDependencies {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
+  readonly taken: Pick<TakenNonces, "look">;
+  readonly raising: Pick<FeeRaising, "raise">;
   readonly from: Address;
   /** How often the chain is looked at. */
   readonly everyMs: number;
@@ -36,8 +40,8 @@ export interface KeeperDependencies {
 /**
  * Sees to it that what is recorded is in the chain. Looks at the account's nonce there: every recorded transaction from
  * it on is missing, whether it was never sent, dropped, taken back by a reorganization, or lost with the blocks of a chain
- * that was killed; and is sent again as it was signed, so with the same hash and never to a second effect. Every process
- * has one; several at once do no harm.
+ * that was killed; and is sent again under the same nonce, as it was signed last or for a higher fee, so never to a second
+ * effect. Every process has one; several at once do no harm.
  */
 export class Keeper {
   readonly #dependencies: KeeperDependencies;
@@ -45,10 +49,16 @@ export class Keeper {
   /** The nonce that was missing when something was sent again last, and how often in a row it was the same one. */
   #missing = -1;
   #futile = 0;
+  #oldestMissing: Date | null = null;
   #running: Promise<void> = Promise.resolve();
 
   constructor(dependencies: KeeperDependencies) {
     this.#dependencies = dependencies;
+  }
+
+  /** When the oldest transaction was recorded that the chain had not at the last look; null: it had all of them. */
+  get oldestMissing(): Date | null {
+    return this.#oldestMissing;
   }
 
   start(): void {
@@ -62,13 +72,25 @@ export class Keeper {
 
   /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
   async round(): Promise<number> {
-    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc, unwedge } =
-      this.#dependencies;
+    const {
+      beforeResending,
+      clock,
+      everyLook,
+      from,
+      onTrouble,
+      outbox,
+      raising,
+      resendAfterMs,
+      rpc,
+      unwedge,
+    } = this.#dependencies;
     await rpc.check();
     await everyLook();
+    await this.#lookForTaken();
     const mined = await rpc.nonceAt(from, "latest");
     const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
     const [first] = missing;
+    this.#oldestMissing = first?.createdAt ?? null;
     if (first === undefined) return 0;
     const late = clock().getTime() - resendAfterMs;
     if (first.createdAt.getTime() > late) return 0;
@@ -79,18 +101,38 @@ export class Keeper {
     if (this.#futile >= FUTILE_ROUNDS_MAX) {
       this.#futile = 0;
       await unwedge();
+      if (first.nonce > mined) await this.#fill(mined);
     }
+    return this.#sendAgain(await raising.raise(missing));
+  }
+
+  async #lookForTaken(): Promise<void> {
+    const { onTrouble, taken } = this.#dependencies;
+    // What can be found out of nonces that are gone must not keep the others from being sent.
+    await taken
+      .look()
+      .catch((error: unknown) => onTrouble("used nonces could not be looked after", said(error)));
+  }
+
+  /** Somebody else's transaction had this nonce when it was passed over, and the chain has lost it since. */
+  async #fill(nonce: number): Promise<void> {
+    const { onTrouble, outbox } = this.#dependencies;
+    if (await outbox.fill(nonce))
+      onTrouble("a missing nonce is filled with a transaction that does nothing", { nonce });
+  }
+
+  async #sendAgain(missing: readonly RecordedTransaction[]): Promise<number> {
+    const { onTrouble, rpc } = this.#dependencies;
     const objections: (string | null)[] = [];
     const until = performance.now() + RESENDING_MAX_MS;
     for (const { raw } of missing) {
       if (this.#stopping.signal.aborted || performance.now() > until) break;
       objections.push(await rpc.send(raw));
     }
-    const { hash, nonce } = first;
     const sent = objections.length;
     const details = {
-      hash,
-      nonce,
+      hash: missing[0]?.hash,
+      nonce: missing[0]?.nonce,
       sent,
       objections: [...new Set(objections.filter((each) => each !== null))],
     };
@@ -110,10 +152,10 @@ export class Keeper {
         pauseMs = sent > 0 ? everyMs : Math.min(everyMs * PAUSES_MAX, pauseMs * PAUSE_GROWS_BY);
       } catch (error) {
         pauseMs = everyMs;
-        onTrouble("the chain could not be looked after", {
-          error: error instanceof Error ? error.message : String(error),
-        });
+        onTrouble("the chain could not be looked after", said(error));
       }
     }
   }
 }
+
+const said = (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) });

@@ -49,6 +49,8 @@ export interface InstanceOptions {
   readonly rpcUrl?: string;
   readonly confirmations?: number;
   readonly clock?: () => Date;
+  /** Fees as the chain asks for them, up to so much for a unit of gas, instead of a sandbox's fixed ones. */
+  readonly feesUpTo?: bigint;
   /** Another way to the scene's database. */
   readonly db?: Db;
 }
@@ -106,12 +108,14 @@ export async function openScene(url = sharedChainUrl()): Promise<Scene> {
 
   function open(options: InstanceOptions = {}): Instance {
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
-    const at = { ...place, rpcUrl, confirmations };
+    const { feesUpTo } = options;
+    const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
+    const at = { ...place, rpcUrl, confirmations, ...fees };
     const troubles: string[] = [];
     const onTrouble = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);
     const common = { db: options.db ?? db, place: at, signer, clock };
-    const wallets = createWallets({ ...common, sandbox: true, onTrouble });
+    const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onTrouble });
     const instance = { wallets, outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }), troubles };
     opened.push(instance);
     return instance;

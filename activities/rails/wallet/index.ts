@@ -1,14 +1,16 @@
 import type { Db } from "mongodb";
 import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
-import type { ChainPlace, Signer } from "../../chain/config.ts";
+import { caip2Of, type ChainPlace, type Signer } from "../../chain/config.ts";
 import { factoryDeployment } from "../../chain/contracts.ts";
 import { ensureDeployed } from "../../chain/deployments.ts";
 import { DepositWatch } from "../../chain/deposits.ts";
+import { FeeRaising } from "../../chain/fee-raising.ts";
 import { Finality } from "../../chain/finality.ts";
 import { Keeper } from "../../chain/keeper.ts";
 import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
+import { TakenNonces } from "../../chain/taken-nonces.ts";
 import type { WalletRecord } from "../../documents.ts";
 import { EventJournal } from "../../journal.ts";
 import type { Clock } from "../../ports.ts";
@@ -76,7 +78,20 @@ export function createWallets(options: WalletsOptions): Wallets {
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
   const limits = new WalletLimits({ outbox, place, wallets, finality, broadcast });
-  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality });
+  const taken = new TakenNonces({
+    db,
+    rpc,
+    outbox,
+    from: signer.address,
+    chainCaip2: caip2Of(place.chainId),
+    clock,
+    onTrouble,
+    async onLost(transaction) {
+      if (transaction.isRepeated) await broadcast([await outbox.repeat(transaction)]);
+      await limits.setAgainAfter(transaction);
+    },
+  });
+  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality, taken });
   const sandbox = options.sandbox
     ? new ChainSandbox({ place, rpc, outbox, finality, signer, broadcast })
     : null;
@@ -84,6 +99,8 @@ export function createWallets(options: WalletsOptions): Wallets {
   const keeper = new Keeper({
     rpc,
     outbox,
+    taken,
+    raising: new FeeRaising({ place, rpc, outbox, clock, raiseAfterMs: everyMs * 4, onTrouble }),
     from: signer.address,
     everyMs,
     resendAfterMs: everyMs * 2,
