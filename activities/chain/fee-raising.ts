@@ -1,18 +1,17 @@
 import { parseTransaction } from "viem";
 import type { ChainPlace, Fees } from "./config.ts";
-import { raiseOf } from "./fees.ts";
+import { type GasPrice, raiseOf } from "./fees.ts";
 import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
+import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
 
-export interface FeeRaisingDependencies {
+export interface FeeRaisingDependencies extends ChainWatchers {
   readonly place: ChainPlace;
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly clock: () => Date;
   /** What was signed last is given so long to be mined before it is looked at whether more must be offered. */
   readonly raiseAfterMs: number;
-  /** Told of what an operator should know. */
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
@@ -29,42 +28,68 @@ export class FeeRaising {
 
   /** The transactions as they are to be sent now, in their order; what is new of them is remembered already. */
   async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
-    const { clock, onTrouble, outbox, place, raiseAfterMs, rpc } = this.#dependencies;
+    const { clock, place, raiseAfterMs, rpc } = this.#dependencies;
     const late = clock().getTime() - raiseAfterMs;
-    const isLate = ({ signings }: RecordedTransaction): boolean =>
-      (signings.at(-1)?.at.getTime() ?? Infinity) <= late;
+    const isLate = ({ lost, signings }: RecordedTransaction): boolean =>
+      lost === null && (signings.at(-1)?.at.getTime() ?? Infinity) <= late;
     // Fixed fees are a local chain's, where the base fee is lowered instead.
     if (place.fixedFees !== null || !missing.some(isLate)) return missing;
     const price = await rpc.gasPrice();
     const now: RecordedTransaction[] = [];
-    const raised: number[] = [];
-    const tooDear: number[] = [];
+    const raised: RecordedTransaction[] = [];
+    const bounded: RecordedTransaction[] = [];
     for (const transaction of missing) {
-      const said = raiseOf(feesIn(transaction), price, place.maxFeePerGas);
-      if (said.kind === "too dear" && isLate(transaction)) tooDear.push(transaction.nonce);
-      if (said.kind !== "raise" || !isLate(transaction) || transaction.lost !== null) {
-        now.push(transaction);
-        continue;
-      }
-      const signed = await outbox.raise(transaction, said.fees);
-      if (signed !== null) raised.push(signed.nonce);
-      now.push(signed ?? transaction);
+      const said = isLate(transaction) ? await this.#raise(transaction, price) : "as it is";
+      if (said === "bounded") bounded.push(transaction);
+      if (typeof said !== "string") raised.push(said);
+      now.push(typeof said === "string" ? transaction : said);
     }
-    const { baseFeePerGas } = price;
-    if (raised.length > 0)
-      onTrouble("the fee of transactions that wait is raised", about(raised, baseFeePerGas));
-    const details = { ...about(tooDear, baseFeePerGas), setting: "EVM_MAX_FEE_PER_GAS_GWEI" };
-    if (tooDear.length > 0)
-      onTrouble("transactions wait, since the chain asks a higher fee than may be offered", details);
+    this.#tell(raised, bounded, price);
     return now;
   }
-}
 
-const about = (nonces: readonly number[], baseFeePerGas: bigint) => ({
-  nonce: nonces[0],
-  count: nonces.length,
-  baseFeePerGas: String(baseFeePerGas),
-});
+  async #raise(
+    transaction: RecordedTransaction,
+    price: GasPrice,
+  ): Promise<RecordedTransaction | "as it is" | "bounded"> {
+    const { onTrouble, outbox, place } = this.#dependencies;
+    const { nonce, purpose } = transaction;
+    try {
+      const raise = raiseOf(feesIn(transaction), price, place.maxFeePerGas);
+      if (raise.kind === "too dear") return "bounded";
+      if (raise.kind === "enough") return "as it is";
+      return (await outbox.raise(transaction, raise.fees)) ?? "as it is";
+    } catch (error) {
+      // Whatever is wrong with one must not keep the others from being sent.
+      const details = { nonce, purpose, error: error instanceof Error ? error.message : "" };
+      onTrouble("the fee of a transaction could not be raised", details);
+      return "as it is";
+    }
+  }
+
+  #tell(
+    raised: readonly RecordedTransaction[],
+    bounded: readonly RecordedTransaction[],
+    { baseFeePerGas }: GasPrice,
+  ): void {
+    const { onRepair, onTrouble } = this.#dependencies;
+    const about = (some: readonly RecordedTransaction[]) => ({
+      nonce: some[0]?.nonce,
+      hash: some[0]?.hash,
+      count: some.length,
+      baseFeePerGas: String(baseFeePerGas),
+    });
+    if (raised.length > 0) {
+      onRepair("fee_raised", raised.length);
+      onTrouble("the fee of transactions that wait is raised", about(raised));
+    }
+    if (bounded.length > 0) {
+      onRepair("fee_bounded", bounded.length);
+      const details = { ...about(bounded), setting: "EVM_MAX_FEE_PER_GAS_GWEI" };
+      onTrouble("transactions wait, since the chain asks a higher fee than may be offered", details);
+    }
+  }
+}
 
 function feesIn({ raw }: RecordedTransaction): Fees {
   const { maxFeePerGas, maxPriorityFeePerGas = 0n } = parseTransaction(raw);

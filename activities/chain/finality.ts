@@ -55,7 +55,7 @@ export class Finality {
     };
     const receipts = await Promise.all(transactions.map(receiptOf));
     for (const [at, { nonce }] of transactions.entries()) {
-      // Those before it are in the chain as well.
+      // Those before it are in the chain as well, or another transaction has their nonce.
       if (receipts[at] !== null) this.#confirmed = Math.max(this.#confirmed, nonce + 1);
     }
     return receipts;

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import type { FeeRaising } from "./fee-raising.ts";
-import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
+import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
+import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
 import type { TakenNonces } from "./taken-nonces.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
+/** Missing nonces that are filled in one round at the most. */
+const FILLED_PER_ROUND_MAX = 50;
 /** So often in a row the same nonce is missing after it was sent again before something is done about it. */
 const FUTILE_ROUNDS_MAX = 3;
 /** While nothing is missing it is looked at ever less often, to a bound: a service that nobody uses costs little. */
@@ -16,7 +19,7 @@ const PAUSES_MAX = 4;
 /** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
 const RESENDING_MAX_MS = 10_000;
 
-export interface KeeperDependencies {
+export interface KeeperDependencies extends ChainWatchers {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly taken: Pick<TakenNonces, "look">;
@@ -33,8 +36,6 @@ export interface KeeperDependencies {
   readonly beforeResending: () => Promise<void>;
   /** Done when sending again has moved nothing some times in a row. */
   readonly unwedge: () => Promise<void>;
-  /** Told of what an operator should know. */
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
@@ -85,8 +86,9 @@ export class Keeper {
       unwedge,
     } = this.#dependencies;
     await rpc.check();
-    await everyLook();
+    // First: what a local chain needs may itself be lost.
     await this.#lookForTaken();
+    await everyLook();
     const mined = await rpc.nonceAt(from, "latest");
     const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
     const [first] = missing;
@@ -101,7 +103,7 @@ export class Keeper {
     if (this.#futile >= FUTILE_ROUNDS_MAX) {
       this.#futile = 0;
       await unwedge();
-      if (first.nonce > mined) await this.#fill(mined);
+      if (first.nonce > mined) await this.#fill(mined, first.nonce);
     }
     return this.#sendAgain(await raising.raise(missing));
   }
@@ -114,15 +116,20 @@ export class Keeper {
       .catch((error: unknown) => onTrouble("used nonces could not be looked after", said(error)));
   }
 
-  /** Somebody else's transaction had this nonce when it was passed over, and the chain has lost it since. */
-  async #fill(nonce: number): Promise<void> {
-    const { onTrouble, outbox } = this.#dependencies;
-    if (await outbox.fill(nonce))
+  /** Somebody else's transactions had these nonces when they were passed over, and the chain has lost them since. */
+  async #fill(from: number, upTo: number): Promise<void> {
+    const { onRepair, onTrouble, outbox, rpc } = this.#dependencies;
+    for (let nonce = from; nonce < Math.min(upTo, from + FILLED_PER_ROUND_MAX); nonce += 1) {
+      const filler = await outbox.fill(nonce);
+      if (filler === null || !isTransaction(filler)) return;
+      onRepair("nonce_filled", 1);
+      await rpc.send(filler.raw);
       onTrouble("a missing nonce is filled with a transaction that does nothing", { nonce });
+    }
   }
 
   async #sendAgain(missing: readonly RecordedTransaction[]): Promise<number> {
-    const { onTrouble, rpc } = this.#dependencies;
+    const { onRepair, onTrouble, rpc } = this.#dependencies;
     const objections: (string | null)[] = [];
     const until = performance.now() + RESENDING_MAX_MS;
     for (const { raw } of missing) {
@@ -130,6 +137,7 @@ export class Keeper {
       objections.push(await rpc.send(raw));
     }
     const sent = objections.length;
+    onRepair("sent_again", sent);
     const details = {
       hash: missing[0]?.hash,
       nonce: missing[0]?.nonce,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
-import { type Address, type Hex, keccak256, parseTransaction } from "viem";
+import { type Address, keccak256 } from "viem";
 import { COLLECTIONS } from "../documents.ts";
 import type { Clock } from "../ports.ts";
 import { caip2Of, type ChainPlace, type Fees, type Signer } from "./config.ts";
@@ -19,6 +19,7 @@ import {
   type Refused,
 } from "./recorded.ts";
 import type { ChainRpc } from "./rpc.ts";
+import { signedCallIn } from "./signed-call.ts";
 
 export {
   type Call,
@@ -64,6 +65,7 @@ export class ChainOutbox {
   #usedUpAtFirst: Promise<number> | null = null;
   /** Every nonce below is in final blocks, ours or not. */
   #finalBelow = 0;
+  #lowestSinceAsked = Infinity;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: OutboxDependencies) {
@@ -144,7 +146,12 @@ export class ChainOutbox {
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
     const { clock, place, signer } = this.#dependencies;
     const { nonce, purpose, signings } = transaction;
-    const raw = await signer.sign({ chainId: place.chainId, nonce, ...callIn(transaction.raw), ...fees });
+    const raw = await signer.sign({
+      chainId: place.chainId,
+      nonce,
+      ...(await this.#callIn(transaction)),
+      ...fees,
+    });
     const hash = keccak256(raw);
     const at = clock();
     const asRead = { _id: this.#id(purpose), nonce, lost: null, raised: { $size: signings.length - 1 } };
@@ -172,48 +179,51 @@ export class ChainOutbox {
 
   /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
-    const { amountCents, limitVersion, raw, wallet } = transaction;
+    const { amountCents, limitVersion, wallet } = transaction;
     const purpose = purposeAgain(transaction);
     const about = { wallet, amountCents, isRepeated: true };
     const version = limitVersion === null ? {} : { limitVersion };
-    const call: Call = { kind: "call", purpose, ...callIn(raw), ...about, ...version };
+    const call: Call = { kind: "call", purpose, ...(await this.#callIn(transaction)), ...about, ...version };
     const recorded = (await this.record([call])).get(purpose);
     if (recorded === undefined) throw new Error(`${purpose} was not recorded`);
     return recorded;
   }
 
-  /** The decision under a purpose as it was repeated last; null: it is lost and not repeated yet, or there is none. */
+  /** The decision under a purpose, as it was repeated last where it was lost; null: there is none. */
   async newest(purpose: string): Promise<Recorded | null> {
-    let found = (await this.find([purpose])).get(purpose);
-    while (found !== undefined && isTransaction(found) && found.lost !== null) {
+    let found = (await this.find([purpose])).get(purpose) ?? null;
+    while (found !== null && isTransaction(found) && found.lost !== null) {
       const again = purposeAgain(found);
-      found = (await this.find([again])).get(again);
+      const repeated = (await this.find([again])).get(again);
+      if (repeated === undefined) return found;
+      found = repeated;
     }
-    return found ?? null;
+    return found;
   }
 
   /**
-   * Takes a nonce under which nothing is recorded for a transaction that does nothing, since all behind it wait for it.
-   * Answers whether it is taken now.
+   * Takes a nonce under which nothing is recorded for a transaction that does nothing, since all behind it wait for it. Null
+   * where it is taken by now.
    */
-  async fill(nonce: number): Promise<boolean> {
-    const to = this.#from;
-    const call: Call = {
-      kind: "call",
-      purpose: `filler/${String(nonce)}`,
-      wallet: null,
-      to,
-      data: "0x",
-      gas: GAS.nothing,
-    };
-    const documents = await this.#sign([call], await this.#dependencies.rpc.fees(), nonce);
+  async fill(nonce: number): Promise<Recorded | null> {
+    const purpose = `filler/${String(nonce)}`;
+    const call: Call = { kind: "call", purpose, wallet: null, to: this.#from, data: "0x", gas: GAS.nothing };
+    const [document] = await this.#sign([call], await this.#dependencies.rpc.fees(), nonce);
+    if (document === undefined) return null;
     try {
-      await this.#collection.insertMany(documents, { ordered: true });
-      return true;
+      await this.#collection.insertOne(document);
+      return this.#recorded(document);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
-      return false;
+      return null;
     }
+  }
+
+  /** The lowest nonce that this process has recorded anything under since this was asked last; Infinity: none. */
+  lowestSinceAsked(): number {
+    const lowest = this.#lowestSinceAsked;
+    this.#lowestSinceAsked = Infinity;
+    return lowest;
   }
 
   /** Below this nonce all are in final blocks, whoever used them: none of those is given out. */
@@ -276,6 +286,10 @@ export class ChainOutbox {
     throw new Error("transactions could not be recorded against other processes");
   }
 
+  #callIn(transaction: RecordedTransaction): Promise<Pick<Call, "to" | "data" | "gas">> {
+    return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.place.chainId });
+  }
+
   async #sign(
     entries: readonly Entry[],
     fees: Fees | null,
@@ -335,7 +349,9 @@ export class ChainOutbox {
 
   #advance(documents: readonly ChainTransactionDocument[]): void {
     const nonces = documents.flatMap(({ nonce }) => (nonce === null ? [] : [nonce]));
-    if (nonces.length > 0) this.#next = Math.max(...nonces) + 1;
+    if (nonces.length === 0) return;
+    this.#next = Math.max(...nonces) + 1;
+    this.#lowestSinceAsked = Math.min(this.#lowestSinceAsked, ...nonces);
   }
 
   #id(purpose: string): string {
@@ -349,14 +365,6 @@ export class ChainOutbox {
   #recorded(document: ChainTransactionDocument): Recorded {
     return recordedOf(this.#purposeOf(document), document);
   }
-}
-
-/** What a signed transaction calls. Throws where it is none of those that are signed here. */
-function callIn(raw: Hex): { readonly to: Address; readonly data: Hex; readonly gas: bigint } {
-  const { data = "0x", gas, to } = parseTransaction(raw);
-  if (to === null || to === undefined || gas === undefined)
-    throw new Error("a recorded transaction calls nobody");
-  return { to, data, gas };
 }
 
 const purposeOf = ({ purpose }: Entry): string => purpose;

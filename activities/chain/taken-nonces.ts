@@ -4,17 +4,23 @@ import type { Clock } from "../ports.ts";
 import { NonceCursor } from "./nonce-cursor.ts";
 import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
 import type { Signing } from "./recorded.ts";
+import type { ChainWatchers } from "./repairs.ts";
 import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
 
-/** What became of a transaction: `open`, its nonce is not used in a final block; `untold`, it is, and nobody says by what. */
-type Trace = "lost" | "own" | "open" | "untold";
+/**
+ * What became of a transaction: `open`, its nonce is not used in a final block; `untold`, it is, and the chain does not say
+ * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
+ */
+type Trace = "lost" | "own" | "open" | "untold" | "overtaken";
 
 /** Transactions that are looked for in one step at the most. */
 const LOOKED_FOR_MAX = 200;
 /** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
 const UNTOLD_MAX = 200;
+/** Of so many nonces it is remembered that the operator was told of them. */
+const TOLD_MAX = 10_000;
 
-export interface TakenNoncesDependencies {
+export interface TakenNoncesDependencies extends ChainWatchers {
   readonly db: Db;
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
@@ -23,8 +29,6 @@ export interface TakenNoncesDependencies {
   readonly clock: Clock;
   /** Told of each that is found lost, by whoever has looked; may be told twice of one. */
   readonly onLost: (transaction: RecordedTransaction) => Promise<void>;
-  /** Told of what an operator should know. */
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
@@ -37,6 +41,8 @@ export class TakenNonces {
   readonly #cursor: NonceCursor;
   /** Purposes by nonces that are used in final blocks, and nobody could say by what. Asked for again at each look. */
   readonly #untold = new Map<number, string>();
+  /** The lowest nonce that this process has recorded anything under since its last whole look. */
+  #lowest = Infinity;
   /** Of which nonces the operator was told that. */
   readonly #told = new Set<number>();
 
@@ -68,13 +74,17 @@ export class TakenNonces {
     // Read anew: more may have been signed under them since.
     const untold = [...(await outbox.find([...this.#untold.values()])).values()];
     await this.#lookFor(untold.filter(isTransaction), final);
-    const begin = await this.#cursor.begin(final);
+    // What was signed here under a nonce that was long gone lies behind the cursor already.
+    this.#lowest = Math.min(this.#lowest, outbox.lowestSinceAsked());
+    const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
+    if (this.#lowest >= final) this.#lowest = Infinity;
     if (begin >= final || this.#untold.size >= UNTOLD_MAX) return;
     const recorded = await outbox.from(begin, LOOKED_FOR_MAX);
     await this.#lookFor(recorded, final);
     const last = recorded.at(-1);
     const isWhole = recorded.length < LOOKED_FOR_MAX || last === undefined || last.nonce >= final;
     await this.#cursor.advance(isWhole ? final : last.nonce + 1, [...this.#untold.keys()]);
+    this.#lowest = Infinity;
   }
 
   async #lookFor(recorded: readonly RecordedTransaction[], final: number): Promise<void> {
@@ -87,7 +97,8 @@ export class TakenNonces {
       if (areMined[at] === true) continue;
       const found = transaction.lost === null ? await this.#traceIfToldOf(transaction) : "lost";
       if (found === "lost") await this.#dependencies.onLost(transaction);
-      if (found === "untold") this.#untold.set(transaction.nonce, transaction.purpose);
+      if (found === "untold" || found === "overtaken")
+        this.#untold.set(transaction.nonce, transaction.purpose);
     }
   }
 
@@ -104,8 +115,10 @@ export class TakenNonces {
       throw error;
     });
     if (found === "untold" && !this.#told.has(nonce)) {
+      if (this.#told.size >= TOLD_MAX) this.#told.clear();
       this.#told.add(nonce);
-      const { onTrouble } = this.#dependencies;
+      const { onRepair, onTrouble } = this.#dependencies;
+      onRepair("nonce_untold", 1);
       onTrouble("a nonce of the service's key is used, and the chain does not say by what", {
         nonce,
         purpose,
@@ -115,7 +128,7 @@ export class TakenNonces {
   }
 
   async #trace(transaction: RecordedTransaction): Promise<Trace> {
-    const { clock, onTrouble, outbox } = this.#dependencies;
+    const { clock, onRepair, onTrouble, outbox } = this.#dependencies;
     const { nonce, purpose, signings } = transaction;
     const taker = await this.#takerOf(nonce);
     if (taker === "not final") return "open";
@@ -123,10 +136,11 @@ export class TakenNonces {
     if (isOneOf(signings, taker)) return "own";
     const blockNumber = Number(taker.blockNumber);
     const said = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
-    // What was signed meanwhile is looked for at the next look.
-    if (said === "not proven") return "untold";
+    if (said === "not proven") return "overtaken";
     const details = { nonce, purpose, by: taker.hash, blockNumber };
-    if (said === "marked") onTrouble("a nonce of the service's key was used by another transaction", details);
+    if (said === "known before") return "lost";
+    onRepair("nonce_taken", 1);
+    onTrouble("a nonce of the service's key was used by another transaction", details);
     return "lost";
   }
 

@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { agentWalletAbi } from "../../activities/chain/contracts.ts";
 import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { cancel } from "./foreign.ts";
@@ -9,6 +11,7 @@ import {
   type Instance,
   newPayment,
   openScene,
+  POLICY,
   type Scene,
   type TestAgent,
 } from "./support.ts";
@@ -82,6 +85,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     );
     const outcome = await endedWhileMining(agent, payment);
     await keeper.wallets.stop();
+    expect(keeper.repairs.get("nonce_taken")).to.equal(1);
     expect(await attemptsOf(payment.request.transactionId)).to.equal(2);
     expect(outcome.status).to.equal("settled");
     const { spent } = await scene.audit([agent], [...made, payment]);
@@ -157,6 +161,24 @@ describe("a nonce that another transaction of the same key has used", () => {
     expect(await scene.balanceCents(agent.wallet)).to.equal(800);
   });
 
+  it("a limit whose transaction was cancelled is set all the same", async () => {
+    const agent = await usual(1_000);
+    await anvil.call("evm_setAutomine", [false]);
+    const nonce = await nextNonce();
+    await instance.wallets.limits.mirror(agent.profile.agentId, { ...POLICY, budgetCents: 12_300 }, 2);
+    await cancel(scene, anvil, nonce);
+    await anvil.call("evm_setAutomine", [true]);
+    await anvil.call("anvil_mine", ["0x3"]);
+    const keeper = scene.open(AHEAD);
+    await keeper.wallets.start();
+    const read = { address: agent.wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
+    await eventually("the limit is the policy's", async () => {
+      const [cap] = await scene.chain.readContract({ ...read, args: [scene.place.token] });
+      return cap === 123_000_000n;
+    });
+    await keeper.wallets.stop();
+  });
+
   it("a wallet whose giving up was cancelled is given up all the same", async () => {
     const agent = await usual(1_000);
     await anvil.call("evm_setAutomine", [false]);
@@ -173,6 +195,84 @@ describe("a nonce that another transaction of the same key has used", () => {
       "the wallet is given up",
       async () => (await instance.wallets.rail.detach(agent.profile)) === "detached",
     );
+  });
+});
+
+describe("what is known of a nonce that another transaction has used", () => {
+  let scene: Scene;
+  before(async () => {
+    scene = await openScene();
+  });
+  after(() => scene.close());
+
+  const callOf = (purpose: string) =>
+    ({ kind: "call", purpose, wallet: null, to: scene.signer.address, data: "0x", gas: 60_000n }) as const;
+  const record = async (purpose: string) => {
+    const recorded = (await scene.open().outbox.record([callOf(purpose)])).get(purpose);
+    if (recorded?.kind !== "transaction") throw new Error("nothing was recorded");
+    return recorded;
+  };
+  const LOSS = { by: "0x01", blockNumber: 1, at: new Date() };
+  const FEES = { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 10n };
+
+  it("nothing is lost by a proof that does not know all that was signed under the nonce", async () => {
+    const { outbox } = scene.open();
+    const before = await record("test/raised");
+    expect(await outbox.raise(before, FEES))
+      .to.have.property("signings")
+      .with.length(2);
+    expect(await outbox.markLost(before, LOSS)).to.equal("not proven");
+    const after = (await outbox.find(["test/raised"])).get("test/raised");
+    expect(after).to.deep.include({ lost: null });
+  });
+
+  it("under a nonce that was found lost nothing is signed any more", async () => {
+    const { outbox } = scene.open();
+    const before = await record("test/lost");
+    expect(await outbox.markLost(before, LOSS)).to.equal("marked");
+    expect(await outbox.markLost(before, LOSS)).to.equal("known before");
+    expect(await outbox.raise(before, FEES)).to.equal(null);
+  });
+
+  it("of two that raise the same fee at once, one has its signing remembered, the other none", async () => {
+    const before = await record("test/two");
+    const raised = await Promise.all(
+      [scene.open(), scene.open()].map(({ outbox }, at) =>
+        outbox.raise(before, { ...FEES, maxFeePerGas: FEES.maxFeePerGas + BigInt(at) }),
+      ),
+    );
+    expect(raised.filter((each) => each !== null)).to.have.length(1);
+    const [winner] = raised.filter((each) => each !== null);
+    const now = (await scene.open().outbox.find(["test/two"])).get("test/two");
+    expect(now).to.deep.include({ hash: winner?.hash });
+  });
+
+  it("what somebody has put into the database in a recorded transaction's place is not signed", async () => {
+    const { outbox } = scene.open();
+    const [real, other] = [await record("test/real"), await record("test/other")];
+    const forger = privateKeyToAccount(generatePrivateKey());
+    const { chainId } = scene.place;
+    const raw = await forger.signTransaction({
+      chainId,
+      nonce: real.nonce,
+      to: forger.address,
+      gas: 90_000n,
+      ...FEES,
+    });
+    for (const bytes of [raw, other.raw]) {
+      const forged = await outbox.raise({ ...real, raw: bytes }, FEES).catch((error: unknown) => error);
+      expect(String(forged)).to.include("has not signed");
+      const repeated = await outbox.repeat({ ...real, raw: bytes }).catch((error: unknown) => error);
+      expect(String(repeated)).to.include("has not signed");
+    }
+  });
+
+  it("a nonce that somebody else has used is not given out once that is final", async () => {
+    const { outbox } = scene.open();
+    const next = (await record("test/before")).nonce + 1;
+    outbox.isFinalBelow(next + 3);
+    const recorded = (await outbox.record([callOf("test/behind")])).get("test/behind");
+    expect(recorded).to.include({ nonce: next + 3 });
   });
 });
 

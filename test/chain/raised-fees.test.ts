@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import { type Hex, keccak256, numberToHex } from "viem";
 import { z } from "zod";
+import { recordedRoots } from "../../activities/chain/audit-roots.ts";
 import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { rootsOnChain } from "../../server/admin/roots-on-chain.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import {
   ended,
@@ -94,6 +96,7 @@ describe("a base fee that has risen since a payment was signed", () => {
       expect(receipt.status, "the outcome names the one that was mined").to.equal("success");
     }
     expect(keeper.troubles.join()).to.include("is raised");
+    expect(keeper.repairs.get("fee_raised")).to.be.at.least(3);
     const known = await remembered();
     for (const hash of sent) expect(known, "all that was ever sent is remembered").to.include(hash);
   });
@@ -122,6 +125,41 @@ describe("a base fee that has risen since a payment was signed", () => {
     await setBaseFee(BASE_FEE);
     expect((await ended(instance, agent, payment)).status).to.equal("settled");
     await keeper.wallets.stop();
+  });
+
+  it("where the first signing is mined after all, not the raised one, the payment is that one", async () => {
+    await anvil.call("evm_setAutomine", [false]);
+    const payment = newPayment(200);
+    const first = await instance.wallets.rail.send(agent.profile, payment);
+    const [recorded] = await instance.outbox.under(`spend/${payment.request.transactionId}/`);
+    if (recorded?.kind !== "transaction") throw new Error("it was not signed");
+    const fees = { maxFeePerGas: BASE_FEE * 20n, maxPriorityFeePerGas: GWEI * 2n };
+    const raised = await instance.outbox.raise(recorded, fees);
+    expect((await instance.wallets.rail.query(payment)) ?? {}).to.have.nested.property(
+      "onChain.txHash",
+      raised?.hash,
+    );
+    await anvil.call("anvil_mine", ["0x1"]);
+    const outcome = await ended(instance, agent, payment);
+    expect([outcome.status, hashOf(outcome)]).to.deep.equal(["settled", hashOf(first)]);
+  });
+
+  it("the root of an anchor whose fee was raised is found on the chain by its line", async () => {
+    await anvil.call("evm_setAutomine", [false]);
+    const root = "ab".repeat(32);
+    const line = await instance.wallets.recordRoot(root);
+    const [recorded] = await instance.outbox.under(`audit/${root}`);
+    if (recorded?.kind !== "transaction") throw new Error("it was not recorded");
+    const raised = await instance.outbox.raise(recorded, {
+      maxFeePerGas: UP_TO,
+      maxPriorityFeePerGas: UP_TO,
+    });
+    await anvil.call("eth_sendRawTransaction", [raised?.raw]);
+    await anvil.call("anvil_mine", ["0x1"]);
+    const written = { version: 1, kind: "transaction", at: new Date().toISOString(), root, ...line } as const;
+    const config = { place: scene.place, signer: scene.signer, sandbox: true };
+    const found = await rootsOnChain(config, [written], await recordedRoots(scene.db));
+    expect(found).to.deep.equal({ confirmed: 1, unseen: 0, wrong: [], reachable: true });
   });
 
   it("the first offer, too, is no more than the setting allows", async () => {

@@ -252,12 +252,14 @@ export class WalletRail implements RailPort {
     return true;
   }
 
-  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. */
+  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A lost one is repeated. */
   async #isDeploymentOver(wallet: Wallet): Promise<boolean> {
-    const { finality, outbox } = this.#dependencies;
+    const { broadcast, finality, outbox, taken } = this.#dependencies;
     const newest = await outbox.newest(deployPurpose(wallet));
     if (newest === null) return false;
-    return !isTransaction(newest) || (await finality.now([newest]))[0] !== null;
+    if (!isTransaction(newest) || (await finality.now([newest]))[0] !== null) return true;
+    if (await taken.isLost(newest)) await broadcast([await outbox.repeat(newest)]);
+    return false;
   }
 
   /** What was spent in the running period or may be by what is recorded; in this order it may be too much, never too little. */
