@@ -7,8 +7,10 @@ import { factoryDeployment } from "../activities/chain/contracts.ts";
 import { localSigner } from "../activities/chain/signer.ts";
 import { sandboxPlace } from "../activities/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../activities/rails/wallet/index.ts";
+import type { ChainRepair } from "../activities/chain/repairs.ts";
 import { ConfigError } from "./config.ts";
 import type { Logger } from "./logger.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 
 /** 32 bytes in hex, after 0x. */
@@ -105,13 +107,26 @@ export interface ChainOptions {
   readonly db: Db;
   readonly clock: () => Date;
   readonly logger: Logger;
+  /** Null: nobody reads them in this process. */
+  readonly metrics: Metrics | null;
 }
 
 /** The wallets of this process; null without a chain. Nothing is asked of it yet. */
-export function openWallets({ clock, db, env, logger, masterKey, rpcUrl }: ChainOptions): Wallets | null {
+export function openWallets({
+  clock,
+  db,
+  env,
+  logger,
+  masterKey,
+  metrics,
+  rpcUrl,
+}: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
   const { place, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
   const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: place.chainId, ...details }, message);
-  return createWallets({ db, place, signer, sandbox, clock, onTrouble });
+  const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
+  const wallets = createWallets({ db, place, signer, sandbox, clock, onTrouble, onRepair });
+  metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
+  return wallets;
 }
