@@ -5,6 +5,7 @@ import { recordedRoots } from "../../activities/chain/audit-roots.ts";
 import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { rootsOnChain } from "../../server/admin/roots-on-chain.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
+import { openOwner } from "./owner.ts";
 import {
   ended,
   eventually,
@@ -13,6 +14,7 @@ import {
   newPayment,
   newPayments,
   openScene,
+  randomAddress,
   type Scene,
   type TestAgent,
 } from "./support.ts";
@@ -142,6 +144,22 @@ describe("a base fee that has risen since a payment was signed", () => {
     await anvil.call("anvil_mine", ["0x1"]);
     const outcome = await ended(instance, agent, payment);
     expect([outcome.status, hashOf(outcome)]).to.deep.equal(["settled", hashOf(first)]);
+  });
+
+  it("where the first signing was mined and undone, the payment fails for the money it lacked", async () => {
+    await anvil.call("evm_setAutomine", [false]);
+    const payment = newPayment(200);
+    const first = hashOf(await instance.wallets.rail.send(agent.profile, payment));
+    const [recorded] = await instance.outbox.under(`spend/${payment.request.transactionId}/`);
+    if (recorded?.kind !== "transaction") throw new Error("it was not signed");
+    const fees = { maxFeePerGas: BASE_FEE * 20n, maxPriorityFeePerGas: GWEI * 2n };
+    await instance.outbox.raise(recorded, fees);
+    const owner = openOwner(scene);
+    const withdrawal = await owner.beginWithdrawal(agent.wallet, randomAddress(), 1_900);
+    await anvil.call("anvil_mine", ["0x1"]);
+    await owner.isDone(withdrawal);
+    expect((await scene.chain.getTransactionReceipt({ hash: first ?? "0x" })).status).to.equal("reverted");
+    expect(await ended(instance, agent, payment)).to.include({ code: "INSUFFICIENT_FUNDS" });
   });
 
   it("the root of an anchor whose fee was raised is found on the chain by its line", async () => {
