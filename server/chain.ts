@@ -1,14 +1,16 @@
 import { createHmac } from "node:crypto";
 import type { Db } from "mongodb";
-import { type Address, getAddress, type Hex, isAddress, isHex, toHex } from "viem";
+import { type Address, getAddress, type Hex, isAddress, isHex, parseGwei, toHex } from "viem";
 import { z } from "zod";
 import type { ChainPlace, Signer } from "../activities/chain/config.ts";
 import { factoryDeployment } from "../activities/chain/contracts.ts";
 import { localSigner } from "../activities/chain/signer.ts";
 import { sandboxPlace } from "../activities/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../activities/rails/wallet/index.ts";
+import type { ChainRepair } from "../activities/chain/repairs.ts";
 import { ConfigError } from "./config.ts";
 import type { Logger } from "./logger.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 
 /** 32 bytes in hex, after 0x. */
@@ -16,6 +18,8 @@ const PRIVATE_KEY_CHARACTERS = 66;
 const CONFIRMATIONS_DEFAULT = 12;
 const CONFIRMATIONS_MAX = 1_000;
 const REMOTE_POLL_MS = 1_000;
+const MAX_FEE_PER_GAS_GWEI_DEFAULT = 500;
+const MAX_FEE_PER_GAS_GWEI_MAX = 1_000_000;
 
 const address = z
   .string()
@@ -47,6 +51,13 @@ const production = z.object({
     )
     .refine(isUsableKey, "must be a private key"),
   EVM_CONFIRMATIONS: z.coerce.number().int().min(1).max(CONFIRMATIONS_MAX).default(CONFIRMATIONS_DEFAULT),
+  /** Up to which fees are offered, and raised; beyond it payments wait until the chain asks less. */
+  EVM_MAX_FEE_PER_GAS_GWEI: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_FEE_PER_GAS_GWEI_MAX)
+    .default(MAX_FEE_PER_GAS_GWEI_DEFAULT),
 });
 
 export interface ChainConfig {
@@ -79,6 +90,7 @@ export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: Mas
     confirmations: value.EVM_CONFIRMATIONS,
     pollMs: REMOTE_POLL_MS,
     fixedFees: null,
+    maxFeePerGas: parseGwei(String(value.EVM_MAX_FEE_PER_GAS_GWEI)),
   };
   return { place, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
 }
@@ -95,13 +107,26 @@ export interface ChainOptions {
   readonly db: Db;
   readonly clock: () => Date;
   readonly logger: Logger;
+  /** Null: nobody reads them in this process. */
+  readonly metrics: Metrics | null;
 }
 
 /** The wallets of this process; null without a chain. Nothing is asked of it yet. */
-export function openWallets({ clock, db, env, logger, masterKey, rpcUrl }: ChainOptions): Wallets | null {
+export function openWallets({
+  clock,
+  db,
+  env,
+  logger,
+  masterKey,
+  metrics,
+  rpcUrl,
+}: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
   const { place, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
   const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: place.chainId, ...details }, message);
-  return createWallets({ db, place, signer, sandbox, clock, onTrouble });
+  const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
+  const wallets = createWallets({ db, place, signer, sandbox, clock, onTrouble, onRepair });
+  metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
+  return wallets;
 }

@@ -20,7 +20,14 @@ export const railStepsIn =
     cardLedger,
     chainTransactions,
   }: Pick<Collections, "agents" | "cardLedger" | "chainTransactions">) =>
-  async ({ _id, agentId, chainCaip2, organizationId, rail }: TransactionDocument): Promise<RailStep[]> => {
+  async ({
+    _id,
+    agentId,
+    chainCaip2,
+    onChainTxHash,
+    organizationId,
+    rail,
+  }: TransactionDocument): Promise<RailStep[]> => {
     if (rail === "card") {
       const ids = [`capture/${_id}`, `reversal/${_id}`];
       const found = await cardLedger.find({ _id: { $in: ids } }).toArray();
@@ -32,7 +39,7 @@ export const railStepsIn =
     if (chain === undefined) return [];
     const from = `${chain}/${attemptsPrefix(_id)}`;
     const found = await chainTransactions.find({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } }).toArray();
-    return inOrder(found).map(chainStep);
+    return inOrder(found).map(chainStep(onChainTxHash));
   };
 
 const inOrder = <T extends { readonly createdAt: Date }>(found: readonly T[]): T[] =>
@@ -47,11 +54,19 @@ const cardStep = ({ _id, amountCents, createdAt, status }: CardLedgerDocument): 
   reason: null,
 });
 
-const chainStep = ({ _id, amountCents, createdAt, hash, refusal }: ChainTransactionDocument): RailStep => ({
-  id: _id,
-  kind: refusal === null ? "signed" : refusal.code === "WITHHELD" ? "withheld" : "refused",
-  createdAt: createdAt.toISOString(),
-  amountCents: refusal === null ? amountCents : null,
-  onChainTxHash: hash,
-  reason: refusal?.reason ?? null,
-});
+const LOST = "Another transaction of the service's key was mined in its place.";
+
+/** Of several signings under one nonce the one that was mined is named, once it is known, and the newest until then. */
+const chainStep =
+  (paidBy: string | null) =>
+  ({ _id, amountCents, createdAt, hash, lost, raised, refusal }: ChainTransactionDocument): RailStep => {
+    const hashes = [...(hash === null ? [] : [hash]), ...raised.map((signing) => signing.hash)];
+    return {
+      id: _id,
+      kind: refusal === null ? "signed" : refusal.code === "WITHHELD" ? "withheld" : "refused",
+      createdAt: createdAt.toISOString(),
+      amountCents: refusal === null ? amountCents : null,
+      onChainTxHash: hashes.find((each) => each === paidBy) ?? hashes.at(-1) ?? null,
+      reason: refusal?.reason ?? (lost === null ? null : LOST),
+    };
+  };

@@ -84,7 +84,8 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { db } = connections;
   const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
-  const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger });
+  const metrics = new Metrics();
+  const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
   await wallets?.start();
   const seal = auditSeal(masterKey.deriveKey("audit-log"));
   const core = await createCore({
@@ -95,7 +96,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     deliveryKeys,
     auditSeal: seal,
     proofKey: masterKey.deriveKey("payment-proofs"),
-    metrics: new Metrics(),
+    metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
     mailSettings: config.mail,

@@ -42,6 +42,7 @@ export async function recordRoot(
     to: from,
     data: rootData(root),
     gas: GAS.anchor,
+    isRepeated: true,
   } as const;
   const recorded = (await outbox.record([call])).get(purpose);
   if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
@@ -53,6 +54,8 @@ export async function recordRoot(
 export interface RecordedRoot {
   readonly root: string;
   readonly from: string;
+  /** All that was ever signed with it, the newest last: any of them may be the one that was mined. */
+  readonly hashes: readonly string[];
 }
 
 /** All roots that were ever recorded, on whichever chain. */
@@ -61,12 +64,13 @@ export async function recordedRoots(db: Db): Promise<RecordedRoot[]> {
     .collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions, {
       readConcern: { level: "majority" },
     })
-    .find({ _id: RECORDED, hash: { $ne: null } }, { projection: { from: 1 } })
+    .find({ _id: RECORDED, hash: { $ne: null } }, { projection: { from: 1, hash: 1, raised: 1 } })
     .toArray();
-  return recorded.flatMap(({ _id, from }) => {
+  return recorded.flatMap(({ _id, from, hash, raised }) => {
     const root = RECORDED.exec(_id)?.[1];
-    return root === undefined ? [] : [{ root, from }];
+    if (root === undefined || hash === null) return [];
+    return [{ root, from, hashes: [hash, ...raised.map((signing) => signing.hash)] }];
   });
 }
 
-const RECORDED = /^eip155:\d+\/audit\/([0-9a-f]{64})$/;
+const RECORDED = /^eip155:\d+\/(?:again\/\d+\/)?audit\/([0-9a-f]{64})$/;

@@ -19,6 +19,8 @@ export interface ChainPlace {
   readonly pollMs: number;
   /** Null: as the chain suggests. On a local chain they are fixed, so that what was signed stays good on a fresh one. */
   readonly fixedFees: Fees | null;
+  /** Never is more offered for a unit of gas, in wei, however high the chain's base fee rises. */
+  readonly maxFeePerGas: bigint;
 }
 
 /** A transaction as it is to be signed: EIP-1559, without value. */

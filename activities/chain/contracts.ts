@@ -33,6 +33,7 @@ export const GAS = {
   detach: 150_000n,
   mint: 200_000n,
   anchor: 60_000n,
+  nothing: 21_000n,
 } as const;
 
 /** A contract of ours that is deployed once, at an address that follows from its init code. */

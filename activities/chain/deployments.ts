@@ -45,4 +45,5 @@ const callOf = (name: string, { data, to }: Deployment): Call => ({
   to,
   data,
   gas: GAS.deployContract,
+  isRepeated: true,
 });

@@ -19,8 +19,8 @@ export interface FinalityDependencies {
 }
 
 /**
- * Tells when transactions are confirmed. Each nonce is signed once, so an account's nonce in a block says which of its
- * transactions are in the chain up to there: one question for all who wait, and a receipt for each that is there.
+ * Tells when transactions are confirmed. An account's nonce in a block says which of its nonces are used in the chain up to
+ * there: one question for all who wait, and a receipt of whichever was signed under each.
  */
 export class Finality {
   readonly #dependencies: FinalityDependencies;
@@ -45,16 +45,17 @@ export class Finality {
     // which of them are in it at all.
     const isOneEnough = confirmations === 1 && transactions.length === 1;
     const confirmed = isOneEnough ? NEWEST : await rpc.confirmed(from);
-    const receiptOf = async ({ hash, nonce }: RecordedTransaction): Promise<Receipt | null> => {
+    const receiptOf = async ({ nonce, signings }: RecordedTransaction): Promise<Receipt | null> => {
       if (nonce >= confirmed.nonce) return null;
-      const receipt = await rpc.receipt(hash);
+      const receipts = await Promise.all(signings.map(({ hash }) => rpc.receipt(hash)));
+      const receipt = receipts.find((each) => each !== null) ?? null;
       // A reorganization between the two questions may have put it into a newer block.
       const isDeep = confirmed.through === null || (receipt?.blockNumber ?? 0n) <= confirmed.through;
       return isDeep ? receipt : null;
     };
     const receipts = await Promise.all(transactions.map(receiptOf));
     for (const [at, { nonce }] of transactions.entries()) {
-      // Those before it are in the chain as well.
+      // Those before it are in the chain as well, or another transaction has their nonce.
       if (receipts[at] !== null) this.#confirmed = Math.max(this.#confirmed, nonce + 1);
     }
     return receipts;

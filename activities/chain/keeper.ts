@@ -1,10 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
-import type { ChainOutbox } from "./outbox.ts";
+import type { FeeRaising } from "./fee-raising.ts";
+import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
+import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
+import type { TakenNonces } from "./taken-nonces.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
+/** Missing nonces that are filled in one round at the most. */
+const FILLED_PER_ROUND_MAX = 50;
 /** So often in a row the same nonce is missing after it was sent again before something is done about it. */
 const FUTILE_ROUNDS_MAX = 3;
 /** While nothing is missing it is looked at ever less often, to a bound: a service that nobody uses costs little. */
@@ -14,9 +19,11 @@ const PAUSES_MAX = 4;
 /** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
 const RESENDING_MAX_MS = 10_000;
 
-export interface KeeperDependencies {
+export interface KeeperDependencies extends ChainWatchers {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
+  readonly taken: Pick<TakenNonces, "look">;
+  readonly raising: Pick<FeeRaising, "raise">;
   readonly from: Address;
   /** How often the chain is looked at. */
   readonly everyMs: number;
@@ -29,15 +36,13 @@ export interface KeeperDependencies {
   readonly beforeResending: () => Promise<void>;
   /** Done when sending again has moved nothing some times in a row. */
   readonly unwedge: () => Promise<void>;
-  /** Told of what an operator should know. */
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
  * Sees to it that what is recorded is in the chain. Looks at the account's nonce there: every recorded transaction from
  * it on is missing, whether it was never sent, dropped, taken back by a reorganization, or lost with the blocks of a chain
- * that was killed; and is sent again as it was signed, so with the same hash and never to a second effect. Every process
- * has one; several at once do no harm.
+ * that was killed; and is sent again under the same nonce, as it was signed last or for a higher fee, so never to a second
+ * effect. Every process has one; several at once do no harm.
  */
 export class Keeper {
   readonly #dependencies: KeeperDependencies;
@@ -45,10 +50,16 @@ export class Keeper {
   /** The nonce that was missing when something was sent again last, and how often in a row it was the same one. */
   #missing = -1;
   #futile = 0;
+  #oldestMissing: Date | null = null;
   #running: Promise<void> = Promise.resolve();
 
   constructor(dependencies: KeeperDependencies) {
     this.#dependencies = dependencies;
+  }
+
+  /** When the oldest transaction was recorded that the chain had not at the last look; null: it had all of them. */
+  get oldestMissing(): Date | null {
+    return this.#oldestMissing;
   }
 
   start(): void {
@@ -62,13 +73,26 @@ export class Keeper {
 
   /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
   async round(): Promise<number> {
-    const { beforeResending, clock, everyLook, from, onTrouble, outbox, resendAfterMs, rpc, unwedge } =
-      this.#dependencies;
+    const {
+      beforeResending,
+      clock,
+      everyLook,
+      from,
+      onTrouble,
+      outbox,
+      raising,
+      resendAfterMs,
+      rpc,
+      unwedge,
+    } = this.#dependencies;
     await rpc.check();
+    // First: what a local chain needs may itself be lost.
+    await this.#lookForTaken();
     await everyLook();
     const mined = await rpc.nonceAt(from, "latest");
     const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
     const [first] = missing;
+    this.#oldestMissing = first?.createdAt ?? null;
     if (first === undefined) return 0;
     const late = clock().getTime() - resendAfterMs;
     if (first.createdAt.getTime() > late) return 0;
@@ -79,18 +103,44 @@ export class Keeper {
     if (this.#futile >= FUTILE_ROUNDS_MAX) {
       this.#futile = 0;
       await unwedge();
+      if (first.nonce > mined) await this.#fill(mined, first.nonce);
     }
+    return this.#sendAgain(await raising.raise(missing));
+  }
+
+  async #lookForTaken(): Promise<void> {
+    const { onTrouble, taken } = this.#dependencies;
+    // What can be found out of nonces that are gone must not keep the others from being sent.
+    await taken
+      .look()
+      .catch((error: unknown) => onTrouble("used nonces could not be looked after", said(error)));
+  }
+
+  /** Somebody else's transactions had these nonces when they were passed over, and the chain has lost them since. */
+  async #fill(from: number, upTo: number): Promise<void> {
+    const { onRepair, onTrouble, outbox, rpc } = this.#dependencies;
+    for (let nonce = from; nonce < Math.min(upTo, from + FILLED_PER_ROUND_MAX); nonce += 1) {
+      const filler = await outbox.fill(nonce);
+      if (filler === null || !isTransaction(filler)) return;
+      onRepair("nonce_filled", 1);
+      await rpc.send(filler.raw);
+      onTrouble("a missing nonce is filled with a transaction that does nothing", { nonce });
+    }
+  }
+
+  async #sendAgain(missing: readonly RecordedTransaction[]): Promise<number> {
+    const { onRepair, onTrouble, rpc } = this.#dependencies;
     const objections: (string | null)[] = [];
     const until = performance.now() + RESENDING_MAX_MS;
     for (const { raw } of missing) {
       if (this.#stopping.signal.aborted || performance.now() > until) break;
       objections.push(await rpc.send(raw));
     }
-    const { hash, nonce } = first;
     const sent = objections.length;
+    onRepair("sent_again", sent);
     const details = {
-      hash,
-      nonce,
+      hash: missing[0]?.hash,
+      nonce: missing[0]?.nonce,
       sent,
       objections: [...new Set(objections.filter((each) => each !== null))],
     };
@@ -110,10 +160,10 @@ export class Keeper {
         pauseMs = sent > 0 ? everyMs : Math.min(everyMs * PAUSES_MAX, pauseMs * PAUSE_GROWS_BY);
       } catch (error) {
         pauseMs = everyMs;
-        onTrouble("the chain could not be looked after", {
-          error: error instanceof Error ? error.message : String(error),
-        });
+        onTrouble("the chain could not be looked after", said(error));
       }
     }
   }
 }
+
+const said = (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) });

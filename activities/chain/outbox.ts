@@ -1,86 +1,40 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Collection, type Db, type Document, MongoBulkWriteError, MongoServerError } from "mongodb";
-import { type Address, type Hash, type Hex, keccak256 } from "viem";
+import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
+import { type Address, keccak256 } from "viem";
 import { COLLECTIONS } from "../documents.ts";
 import type { Clock } from "../ports.ts";
 import { caip2Of, type ChainPlace, type Fees, type Signer } from "./config.ts";
+import { GAS } from "./contracts.ts";
+import {
+  type Call,
+  type ChainTransactionDocument,
+  type Entry,
+  isTransaction,
+  type Loss,
+  noTransaction,
+  purposeAgain,
+  type Recorded,
+  recordedOf,
+  type RecordedTransaction,
+  type Refused,
+} from "./recorded.ts";
 import type { ChainRpc } from "./rpc.ts";
+import { signedCallIn } from "./signed-call.ts";
 
-/**
- * One thing that was to be done on a chain, decided once: by a signed transaction, or by a refusal in its place. It
- * never changes. Whether a transaction was mined is not kept: the chain says so, as of now.
- */
-export interface ChainTransactionDocument extends Document {
-  /** `eip155:1/spend/txn_…/1`: the purpose is unique, so what is decided once is decided for everybody. */
-  _id: string;
-  chain: string;
-  from: string;
-  /** Null for a refusal. Unique with `chain` and `from`: no nonce is ever signed for two things. */
-  nonce: number | null;
-  hash: string | null;
-  raw: string | null;
-  /** The wallet that it spends from or changes. */
-  wallet: string | null;
-  /** What it takes out of the wallet, in cents; below zero: what it brings. */
-  amountCents: number;
-  /** Of a limit that it sets: the version of the policy that it mirrors; 0: raised for one payment. */
-  limitVersion: number | null;
-  refusal: { code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" | "WITHHELD"; reason: string } | null;
-  createdAt: Date;
-}
-
-interface Purposed {
-  /** Unique on the chain, for good. */
-  readonly purpose: string;
-  readonly wallet: Address | null;
-}
-
-/** A call to be signed, recorded and sent. */
-export interface Call extends Purposed {
-  readonly kind: "call";
-  readonly to: Address;
-  readonly data: Hex;
-  readonly gas: bigint;
-  readonly amountCents?: number;
-  readonly limitVersion?: number;
-}
-
-/** The decision that something is never done. */
-export interface Refused extends Purposed {
-  readonly kind: "refusal";
-  readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
-}
-
-export type Entry = Call | Refused;
-
-/** A decision as it stands. */
-export type Recorded =
-  | {
-      readonly kind: "transaction";
-      readonly purpose: string;
-      readonly nonce: number;
-      readonly hash: Hash;
-      readonly raw: Hex;
-      readonly limitVersion: number | null;
-      readonly amountCents: number;
-      readonly wallet: string | null;
-      readonly createdAt: Date;
-    }
-  | {
-      readonly kind: "refusal";
-      readonly purpose: string;
-      readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
-    };
-
-export type RecordedTransaction = Extract<Recorded, { kind: "transaction" }>;
+export {
+  type Call,
+  type ChainTransactionDocument,
+  type Entry,
+  isTransaction,
+  type Recorded,
+  type RecordedTransaction,
+  type Refused,
+} from "./recorded.ts";
 
 export interface Moved {
   readonly takenCents: number;
   readonly broughtCents: number;
 }
-
-/** What a refusal has none of. */
-const NO_TRANSACTION = { nonce: null, hash: null, raw: null, amountCents: 0, limitVersion: null } as const;
 
 const DUPLICATE_KEY = 11_000;
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
@@ -109,6 +63,9 @@ export class ChainOutbox {
   /** The next nonce as this process knows it; null: to be looked up. Wrong ones are refused by the unique index. */
   #next: number | null = null;
   #usedUpAtFirst: Promise<number> | null = null;
+  /** Every nonce below is in final blocks, ours or not. */
+  #finalBelow = 0;
+  #lowestSinceAsked = Infinity;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: OutboxDependencies) {
@@ -152,7 +109,7 @@ export class ChainOutbox {
     const common = { chain, from: this.#from, wallet, createdAt: this.#dependencies.clock() };
     const _id = `${chain}/${purpose}`;
     try {
-      await this.#collection.insertOne({ _id, ...common, ...NO_TRANSACTION, refusal });
+      await this.#collection.insertOne({ _id, ...common, ...noTransaction(), refusal });
       return true;
     } catch (error) {
       if (!isDuplicate(error)) throw error;
@@ -180,6 +137,98 @@ export class ChainOutbox {
     const own = { chain: this.#chain, from: this.#from, nonce: { $gte: nonce } };
     const found = await this.#collection.find(own).sort({ nonce: 1 }).limit(limit).toArray();
     return found.map((document) => this.#recorded(document)).filter(isTransaction);
+  }
+
+  /**
+   * Signs the same call under the same nonce for a higher fee, and remembers that for good: only then may it be sent. Null
+   * where somebody else was first, or where it was found lost meanwhile.
+   */
+  async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
+    const { clock, place, signer } = this.#dependencies;
+    const { nonce, purpose, signings } = transaction;
+    const raw = await signer.sign({
+      chainId: place.chainId,
+      nonce,
+      ...(await this.#callIn(transaction)),
+      ...fees,
+    });
+    const hash = keccak256(raw);
+    const at = clock();
+    const asRead = { _id: this.#id(purpose), nonce, lost: null, raised: { $size: signings.length - 1 } };
+    const all = [...signings, { hash, raw, at }];
+    // Signings are only ever added, so as many as were read are those that were read.
+    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { raised: all.slice(1) } });
+    return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
+  }
+
+  /**
+   * Writes down what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than
+   * the proof knew of.
+   */
+  async markLost(
+    { nonce, purpose, signings }: RecordedTransaction,
+    loss: Loss,
+  ): Promise<"marked" | "known before" | "not proven"> {
+    const _id = this.#id(purpose);
+    const asRead = { _id, nonce, lost: null, raised: { $size: signings.length - 1 } };
+    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { lost: loss } });
+    if (matchedCount > 0) return "marked";
+    const now = await this.#collection.findOne({ _id, nonce });
+    return now === null || now.lost === null ? "not proven" : "known before";
+  }
+
+  /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
+  async repeat(transaction: RecordedTransaction): Promise<Recorded> {
+    const { amountCents, limitVersion, wallet } = transaction;
+    const purpose = purposeAgain(transaction);
+    const about = { wallet, amountCents, isRepeated: true };
+    const version = limitVersion === null ? {} : { limitVersion };
+    const call: Call = { kind: "call", purpose, ...(await this.#callIn(transaction)), ...about, ...version };
+    const recorded = (await this.record([call])).get(purpose);
+    if (recorded === undefined) throw new Error(`${purpose} was not recorded`);
+    return recorded;
+  }
+
+  /** The decision under a purpose, as it was repeated last where it was lost; null: there is none. */
+  async newest(purpose: string): Promise<Recorded | null> {
+    let found = (await this.find([purpose])).get(purpose) ?? null;
+    while (found !== null && isTransaction(found) && found.lost !== null) {
+      const again = purposeAgain(found);
+      const repeated = (await this.find([again])).get(again);
+      if (repeated === undefined) return found;
+      found = repeated;
+    }
+    return found;
+  }
+
+  /**
+   * Takes a nonce under which nothing is recorded for a transaction that does nothing, since all behind it wait for it. Null
+   * where it is taken by now.
+   */
+  async fill(nonce: number): Promise<Recorded | null> {
+    const purpose = `filler/${String(nonce)}`;
+    const call: Call = { kind: "call", purpose, wallet: null, to: this.#from, data: "0x", gas: GAS.nothing };
+    const [document] = await this.#sign([call], await this.#dependencies.rpc.fees(), nonce);
+    if (document === undefined) return null;
+    try {
+      await this.#collection.insertOne(document);
+      return this.#recorded(document);
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      return null;
+    }
+  }
+
+  /** The lowest nonce that this process has recorded anything under since this was asked last; Infinity: none. */
+  lowestSinceAsked(): number {
+    const lowest = this.#lowestSinceAsked;
+    this.#lowestSinceAsked = Infinity;
+    return lowest;
+  }
+
+  /** Below this nonce all are in final blocks, whoever used them: none of those is given out. */
+  isFinalBelow(nonce: number): void {
+    this.#finalBelow = nonce;
   }
 
   /** What transactions from a nonce on take out of each of these wallets, and bring to it, in cents. */
@@ -237,22 +286,31 @@ export class ChainOutbox {
     throw new Error("transactions could not be recorded against other processes");
   }
 
-  async #sign(entries: readonly Entry[], fees: Fees | null): Promise<ChainTransactionDocument[]> {
+  #callIn(transaction: RecordedTransaction): Promise<Pick<Call, "to" | "data" | "gas">> {
+    return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.place.chainId });
+  }
+
+  async #sign(
+    entries: readonly Entry[],
+    fees: Fees | null,
+    at?: number,
+  ): Promise<ChainTransactionDocument[]> {
     const { clock, place, signer } = this.#dependencies;
     const createdAt = clock();
     const common = { chain: this.#chain, from: this.#from, createdAt };
     const documents: ChainTransactionDocument[] = [];
-    let nonce = fees === null ? 0 : await this.#nextNonce();
+    let nonce = at ?? (fees === null ? 0 : await this.#nextNonce());
     for (const entry of entries) {
       const own = { ...common, _id: this.#id(entry.purpose), wallet: entry.wallet };
       if (entry.kind === "refusal") {
-        documents.push({ ...own, ...NO_TRANSACTION, refusal: entry.refusal });
+        documents.push({ ...own, ...noTransaction(), refusal: entry.refusal });
         continue;
       }
       if (fees === null) throw new Error("a call is signed without fees");
-      const { amountCents = 0, data, gas, limitVersion = null, to } = entry;
+      const { amountCents = 0, data, gas, isRepeated = false, limitVersion = null, to } = entry;
       const raw = await signer.sign({ chainId: place.chainId, nonce, to, data, gas, ...fees });
-      documents.push({ ...own, nonce, hash: keccak256(raw), raw, amountCents, limitVersion, refusal: null });
+      const about = { amountCents, limitVersion, isRepeated, refusal: null };
+      documents.push({ ...own, ...noTransaction(), ...about, nonce, hash: keccak256(raw), raw });
       nonce += 1;
     }
     return documents;
@@ -260,10 +318,15 @@ export class ChainOutbox {
 
   /**
    * One more than the highest that is recorded; but never one that the chain had used up when this process first asked it,
-   * as it has where the records are of an earlier time (a restored backup).
+   * as it has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final
+   * block, as it is where somebody else sends by the same key.
    */
   async #nextNonce(): Promise<number> {
-    if (this.#next !== null) return this.#next;
+    this.#next ??= await this.#lookUpNext();
+    return Math.max(this.#next, this.#finalBelow);
+  }
+
+  async #lookUpNext(): Promise<number> {
     const own = { chain: this.#chain, from: this.#from, nonce: { $gte: 0 } };
     const [last] = await this.#collection.find(own).sort({ nonce: -1 }).limit(1).toArray();
     return Math.max((last?.nonce ?? -1) + 1, await this.#usedUp());
@@ -286,7 +349,9 @@ export class ChainOutbox {
 
   #advance(documents: readonly ChainTransactionDocument[]): void {
     const nonces = documents.flatMap(({ nonce }) => (nonce === null ? [] : [nonce]));
-    if (nonces.length > 0) this.#next = Math.max(...nonces) + 1;
+    if (nonces.length === 0) return;
+    this.#next = Math.max(...nonces) + 1;
+    this.#lowestSinceAsked = Math.min(this.#lowestSinceAsked, ...nonces);
   }
 
   #id(purpose: string): string {
@@ -298,20 +363,11 @@ export class ChainOutbox {
   }
 
   #recorded(document: ChainTransactionDocument): Recorded {
-    const purpose = this.#purposeOf(document);
-    const { amountCents, createdAt, hash, limitVersion, nonce, raw, refusal, wallet } = document;
-    if (refusal !== null) return { kind: "refusal", purpose, refusal };
-    if (nonce === null || !isHex(hash) || !isHex(raw)) throw new Error(`${document._id} is no transaction`);
-    return { kind: "transaction", purpose, nonce, hash, raw, limitVersion, amountCents, wallet, createdAt };
+    return recordedOf(this.#purposeOf(document), document);
   }
 }
 
 const purposeOf = ({ purpose }: Entry): string => purpose;
-
-const isHex = (text: string | null): text is Hex => text !== null && /^0x[0-9a-f]*$/.test(text);
-
-export const isTransaction = (recorded: Recorded): recorded is RecordedTransaction =>
-  recorded.kind === "transaction";
 
 const trailingNumber = ({ purpose }: Recorded): number => Number(/\d+$/.exec(purpose)?.[0] ?? 0);
 const byTrailingNumber = (one: Recorded, other: Recorded): number =>

@@ -13,6 +13,7 @@ import {
 } from "viem";
 import { within } from "../within.ts";
 import type { ChainPlace, Fees } from "./config.ts";
+import { type GasPrice, offeredFor } from "./fees.ts";
 import { fetchWholeBatches } from "./whole-batches.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
@@ -20,10 +21,8 @@ import { PlainError } from "../../src/lib/plain-error.ts";
 const CALL_MS = 2_000;
 /** Calls of one moment go in one HTTP request, so many at the most. */
 const CALLS_PER_REQUEST_MAX = 100;
-/** How long fees may be out of date. */
-const FEES_KEPT_MS = 2_000;
-/** Room for the base fee to rise before a transaction is mined: it can double in six full blocks. */
-const BASE_FEE_FACTOR = 3n;
+/** How long a gas price may be out of date. */
+const PRICE_KEPT_MS = 2_000;
 
 /**
  * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
@@ -48,6 +47,13 @@ export interface Receipt {
   readonly succeeded: boolean;
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[];
   readonly blockNumber: bigint;
+  readonly hash: Hash;
+}
+
+/** Which transaction of an account a block has under a nonce. */
+export interface Taker {
+  readonly hash: Hash;
+  readonly blockNumber: bigint;
 }
 
 /** A transaction as the chain has it. */
@@ -64,7 +70,7 @@ export interface FoundTransaction {
 export class ChainRpc {
   readonly client: PublicClient;
   readonly #place: ChainPlace;
-  #fees: { readonly fees: Promise<Fees>; readonly until: number } | null = null;
+  #price: { readonly price: Promise<GasPrice>; readonly until: number } | null = null;
   #checked: Promise<void> | null = null;
 
   constructor(place: ChainPlace) {
@@ -133,16 +139,35 @@ export class ChainRpc {
     return code !== undefined && code !== "0x";
   }
 
-  fees(): Promise<Fees> {
-    if (this.#place.fixedFees !== null) return Promise.resolve(this.#place.fixedFees);
+  /** What a transaction is to offer that is signed now. */
+  async fees(): Promise<Fees> {
+    const { fixedFees, maxFeePerGas } = this.#place;
+    return fixedFees ?? offeredFor(await this.gasPrice(), maxFeePerGas);
+  }
+
+  /** May be some seconds old. */
+  gasPrice(): Promise<GasPrice> {
     const now = performance.now();
-    if (this.#fees !== null && now < this.#fees.until) return this.#fees.fees;
-    const fees = this.#readFees();
-    this.#fees = { fees, until: now + FEES_KEPT_MS };
-    fees.catch(() => {
-      this.#fees = null;
+    if (this.#price !== null && now < this.#price.until) return this.#price.price;
+    const price = this.#readPrice();
+    this.#price = { price, until: now + PRICE_KEPT_MS };
+    price.catch(() => {
+      this.#price = null;
     });
-    return fees;
+    return price;
+  }
+
+  /**
+   * Which transaction of an account a block has under a nonce; null: none, or the chain no longer says what was in that
+   * block.
+   */
+  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<Taker | null> {
+    const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
+    if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
+    const found = block.transactions.find(
+      (each) => each.nonce === nonce && each.from.toLowerCase() === address.toLowerCase(),
+    );
+    return found === undefined ? null : { hash: found.hash, blockNumber };
   }
 
   /** What became of a transaction in the chain as it is now; null: it is not in it. */
@@ -152,7 +177,7 @@ export class ChainRpc {
       // Somebody between who has mixed up answers must not make one payment's end another's.
       if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
       const { blockNumber, logs, status } = found;
-      return { succeeded: status === "success", blockNumber, logs };
+      return { succeeded: status === "success", blockNumber, logs, hash };
     } catch (error) {
       if (error instanceof TransactionReceiptNotFoundError) return null;
       throw unreachable(error);
@@ -194,13 +219,12 @@ export class ChainRpc {
     }
   }
 
-  async #readFees(): Promise<Fees> {
-    const [block, tip] = await Promise.all([
+  async #readPrice(): Promise<GasPrice> {
+    const [block, tipPerGas] = await Promise.all([
       this.answer(this.client.getBlock()),
       this.answer(this.client.estimateMaxPriorityFeePerGas()),
     ]);
-    const base = block.baseFeePerGas ?? 0n;
-    return { maxFeePerGas: base * BASE_FEE_FACTOR + tip, maxPriorityFeePerGas: tip };
+    return { baseFeePerGas: block.baseFeePerGas ?? 0n, tipPerGas };
   }
 
   async #check(): Promise<void> {

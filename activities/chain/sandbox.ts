@@ -93,6 +93,7 @@ export class ChainSandbox {
       data,
       gas: GAS.mint,
       amountCents: -cents,
+      isRepeated: true,
     };
     const recorded = (await outbox.record([call])).get(purpose);
     if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
@@ -133,4 +134,5 @@ export const sandboxPlace = (rpcUrl: string, signer: Signer): ChainPlace => ({
   confirmations: 1,
   pollMs: 25,
   fixedFees: SANDBOX_FEES,
+  maxFeePerGas: SANDBOX_FEES.maxFeePerGas,
 });

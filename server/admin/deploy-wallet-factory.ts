@@ -21,7 +21,15 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
     const isEmbedded = env["MONGODB_URI"] === undefined;
     const masterKey = await loadMasterKey({ fromEnvironment, embeddedDataDir: isEmbedded ? dataDir : null });
     const logger = createLogger({ level: logLevel, file: null });
-    const wallets = openWallets({ rpcUrl: addresses.evmRpcUrl, env, masterKey, db, clock: now, logger });
+    const wallets = openWallets({
+      rpcUrl: addresses.evmRpcUrl,
+      env,
+      masterKey,
+      db,
+      clock: now,
+      logger,
+      metrics: null,
+    });
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
     const { address, isThere } = await wallets.deployFactory(DEPLOYED_MS);
     if (isThere) {

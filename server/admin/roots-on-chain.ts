@@ -32,6 +32,7 @@ export async function rootsOnChain(
       chain: caip2Of(await rpc.answer(rpc.client.getChainId())),
       // Its key may be another one by now; what it sent before, its outbox knows.
       own: new Set([chain.signer.address, ...recorded.map(({ from }) => from)].map(lowered)),
+      hashesOf: hashesByRoot(recorded),
     };
     for (let from = 0; from < transactions.length; from += ASKED_AT_ONCE) {
       const asked = transactions.slice(from, from + ASKED_AT_ONCE);
@@ -55,13 +56,33 @@ interface Asking {
   readonly chain: string;
   /** Addresses of the service's keys. */
   readonly own: ReadonlySet<string>;
+  /** What else was signed with a root since its line was written: for a higher fee, or under another nonce. */
+  readonly hashesOf: ReadonlyMap<string, readonly string[]>;
 }
 
-async function rootOn(
-  { chain, own, rpc }: Asking,
+function hashesByRoot(recorded: readonly RecordedRoot[]): ReadonlyMap<string, readonly string[]> {
+  const byRoot = new Map<string, readonly string[]>();
+  for (const { hashes, root } of recorded) byRoot.set(root, [...(byRoot.get(root) ?? []), ...hashes]);
+  return byRoot;
+}
+
+async function rootOn(asking: Asking, line: AnchorTransaction): Promise<"confirmed" | "unseen" | "wrong"> {
+  if (line.chain !== asking.chain) return "unseen";
+  const named = await rootIn(asking, line, line.hash);
+  if (named !== "unseen") return named;
+  for (const hash of asking.hashesOf.get(line.root) ?? []) {
+    // What the records name beside the line counts only where it is the root: nothing says that it should be.
+    if ((await rootIn(asking, line, hash)) === "confirmed") return "confirmed";
+  }
+  return "unseen";
+}
+
+async function rootIn(
+  { own, rpc }: Asking,
   line: AnchorTransaction,
+  hash: string,
 ): Promise<"confirmed" | "unseen" | "wrong"> {
-  const transaction = line.chain === chain ? await rpc.transaction(asHash(line.hash)) : null;
+  const transaction = await rpc.transaction(asHash(hash));
   if (transaction === null || transaction.blockNumber === null) return "unseen";
   return isOwn(transaction, line, own) && transaction.data === rootData(line.root) ? "confirmed" : "wrong";
 }

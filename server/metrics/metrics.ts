@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { ChainRepair } from "../../activities/chain/repairs.ts";
 import type { MailOutcome } from "../../activities/mail/invite-mail.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { HELD_REVISION, type Payment, type Rail } from "../../src/domain/agent/payment.ts";
@@ -87,6 +88,11 @@ export class Metrics {
     "Payments, decisions and activities that did not come through here",
     ["what"],
   );
+  readonly #chainRepairs = this.#counter(
+    "chain_repairs_total",
+    "Transactions of the wallet rail that did not go their usual way, by what was done about it",
+    ["what"],
+  );
   readonly #webhookSeconds = this.#histogram(
     "webhook_attempt_duration_seconds",
     "Attempts to deliver webhooks, by whether they were acknowledged",
@@ -131,6 +137,20 @@ export class Metrics {
       registers: [],
       collect() {
         this.set(count());
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  /** Since when the chain lacks a transaction that was recorded, as this process has last seen it; null: it has all. */
+  missingOnChainSince(since: () => Date | null, clock: () => Date): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}oldest_unmined_transaction_age_seconds`,
+      help: "How long ago the oldest transaction was recorded that the chain does not have; 0: it has all",
+      registers: [],
+      collect() {
+        const now = clock().getTime();
+        this.set(Math.max(0, (now - (since()?.getTime() ?? now)) / 1_000));
       },
     });
     this.registry.registerMetric(gauge);
@@ -196,6 +216,11 @@ export class Metrics {
   /** `unsent`: the mail server did not take it, and it is tried again. */
   mailed(outcome: MailOutcome): void {
     this.#mails.inc({ outcome });
+  }
+
+  /** `count` transactions of the wallet rail were repaired in this way. */
+  chainRepaired(what: ChainRepair, count: number): void {
+    this.#chainRepairs.inc({ what }, count);
   }
 
   webhookAttempted(result: "acknowledged" | "failed", seconds: number): void {

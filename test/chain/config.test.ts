@@ -25,6 +25,7 @@ describe("a chain's configuration", () => {
     expect(sandbox).to.equal(false);
     expect(place).to.include({ chainId: 8453, token: TOKEN, tokenDecimals: 6, confirmations: 12 });
     expect(place.fixedFees, "fees are the chain's").to.equal(null);
+    expect(place.maxFeePerGas, "500 gwei").to.equal(500_000_000_000n);
     expect(signer.address).to.match(/^0x[0-9a-fA-F]{40}$/);
   });
 
@@ -38,6 +39,8 @@ describe("a chain's configuration", () => {
     ["EVM_SPENDER_KEY", KEY.slice(0, -1)],
     ["EVM_SPENDER_KEY", `0x${"f".repeat(64)}`],
     ["EVM_CONFIRMATIONS", "0"],
+    ["EVM_MAX_FEE_PER_GAS_GWEI", "0"],
+    ["EVM_MAX_FEE_PER_GAS_GWEI", "a lot"],
     ["EVM_WALLET_FACTORY_ADDRESS", "the factory"],
   ] as const) {
     it(`${name}=${String(value).slice(0, 12)} is refused by name, its value not repeated`, () => {

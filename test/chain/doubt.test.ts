@@ -98,6 +98,28 @@ describe("a record of which nobody heard whether it was written", () => {
     expect(nonces).to.deep.equal([0, 1, 2].map((step) => (nonces[0] ?? 0) + step));
     if (first !== null) expect(first.get("a")).to.deep.equal(again.get("a"));
   });
+
+  for (const times of [1, 2, 4]) {
+    it(`${String(times)} lost answers to a raised fee: what may be sent of it is in the record`, async () => {
+      const purpose = `raised/${String(times)}`;
+      const recorded = (await sure.outbox.record([callOf(purpose)])).get(purpose);
+      if (recorded?.kind !== "transaction") throw new Error("nothing was recorded");
+      const fees = { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 10n };
+      const before = proxy.broken();
+      proxy.breakAt(CHAIN_TRANSACTIONS, times);
+      const first = await doubtful.outbox.raise(recorded, fees).catch(() => null);
+      proxy.breakAt("", 0);
+      expect(proxy.broken()).to.be.greaterThan(before);
+      const higher = { ...fees, maxFeePerGas: fees.maxFeePerGas * 2n };
+      const second = await sure.outbox.raise(recorded, higher);
+      const now = (await sure.outbox.find([purpose])).get(purpose);
+      if (now?.kind !== "transaction") throw new Error("it is gone");
+      const known = now.signings.map(({ hash }) => hash);
+      expect(known).to.have.length(2);
+      const mayBeSent = [first, second].flatMap((raised) => (raised === null ? [] : [raised.hash]));
+      expect(known).to.include.members(mayBeSent);
+    });
+  }
 });
 
 const question = z.object({ id: z.number(), method: z.string() });

@@ -29,7 +29,7 @@ export async function startMongoProxy(target: string, database: string): Promise
     }
     client.on("data", (chunk: Buffer) => {
       const text = chunk.toString("latin1");
-      if (wanted.times > 0 && text.includes("insert") && text.includes(wanted.name)) {
+      if (wanted.times > 0 && /insert|update/.test(text) && text.includes(wanted.name)) {
         wanted = { ...wanted, times: wanted.times - 1 };
         breaks = true;
       }

@@ -49,6 +49,8 @@ export interface InstanceOptions {
   readonly rpcUrl?: string;
   readonly confirmations?: number;
   readonly clock?: () => Date;
+  /** Fees as the chain asks for them, up to so much for a unit of gas, instead of a sandbox's fixed ones. */
+  readonly feesUpTo?: bigint;
   /** Another way to the scene's database. */
   readonly db?: Db;
 }
@@ -60,6 +62,8 @@ export interface Instance {
   readonly outbox: ChainOutbox;
   /** What its operator was told. */
   readonly troubles: string[];
+  /** What its metrics have counted. */
+  readonly repairs: ReadonlyMap<string, number>;
 }
 
 /** What the chain says, held against what the rail says. */
@@ -96,23 +100,36 @@ export const sharedChainUrl = (): string => {
   return url;
 };
 
-/** `url` is the chain itself; an instance may be given another way to it. */
-export async function openScene(url = sharedChainUrl()): Promise<Scene> {
+/**
+ * `url` is the chain itself; an instance may be given another way to it. `keyOf`: another service, with a database of its
+ * own, whose key this one has as well.
+ */
+export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<Scene> {
   const { close, db } = await testDatabase();
-  const { place, signer } = readChain(url, {}, MASTER_KEY, db);
+  const { place, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
   const chain = createPublicClient({ transport: http(url), cacheTime: 0, pollingInterval: 25 });
   const agents = db.collection<AgentDocument>(COLLECTIONS.agents);
   const opened: Instance[] = [];
 
   function open(options: InstanceOptions = {}): Instance {
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
-    const at = { ...place, rpcUrl, confirmations };
+    const { feesUpTo } = options;
+    const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
+    const at = { ...place, rpcUrl, confirmations, ...fees };
     const troubles: string[] = [];
     const onTrouble = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);
+    const repairs = new Map<string, number>();
+    const onRepair = (what: string, count: number): void =>
+      void repairs.set(what, (repairs.get(what) ?? 0) + count);
     const common = { db: options.db ?? db, place: at, signer, clock };
-    const wallets = createWallets({ ...common, sandbox: true, onTrouble });
-    const instance = { wallets, outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }), troubles };
+    const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onTrouble, onRepair });
+    const instance = {
+      wallets,
+      outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }),
+      troubles,
+      repairs,
+    };
     opened.push(instance);
     return instance;
   }

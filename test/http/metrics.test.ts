@@ -118,6 +118,10 @@ describe("metrics", () => {
     registerOpenWork({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
     metrics.waitingCalls(() => 0);
     metrics.openStreams(() => 0);
+    metrics.missingOnChainSince(
+      () => null,
+      () => new Date(),
+    );
     const declared = (await metrics.registry.getMetricsAsJSON())
       .filter(({ name }) => name.startsWith(OWN))
       .map(({ name, type }) => {

@@ -292,6 +292,7 @@ function deployment(wallet: Wallet): Entry {
     to: wallet.factory,
     data: deployWalletData(wallet),
     gas: GAS.deployWallet,
+    isRepeated: true,
   };
 }
 

@@ -17,7 +17,7 @@ const CEILING: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The wallet's owner allows the service no payment of this amount now.",
 };
-const NOT_THERE: RefusalReason = {
+export const NOT_THERE: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The wallet is not on the chain.",
 };

@@ -1,14 +1,17 @@
 import type { Db } from "mongodb";
 import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
-import type { ChainPlace, Signer } from "../../chain/config.ts";
+import { caip2Of, type ChainPlace, type Signer } from "../../chain/config.ts";
 import { factoryDeployment } from "../../chain/contracts.ts";
 import { ensureDeployed } from "../../chain/deployments.ts";
 import { DepositWatch } from "../../chain/deposits.ts";
+import { FeeRaising } from "../../chain/fee-raising.ts";
 import { Finality } from "../../chain/finality.ts";
 import { Keeper } from "../../chain/keeper.ts";
 import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
+import type { ChainWatchers } from "../../chain/repairs.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
+import { TakenNonces } from "../../chain/taken-nonces.ts";
 import type { WalletRecord } from "../../documents.ts";
 import { EventJournal } from "../../journal.ts";
 import type { Clock } from "../../ports.ts";
@@ -20,6 +23,8 @@ import { AgentWallets, newWallet } from "./wallets.ts";
 /** How often the chain is looked at for what it lost, by how soon it is expected to answer. */
 const LOOKS_PER_POLL = 20;
 const LOOK_MAX_MS = 15_000;
+/** Looks in which a signing could be mined before more is offered: a minute, where the chain is a remote one. */
+const LOOKS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
@@ -28,7 +33,8 @@ export interface WalletsOptions {
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
   readonly sandbox: boolean;
   readonly clock: Clock;
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  readonly onTrouble: ChainWatchers["onTrouble"];
+  readonly onRepair?: ChainWatchers["onRepair"];
 }
 
 /** Everything of the wallet rail that one process has. */
@@ -57,11 +63,14 @@ export interface Wallets {
    */
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** When the oldest transaction was recorded that the chain had not when this process last looked; null: it had all. */
+  oldestMissing(): Date | null;
 }
 
 /** Puts the wallet rail together. Nothing is asked of the chain yet. */
 export function createWallets(options: WalletsOptions): Wallets {
-  const { clock, db, onTrouble, place, signer } = options;
+  const { clock, db, onRepair = nothing, onTrouble, place, signer } = options;
+  const watchers = { onRepair, onTrouble };
   const rpc = new ChainRpc(place);
   const outbox = new ChainOutbox({ db, place, rpc, signer, clock });
   const finality = new Finality({
@@ -76,7 +85,20 @@ export function createWallets(options: WalletsOptions): Wallets {
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
   const limits = new WalletLimits({ outbox, place, wallets, finality, broadcast });
-  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality });
+  const taken = new TakenNonces({
+    db,
+    rpc,
+    outbox,
+    from: signer.address,
+    chainCaip2: caip2Of(place.chainId),
+    clock,
+    ...watchers,
+    async onLost(transaction) {
+      if (transaction.isRepeated) await broadcast([await outbox.repeat(transaction)]);
+      await limits.setAgainAfter(transaction);
+    },
+  });
+  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality, taken });
   const sandbox = options.sandbox
     ? new ChainSandbox({ place, rpc, outbox, finality, signer, broadcast })
     : null;
@@ -84,6 +106,15 @@ export function createWallets(options: WalletsOptions): Wallets {
   const keeper = new Keeper({
     rpc,
     outbox,
+    taken,
+    raising: new FeeRaising({
+      place,
+      rpc,
+      outbox,
+      clock,
+      raiseAfterMs: everyMs * LOOKS_BEFORE_RAISE,
+      ...watchers,
+    }),
     from: signer.address,
     everyMs,
     resendAfterMs: everyMs * 2,
@@ -92,7 +123,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     beforeResending: async () => sandbox?.giveGas(),
     everyLook: async () => sandbox?.prepare(),
     unwedge: async () => sandbox?.unwedge(),
-    onTrouble,
+    ...watchers,
   });
   const addressOf = (id: string, owner: string) => newWallet(place, signer.address, owner, id);
   const defaultOwner = sandbox === null ? null : DEMO_OWNER;
@@ -126,6 +157,8 @@ export function createWallets(options: WalletsOptions): Wallets {
     async deployFactory(withinMs) {
       await ChainOutbox.ensureIndexes(db);
       await rpc.check();
+      // A deployment before this one may have lost its nonce.
+      await taken.look();
       const factory = factoryDeployment();
       const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
       return { address: factory.address, isThere: missing.length === 0 };
@@ -140,8 +173,11 @@ export function createWallets(options: WalletsOptions): Wallets {
       keeper.start();
     },
     stop: () => keeper.stop(),
+    oldestMissing: () => keeper.oldestMissing,
   };
 }
+
+const nothing = (): void => undefined;
 
 type Broadcast = (recorded: Iterable<Recorded>) => Promise<void>;
 

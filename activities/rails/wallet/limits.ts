@@ -62,10 +62,21 @@ export class WalletLimits {
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
   }
 
-  /** The contract undid it, as it does while the service is no spender of the wallet; then the limit before it holds. */
+  /**
+   * It was lost, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
+   * holds.
+   */
   async #isUndone(limit: RecordedTransaction): Promise<boolean> {
+    if (limit.lost !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);
     return receipt?.succeeded === false;
+  }
+
+  /** Sees to a limit that was never set, since its transaction was found lost. Whatever else is lost is left alone. */
+  async setAgainAfter({ purpose, wallet }: RecordedTransaction): Promise<void> {
+    if (wallet === null || !purpose.startsWith(LIMITS)) return;
+    const found = await this.#dependencies.wallets.at(wallet);
+    if (found !== null) await this.converge(found);
   }
 
   /** The limit that a wallet is deployed with. */
@@ -123,6 +134,7 @@ export class WalletLimits {
 }
 
 const nothing = (): void => undefined;
-const limitPrefix = ({ address }: Wallet): string => `limit/${address}/`;
+const LIMITS = "limit/";
+const limitPrefix = ({ address }: Wallet): string => `${LIMITS}${address}/`;
 export const firstLimitPurpose = (wallet: Wallet): string => `${limitPrefix(wallet)}1`;
 export const deployPurpose = ({ address }: Wallet): string => `deploy/${address}`;

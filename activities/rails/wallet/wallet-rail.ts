@@ -1,10 +1,11 @@
-import { getAddress } from "viem";
+import { getAddress, type Hash } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
 import { agentWalletAbi, detachData, GAS, paymentIdOf, tellsOfPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
+import type { TakenNonces } from "../../chain/taken-nonces.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { AskForLeave, Detachment, RailBalance, RailPort } from "../../ports.ts";
 import {
@@ -17,7 +18,7 @@ import {
   refusalOf,
   WITHHELD,
 } from "./attempts.ts";
-import { diagnose, spentCents } from "./diagnosis.ts";
+import { diagnose, NOT_THERE, spentCents } from "./diagnosis.ts";
 import { deployPurpose } from "./limits.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
@@ -39,6 +40,7 @@ const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is o
 
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly wallets: AgentWallets;
+  readonly taken: Pick<TakenNonces, "isLost" | "minedAs">;
 }
 
 /**
@@ -66,7 +68,7 @@ export class WalletRail implements RailPort {
     if (!isTransaction(first)) return refused(first.refusal);
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
-    if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(first);
+    if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
     return (await this.settle(profile, payment, CONFIRMED_SOON_MS, leave)) ?? { status: "pending" };
   }
 
@@ -84,7 +86,7 @@ export class WalletRail implements RailPort {
     withinMs: number,
     leave: AskForLeave = freely,
   ): Promise<RailOutcome | null> {
-    const { finality, limits, outbox, wallets } = this.#dependencies;
+    const { finality, limits, outbox, taken, wallets } = this.#dependencies;
     const wallet = await wallets.of(profile.agentId);
     if (wallet === null) return null;
     const { transactionId } = payment.request;
@@ -97,15 +99,17 @@ export class WalletRail implements RailPort {
       if (outcome === null || outcome.status !== "pending") return outcome;
       const last = attempts.findLast(isTransaction);
       if (last === undefined) return outcome;
-      const receipt = await finality.wait(last, Math.max(0, until - performance.now()));
-      if (receipt === null)
-        return (await this.#isPaidLongAgo(wallet, last, payment)) ? this.#settled(last) : outcome;
-      if (hasPaid(last, receipt, transactionId)) return this.#settled(last);
+      const leftMs = last.lost === null ? Math.max(0, until - performance.now()) : 0;
+      const receipt = await finality.wait(last, leftMs);
+      if (receipt !== null && hasPaid(last, receipt, transactionId)) return this.#settled(receipt);
+      // Its nonce has another transaction, for good: then it is as if the contract had undone it.
+      if (receipt === null && !(await taken.isLost(last)))
+        return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
       const next = attemptOf(wallet, payment, attempts.length + 1);
       const said = await leave();
       if (said === "wait") return outcome;
       if (said === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
-      else await this.#again(next);
+      else if (!(await this.#again(next))) return outcome;
     }
     return { status: "pending" };
   }
@@ -143,7 +147,7 @@ export class WalletRail implements RailPort {
   }
 
   async detach({ agentId }: AgentProfile): Promise<Detachment> {
-    const { finality, outbox, wallets } = this.#dependencies;
+    const { finality, outbox, taken, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return "detached";
     if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
@@ -154,7 +158,8 @@ export class WalletRail implements RailPort {
     const lastIsMined = last !== undefined && (await finality.now([last]))[0] !== null;
     // Mined, and the service is a spender: the owner has made it one again since.
     if (lastIsMined && !(await this.#isSpender(wallet))) return "detached";
-    const next = last === undefined || lastIsMined ? before.length + 1 : before.length;
+    const isOver = last === undefined || lastIsMined || (await taken.isLost(last));
+    const next = isOver ? before.length + 1 : before.length;
     const sent = await this.#sendDetach(wallet, `${prefix}${String(next)}`);
     if ((await finality.wait(sent, DETACHED_SOON_MS)) === null) return "pending";
     return (await this.#isSpender(wallet)) ? "pending" : "detached";
@@ -194,18 +199,24 @@ export class WalletRail implements RailPort {
    * Nodes forget receipts; the wallet does not forget what it paid. Asked at the block at which the transaction counts as
    * confirmed, so that a node which has not come that far gives no answer instead of a wrong one. Only a yes is believed.
    */
-  async #isPaidLongAgo(
+  async #paidLongAgo(
     wallet: Wallet,
-    { nonce }: RecordedTransaction,
+    transaction: RecordedTransaction,
     { request }: Payment,
-  ): Promise<boolean> {
-    const { place, rpc, signer } = this.#dependencies;
+  ): Promise<RailOutcome | null> {
+    const { outbox, place, rpc, signer, taken } = this.#dependencies;
+    const { nonce, purpose } = transaction;
     const head = await rpc.head();
     const blockNumber = head.blockNumber - BigInt(place.confirmations - 1);
-    if (blockNumber < 0n || (await rpc.nonceAt(signer.address, blockNumber)) <= nonce) return false;
+    if (blockNumber < 0n || (await rpc.nonceAt(signer.address, blockNumber)) <= nonce) return null;
     const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
     const args = [paymentIdOf(request.transactionId)] as const;
-    return rpc.answer(rpc.client.readContract({ ...read, args, blockNumber }));
+    if (!(await rpc.answer(rpc.client.readContract({ ...read, args, blockNumber })))) return null;
+    // Another keeper may have offered more for it since it was read; what comes after this can't have been mined.
+    const now = (await outbox.find([purpose])).get(purpose);
+    if (now === undefined || !isTransaction(now)) return null;
+    if (now.signings.length === 1) return this.#settled(now);
+    return this.#settled((await taken.minedAs(now).catch(() => null)) ?? now);
   }
 
   /** A process whose chain was that one may have signed it already, before its configuration changed. */
@@ -215,14 +226,19 @@ export class WalletRail implements RailPort {
     throw new ChainUnreachable(`the payment was signed for ${chain}, and only that chain can tell its end`);
   }
 
-  /** Decides the attempt after one that was undone: as it was, under a raised limit, or never. */
-  async #again(attempt: Attempt): Promise<void> {
+  /**
+   * Decides the attempt after one that was undone or lost: as it was, under a raised limit, or never. False, having decided
+   * nothing, while its wallet's deployment, which came before it, is on its way a second time.
+   */
+  async #again(attempt: Attempt): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
     const remedy =
       attempt.number > ATTEMPTS_MAX
         ? ({ kind: "refuse", refusal: UNDONE_TOO_OFTEN } as const)
         : await diagnose(this.#dependencies, attempt);
+    if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
+      return false;
     const spend = this.#attempts.spend(attempt);
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
@@ -230,9 +246,20 @@ export class WalletRail implements RailPort {
       this.#attempts.lookAnewAt(wallet);
     }
     if (remedy.kind === "again") await broadcast((await outbox.record([spend])).values());
-    if (remedy.kind !== "raise") return;
+    if (remedy.kind !== "raise") return true;
     const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
     await broadcast((await limits.raiseFor(wallet, spend, needed)).values());
+    return true;
+  }
+
+  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A lost one is repeated. */
+  async #isDeploymentOver(wallet: Wallet): Promise<boolean> {
+    const { broadcast, finality, outbox, taken } = this.#dependencies;
+    const newest = await outbox.newest(deployPurpose(wallet));
+    if (newest === null) return false;
+    if (!isTransaction(newest) || (await finality.now([newest]))[0] !== null) return true;
+    if (await taken.isLost(newest)) await broadcast([await outbox.repeat(newest)]);
+    return false;
   }
 
   /** What was spent in the running period or may be by what is recorded; in this order it may be too much, never too little. */
@@ -249,21 +276,25 @@ export class WalletRail implements RailPort {
     if (last === undefined) return null;
     const sent = attempts.filter(isTransaction);
     const receipts = await this.#dependencies.finality.now(sent);
-    const paid = sent.find((transaction, at) => hasPaid(transaction, receipts[at] ?? null, transactionId));
-    if (paid !== undefined) return this.#settled(paid);
-    const newest = sent.at(-1);
+    const paid = sent.findIndex((transaction, at) =>
+      hasPaid(transaction, receipts[at] ?? null, transactionId),
+    );
+    const receipt = receipts[paid] ?? null;
+    if (receipt !== null) return this.#settled(receipt);
+    const newest = sent.findLast(({ lost }) => lost === null);
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
-    // Each is in the chain, and none has paid.
-    const undone = receipts.every((receipt) => receipt !== null);
+    // Each is in the chain or can never be in it, and none has paid.
+    const undone = sent.every(({ lost }, at) => lost !== null || receipts[at] !== null);
     if (!isTransaction(last) && undone) return { ...refused(last.refusal), ...onChain };
     return { status: "pending", ...onChain };
   }
 
-  #settled(transaction: RecordedTransaction): RailOutcome {
-    return { status: "settled", final: true, onChain: this.#onChain(transaction) };
+  /** By the signing that was mined, which is not always the newest. */
+  #settled(mined: { readonly hash: Hash }): RailOutcome {
+    return { status: "settled", final: true, onChain: this.#onChain(mined) };
   }
 
-  #onChain({ hash }: RecordedTransaction): OnChain {
+  #onChain({ hash }: { readonly hash: Hash }): OnChain {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }

@@ -64,6 +64,12 @@ export class AgentWallets {
     return wallet;
   }
 
+  /** The wallet at an address; null: no agent's, such as a treasury. Rarely asked, so nothing is indexed for it. */
+  async at(address: string): Promise<Wallet | null> {
+    const agent = await this.#agents.findOne({ "wallet.address": address }, { projection: { _id: 1 } });
+    return agent === null ? null : this.of(agent._id);
+  }
+
   /** The newest limit that is known, whichever of the two records has heard of it first. */
   async wantedLimit({ address, agentId }: Wallet): Promise<WantedLimit> {
     const [asked, agent] = await Promise.all([

@@ -168,7 +168,10 @@ const railStep = z.strictObject({
   createdAt: timestamp,
   amountCents: cents.nullable(),
   onChainTxHash: z.string().nullable(),
-  reason: z.string().nullable().meta({ description: "Why it was refused; null: it was not." }),
+  reason: z
+    .string()
+    .nullable()
+    .meta({ description: "Why it was refused, or can never be mined; null: neither." }),
 });
 
 const event = z.strictObject({

@@ -1,0 +1,98 @@
+import { parseTransaction } from "viem";
+import type { ChainPlace, Fees } from "./config.ts";
+import { type GasPrice, raiseOf } from "./fees.ts";
+import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
+import type { ChainWatchers } from "./repairs.ts";
+import type { ChainRpc } from "./rpc.ts";
+
+export interface FeeRaisingDependencies extends ChainWatchers {
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  readonly outbox: ChainOutbox;
+  readonly clock: () => Date;
+  /** What was signed last is given so long to be mined before it is looked at whether more must be offered. */
+  readonly raiseAfterMs: number;
+}
+
+/**
+ * Offers more for transactions that wait since the chain asks more than when they were signed: the same call under the
+ * same nonce, so that of all its signings exactly one is ever mined. Never above the place's bound; beyond that they wait
+ * until the chain asks less.
+ */
+export class FeeRaising {
+  readonly #dependencies: FeeRaisingDependencies;
+
+  constructor(dependencies: FeeRaisingDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** The transactions as they are to be sent now, in their order; what is new of them is remembered already. */
+  async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
+    const { clock, place, raiseAfterMs, rpc } = this.#dependencies;
+    const late = clock().getTime() - raiseAfterMs;
+    const isLate = ({ lost, signings }: RecordedTransaction): boolean =>
+      lost === null && (signings.at(-1)?.at.getTime() ?? Infinity) <= late;
+    // Fixed fees are a local chain's, where the base fee is lowered instead.
+    if (place.fixedFees !== null || !missing.some(isLate)) return missing;
+    const price = await rpc.gasPrice();
+    const now: RecordedTransaction[] = [];
+    const raised: RecordedTransaction[] = [];
+    const bounded: RecordedTransaction[] = [];
+    for (const transaction of missing) {
+      const said = isLate(transaction) ? await this.#raise(transaction, price) : "as it is";
+      if (said === "bounded") bounded.push(transaction);
+      if (typeof said !== "string") raised.push(said);
+      now.push(typeof said === "string" ? transaction : said);
+    }
+    this.#tell(raised, bounded, price);
+    return now;
+  }
+
+  async #raise(
+    transaction: RecordedTransaction,
+    price: GasPrice,
+  ): Promise<RecordedTransaction | "as it is" | "bounded"> {
+    const { onTrouble, outbox, place } = this.#dependencies;
+    const { nonce, purpose } = transaction;
+    try {
+      const raise = raiseOf(feesIn(transaction), price, place.maxFeePerGas);
+      if (raise.kind === "too dear") return "bounded";
+      if (raise.kind === "enough") return "as it is";
+      return (await outbox.raise(transaction, raise.fees)) ?? "as it is";
+    } catch (error) {
+      // Whatever is wrong with one must not keep the others from being sent.
+      const details = { nonce, purpose, error: error instanceof Error ? error.message : "" };
+      onTrouble("the fee of a transaction could not be raised", details);
+      return "as it is";
+    }
+  }
+
+  #tell(
+    raised: readonly RecordedTransaction[],
+    bounded: readonly RecordedTransaction[],
+    { baseFeePerGas }: GasPrice,
+  ): void {
+    const { onRepair, onTrouble } = this.#dependencies;
+    const about = (some: readonly RecordedTransaction[]) => ({
+      nonce: some[0]?.nonce,
+      hash: some[0]?.hash,
+      count: some.length,
+      baseFeePerGas: String(baseFeePerGas),
+    });
+    if (raised.length > 0) {
+      onRepair("fee_raised", raised.length);
+      onTrouble("the fee of transactions that wait is raised", about(raised));
+    }
+    if (bounded.length > 0) {
+      onRepair("fee_bounded", bounded.length);
+      const details = { ...about(bounded), setting: "EVM_MAX_FEE_PER_GAS_GWEI" };
+      onTrouble("transactions wait, since the chain asks a higher fee than may be offered", details);
+    }
+  }
+}
+
+function feesIn({ raw }: RecordedTransaction): Fees {
+  const { maxFeePerGas, maxPriorityFeePerGas = 0n } = parseTransaction(raw);
+  if (maxFeePerGas === undefined) throw new Error("a recorded transaction offers no fee");
+  return { maxFeePerGas, maxPriorityFeePerGas };
+}

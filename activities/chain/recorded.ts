@@ -1,0 +1,147 @@
+import type { Document } from "mongodb";
+import type { Address, Hash, Hex } from "viem";
+
+/** A transaction as it was signed once, for one fee. */
+interface SigningDocument {
+  hash: string;
+  raw: string;
+  at: Date;
+}
+
+/** What has a nonce for good: a final transaction of the same key that is none of those recorded under it. */
+export interface Loss {
+  readonly by: string;
+  readonly blockNumber: number;
+  readonly at: Date;
+}
+
+/** One signing of a recorded transaction. */
+export interface Signing {
+  readonly hash: Hash;
+  readonly raw: Hex;
+  readonly at: Date;
+}
+
+/**
+ * One thing that was to be done on a chain, decided once: by a signed transaction, or by a refusal in its place. Nonce and
+ * call never change; everything that was ever signed under the nonce is in here before it is sent. Whether a transaction
+ * was mined is not kept: the chain says so, as of now.
+ */
+export interface ChainTransactionDocument extends Document {
+  /** `eip155:1/spend/txn_…/1`: the purpose is unique, so what is decided once is decided for everybody. */
+  _id: string;
+  chain: string;
+  from: string;
+  /** Null for a refusal. Unique with `chain` and `from`: no nonce is ever signed for two things. */
+  nonce: number | null;
+  hash: string | null;
+  raw: string | null;
+  /** The same under the same nonce, signed again for a higher fee, oldest first: any one of them all may be mined. */
+  raised: SigningDocument[];
+  /** Null: as far as is known, one of them may be mined. */
+  lost: Loss | null;
+  /** Whether whoever sees it lost records it under another nonce; else that is left to who asked for it. */
+  isRepeated: boolean;
+  /** The wallet that it spends from or changes. */
+  wallet: string | null;
+  /** What it takes out of the wallet, in cents; below zero: what it brings. */
+  amountCents: number;
+  /** Of a limit that it sets: the version of the policy that it mirrors; 0: raised for one payment. */
+  limitVersion: number | null;
+  refusal: { code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" | "WITHHELD"; reason: string } | null;
+  createdAt: Date;
+}
+
+interface Purposed {
+  /** Unique on the chain, for good. */
+  readonly purpose: string;
+  readonly wallet: string | null;
+}
+
+/** A call to be signed, recorded and sent. */
+export interface Call extends Purposed {
+  readonly kind: "call";
+  readonly to: Address;
+  readonly data: Hex;
+  readonly gas: bigint;
+  readonly amountCents?: number;
+  readonly limitVersion?: number;
+  /** Good at any later time, too: recorded anew by whoever sees that its nonce went to another transaction. */
+  readonly isRepeated?: boolean;
+}
+
+/** The decision that something is never done. */
+export interface Refused extends Purposed {
+  readonly kind: "refusal";
+  readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
+}
+
+export type Entry = Call | Refused;
+
+/** A decision as it stands. */
+export type Recorded =
+  | {
+      readonly kind: "transaction";
+      readonly purpose: string;
+      readonly nonce: number;
+      /** Of the newest signing. */
+      readonly hash: Hash;
+      readonly raw: Hex;
+      /** All that was ever signed under its nonce, oldest first. */
+      readonly signings: readonly Signing[];
+      /** That none of them is ever mined, once that is proven. */
+      readonly lost: Loss | null;
+      readonly isRepeated: boolean;
+      readonly limitVersion: number | null;
+      readonly amountCents: number;
+      readonly wallet: string | null;
+      readonly createdAt: Date;
+    }
+  | {
+      readonly kind: "refusal";
+      readonly purpose: string;
+      readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
+    };
+
+export type RecordedTransaction = Extract<Recorded, { kind: "transaction" }>;
+
+/** What a refusal has none of. */
+export const noTransaction = () => ({
+  nonce: null,
+  hash: null,
+  raw: null,
+  raised: [],
+  lost: null,
+  isRepeated: false,
+  amountCents: 0,
+  limitVersion: null,
+});
+
+/** A decision as its document has it, under its purpose. Throws where the document is neither kind of decision. */
+export function recordedOf(purpose: string, document: ChainTransactionDocument): Recorded {
+  const { amountCents, createdAt, hash, isRepeated, limitVersion, lost, nonce, raw, refusal, wallet } =
+    document;
+  if (refusal !== null) return { kind: "refusal", purpose, refusal };
+  if (nonce === null || hash === null || raw === null) throw new Error(`${document._id} is no transaction`);
+  const signings = [{ hash, raw, at: createdAt }, ...document.raised].map(signingOf);
+  const newest = signings.at(-1);
+  if (newest === undefined) throw new Error(`${document._id} was never signed`);
+  const about = { limitVersion, amountCents, wallet, createdAt, lost, isRepeated };
+  return { kind: "transaction", purpose, nonce, hash: newest.hash, raw: newest.raw, signings, ...about };
+}
+
+function signingOf({ at, hash, raw }: SigningDocument): Signing {
+  if (!isHex(hash) || !isHex(raw)) throw new Error("a signing is not in hex");
+  return { hash, raw, at };
+}
+
+const isHex = (text: string): text is Hex => /^0x[0-9a-f]*$/.test(text);
+
+export const isTransaction = (recorded: Recorded): recorded is RecordedTransaction =>
+  recorded.kind === "transaction";
+
+const AGAIN = /^again\/\d+\//;
+
+/** Under what a call is recorded anew whose nonce was lost: once for that nonce, whoever does it. */
+export const purposeAgain = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
+  `again/${String(nonce)}/${purpose.replace(AGAIN, "")}`;

@@ -1,0 +1,22 @@
+/** What is done about transactions that do not go their usual way; metrics count it, so these are names of an interface. */
+export type ChainRepair =
+  /** The chain did not have it, and it was sent again as it was signed. */
+  | "sent_again"
+  /** More was offered for it. */
+  | "fee_raised"
+  /** More would have to be offered than is allowed, so it waits; counted at each look. */
+  | "fee_bounded"
+  /** Another transaction was proven to have its nonce for good. */
+  | "nonce_taken"
+  /** Its nonce is used for good, and the chain does not say by what. */
+  | "nonce_untold"
+  /** A nonce that was passed over was filled with a transaction that does nothing. */
+  | "nonce_filled";
+
+/** Whom the parts that look after the chain tell of it. */
+export interface ChainWatchers {
+  /** Told of what an operator should know. */
+  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  /** Told of how many were repaired, in which way. */
+  readonly onRepair: (what: ChainRepair, count: number) => void;
+}
