@@ -1,3 +1,4 @@
+import { EngineError } from "../src/engines/errors.ts";
 import { enginePorts } from "../src/engines/ports.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "../src/engines/runtime-file.ts";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
@@ -13,6 +14,8 @@ export interface EnginesOptions {
   readonly mcpUrl: string;
   readonly logger: Logger;
   readonly onProgress: (line: string) => void;
+  /** Gives the start up. */
+  readonly signal: AbortSignal;
   /** An engine has failed for good. */
   readonly onFailed: (error: Error) => void;
 }
@@ -46,7 +49,7 @@ const uiUrlOf = ({ namespace, uiUrl }: RunningEngines["temporal"]): string | nul
 
 /** For the all-in-one: the embedded engines, or those that the environment names. */
 export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesInUse> {
-  const { baseUrl, config, env, logger, mcpUrl, onFailed, onProgress } = options;
+  const { baseUrl, config, env, logger, mcpUrl, onFailed, onProgress, signal } = options;
   const startedAt = new Date().toISOString();
   let announced = false;
   const engines = await startEngines({
@@ -54,9 +57,10 @@ export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesI
     env,
     ports: enginePorts(env, await loadTemporalDevConfig()),
     onProgress,
+    signal,
     onUnexpectedExit(engine, detail, fatal) {
       logger.error({ engine, detail, fatal }, "an engine ended unexpectedly");
-      if (fatal) onFailed(new Error(`${engine} keeps ending: ${detail}`));
+      if (fatal) onFailed(new EngineError("START_FAILED", `${engine} keeps ending: ${detail}`));
     },
     onRestarted(engine, pid) {
       logger.warn({ engine, enginePid: pid }, "an engine was started again");

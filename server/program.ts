@@ -1,3 +1,5 @@
+import { heedSignals } from "./stopping.ts";
+
 /** The program: each role loads what it needs by itself. It runs as soon as it is loaded. */
 const USAGE = `agent-spending-control [role]
 
@@ -21,8 +23,9 @@ async function program([role = "start", ...args]: readonly string[]): Promise<vo
     );
     process.exitCode = 1;
   } else {
+    const stopping = heedSignals();
     const { main } = await import("./run.ts");
-    await main(role, process.env);
+    await main(role, process.env, {}, stopping);
   }
 }
 

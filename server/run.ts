@@ -10,6 +10,7 @@ import { type HttpServer, listen } from "./http/server.ts";
 import { createLogger, endLog, type Logger } from "./logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
 import type { Means } from "./service.ts";
+import { heedSignals, type Stopping } from "./stopping.ts";
 
 const ROLES: Readonly<Record<string, Roles>> = {
   start: { server: true, worker: true },
@@ -31,12 +32,13 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /**
  * Runs a role until it is told to stop. What keeps it from starting is one line on standard error and a non-zero
- * exit; SIGTERM and SIGINT drain.
+ * exit; SIGTERM and SIGINT drain, and give up a start.
  */
 export async function main(
   role: string,
   env: NodeJS.ProcessEnv,
   overrides: RunOverrides = {},
+  stopping: Stopping = heedSignals(),
 ): Promise<void> {
   // What this process and its engines make is its owner's alone from the first moment, whatever the shell's umask was.
   process.umask(OTHERS_NOTHING);
@@ -47,9 +49,7 @@ export async function main(
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
     if (embedded) refuseExposure(config, env);
-    const running = await start({ role, roles, embedded, config, env, overrides });
-    await untilStopped(running);
-    await endLog(running.logger);
+    await run({ role, roles, embedded, config, env, overrides, stopping });
     process.exit(0);
   } catch (error) {
     process.stderr.write(`error: ${shownOf(error)}\n`);
@@ -71,17 +71,16 @@ interface StartOptions {
   readonly config: Config;
   readonly env: NodeJS.ProcessEnv;
   readonly overrides: RunOverrides;
+  readonly stopping: Stopping;
 }
 
 interface Running {
   readonly failed: Promise<never>;
-  readonly signalled: Promise<void>;
-  readonly logger: Logger;
   stop(): Promise<void>;
 }
 
-async function start(options: StartOptions): Promise<Running> {
-  const { config, embedded, role, roles } = options;
+async function run(options: StartOptions): Promise<void> {
+  const { config, embedded, role, roles, stopping } = options;
   // The port first: nothing is started, fetched or built for a service that cannot be reached.
   const http = roles.server ? await listen(config.host, config.port) : null;
   const { metricsPort } = config;
@@ -101,16 +100,34 @@ async function start(options: StartOptions): Promise<Running> {
     "starting",
   );
   process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by a defect"));
+  const signalled = untilSignalled(stopping, logger);
+  const running = await startOrGiveUp(options, logger, http, probesHttp);
+  if (running !== null) await untilStopped(running, signalled, logger);
+  await endLog(logger);
+}
+
+/** Null: it was told to end meanwhile, and nothing of it is left. */
+async function startOrGiveUp(
+  options: StartOptions,
+  logger: Logger,
+  http: HttpServer | null,
+  probesHttp: HttpServer | null,
+): Promise<Running | null> {
   try {
     return await startWith(options, logger, http, probesHttp);
   } catch (err) {
+    if (options.stopping.signal.aborted) {
+      await Promise.all([http?.drain(), probesHttp?.drain()]);
+      logger.info({ err }, "stopped, before it had started");
+      return null;
+    }
     logger.error({ err }, "could not start");
     throw err;
   }
 }
 
 async function startWith(
-  { config, embedded, env, overrides, role, roles }: StartOptions,
+  { config, embedded, env, overrides, role, roles, stopping: { signal } }: StartOptions,
   logger: Logger,
   http: HttpServer | null,
   probesHttp: HttpServer | null,
@@ -120,7 +137,7 @@ async function startWith(
 
   const { enginesOfOurOwn, enginesThere } = await import("./engines.ts");
   const starting = embedded
-    ? enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail })
+    ? enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail, signal })
     : enginesThere(env);
   const [engines, { startRoles }] = await Promise.all([starting, restOfTheProgram(roles, logger)]);
   const running = await startRoles({
@@ -139,14 +156,14 @@ async function startWith(
     await engines.stop();
     throw error;
   });
-  // Before anybody is told that it runs: who is told may end it.
-  const signalled = untilSignalled(logger);
+  running.failed.catch(fail);
+  const whole = { failed, stop: () => stop(running, engines) };
+  if (signal.aborted) return whole;
   await engines.announce();
   const probes = probesHttp === null ? null : addressOf(config, probesHttp.port);
   announce({ role, config, urls, engines, probes, setUpLink: await running.setUpLink() });
-  running.failed.catch(fail);
   logger.info({ role, seconds: Math.round(process.uptime() * 10) / 10 }, "running");
-  return { failed, signalled, logger, stop: () => stop(running, engines) };
+  return whole;
 }
 
 /** A promise that a part of the process rejects when it has failed for good. */
@@ -208,41 +225,41 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
   say(`\n${hint}Stop with Ctrl-C.`);
 }
 
-/** The first SIGTERM or SIGINT; a second one ends the process at once. */
-function untilSignalled(logger: Logger): Promise<void> {
+/** The first SIGTERM or SIGINT, also while it starts: from then on the end is bounded. */
+function untilSignalled({ beforeEndingAtOnce, signal }: Stopping, logger: Logger): Promise<void> {
+  beforeEndingAtOnce(() => logger.warn("ended by a second signal before everything had stopped"));
   return new Promise((resolve) => {
-    let signals = 0;
-    const onSignal = (): void => {
-      signals += 1;
-      if (signals > 1) {
-        logger.warn("ended by a second signal before everything had stopped");
-        process.exit(130);
-      }
+    const told = (): void => {
+      logger.info("stopping");
+      say("Stopping: requests finish, then the engines.");
+      boundTheEnd(logger);
       resolve();
     };
-    process.on("SIGTERM", onSignal);
-    process.on("SIGINT", onSignal);
+    signal.addEventListener("abort", told, { once: true });
+    if (signal.aborted) told();
   });
 }
 
+function boundTheEnd(logger: Logger): void {
+  setTimeout(() => {
+    logger.error({ seconds: DRAIN_MS / 1_000 }, "ended before everything had stopped");
+    process.exit(1);
+  }, DRAIN_MS).unref();
+}
+
 /** Waits for a signal or a failure, then drains. */
-async function untilStopped(running: Running): Promise<void> {
+async function untilStopped(running: Running, signalled: Promise<void>, logger: Logger): Promise<void> {
   const reason = await Promise.race([
-    running.signalled.then(() => null),
+    signalled.then(() => null),
     running.failed.then(
       () => null,
       (error: unknown) => ({ error }),
     ),
   ]);
-  const { logger } = running;
-  if (reason === null) {
-    logger.info("stopping");
-    say("Stopping: requests finish, then the engines.");
-  } else logger.error({ err: reason.error }, "stopping, since a part has failed for good");
-  setTimeout(() => {
-    logger.error({ seconds: DRAIN_MS / 1_000 }, "ended before everything had stopped");
-    process.exit(1);
-  }, DRAIN_MS).unref();
+  if (reason !== null) {
+    logger.error({ err: reason.error }, "stopping, since a part has failed for good");
+    boundTheEnd(logger);
+  }
   try {
     await running.stop();
     logger.info("stopped");

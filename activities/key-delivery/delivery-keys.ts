@@ -59,8 +59,12 @@ export class DeliveryKeyFiles implements DeliveryKeys {
     return this.#reaching(() => readIfThere(join(this.#folder, nameOf(agentId))));
   }
 
+  /** Drafts that a kill left go with it: at the start that followed the kill they may have been too young to tell. */
   destroy(agentId: string): Promise<void> {
-    return this.#reaching(() => destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES));
+    return this.#reaching(async () => {
+      await destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES);
+      await clearDrafts(this.#folder);
+    });
   }
 
   async #reaching<T>(work: () => Promise<T>): Promise<T> {

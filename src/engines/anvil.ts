@@ -74,6 +74,10 @@ export const anvilSpec = (place: AnvilPlace): EngineSpec => ({
   env: childEnvironment(place.env),
   logFile: place.logFile,
   stopGraceMs: STOP_GRACE_MS,
+  remedy:
+    `Look into ${place.logFile}. Where the disk is full, make room and start again; ` +
+    `where its state is damaged, move ${chainFolder(place.dataDir)} away: the chain begins anew, and the service sends again ` +
+    "what its records have; with EVM_RPC_URL the service uses a chain of your own.",
   async prepare() {
     const state = await newestState({
       folder: chainFolder(place.dataDir),

@@ -176,5 +176,9 @@ export const mongodbSpec = (place: MongodbPlace): EngineSpec => ({
   env: childEnvironment(place.env),
   logFile: place.logFile,
   stopGraceMs: STOP_GRACE_MS,
+  remedy:
+    `Look into ${place.logFile}. Where the disk is full, make room and start again; ` +
+    `where the files in ${mongodbFolder(place.dataDir)} are damaged, put back a backup of all of DATA_DIR; ` +
+    "with MONGODB_URI the service uses a MongoDB of your own.",
   ready: (signal) => waitForPrimary(`${LOOPBACK}:${String(place.port)}`, place.access, signal),
 });

@@ -29,6 +29,8 @@ export interface EngineOptions {
   readonly onProgress: OnProgress;
   /** How often the local chain's state is saved while blocks are mined: every 2 s unless given; null: never. */
   readonly chainSnapshotMs?: number | null;
+  /** Gives the start up: engines that are starting are ended, and what is fetched is left where it is. */
+  readonly signal?: AbortSignal;
   /**
    * An engine ended by itself, or could not be started again. Unless `fatal`, it is started again on the same port
    * and data; if `fatal`, it failed too often and stays down.
@@ -107,12 +109,16 @@ type Started<T> = T & { readonly supervisor: Supervised | null };
 
 async function supervise(startup: Startup, spec: EngineSpec): Promise<Supervisor> {
   const supervisor = await withTicker(startup.onProgress, `${spec.name}: starting`, () =>
-    Supervisor.start(spec, {
-      onUnexpectedExit: (detail, fatal) => {
-        startup.onUnexpectedExit(spec.name, detail, fatal);
+    Supervisor.start(
+      spec,
+      {
+        onUnexpectedExit: (detail, fatal) => {
+          startup.onUnexpectedExit(spec.name, detail, fatal);
+        },
+        onRestarted: (pid) => startup.onRestarted?.(spec.name, pid),
       },
-      onRestarted: (pid) => startup.onRestarted?.(spec.name, pid),
-    }),
+      startup.signal,
+    ),
   );
   startup.onProgress(`${spec.name}: running (process ${String(supervisor.pid)})`);
   return supervisor;
@@ -260,6 +266,24 @@ function assertSupported({ env }: EngineOptions): void {
   );
 }
 
+const givenUpError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
+
+/** For work that can't be told to end, and harms nobody who no longer waits for it. Throws EngineError START_FAILED. */
+async function unlessGivenUp<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+  if (signal === undefined) return work;
+  const over = new AbortController();
+  const givenUp = new Promise<never>((_resolve, reject) => {
+    const giveUp = (): void => reject(givenUpError());
+    signal.addEventListener("abort", giveUp, { once: true, signal: over.signal });
+    if (signal.aborted) giveUp();
+  });
+  try {
+    return await Promise.race([work, givenUp]);
+  } finally {
+    over.abort();
+  }
+}
+
 async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<RunningEngines> {
   const startup: Startup = { ...options, held, config: await loadTemporalDevConfig() };
   const context = resolveContext(options.env, options.onProgress);
@@ -270,11 +294,14 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
   };
   await endOrphans(traces, options.onProgress);
   await assertPortsFree(options);
-  const resolutions = await Promise.all([
-    resolveEngine(MONGOD, context),
-    resolveEngine(TEMPORAL, context),
-    resolveEngine(ANVIL, context),
-  ]);
+  const resolutions = await unlessGivenUp(
+    options.signal,
+    Promise.all([
+      resolveEngine(MONGOD, context),
+      resolveEngine(TEMPORAL, context),
+      resolveEngine(ANVIL, context),
+    ]),
+  );
   const [mongodb, temporal, chain] = await allOrNone([
     startMongodb(startup, resolutions[0]),
     startTemporal(startup, resolutions[1]),
@@ -322,13 +349,16 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
  * even if it is killed, and are started again when they end by themselves. The DATA_DIR is held until `stop`.
  *
  * Throws EngineError with one line for the person: a port that is taken, a binary that is broken or cannot be had, a
- * DATA_DIR that cannot be written or is in use. Nothing is left running then.
+ * DATA_DIR that cannot be written or is in use. Nothing is left running then, nor when `signal` gives the start up.
  */
 export async function startEngines(options: EngineOptions): Promise<RunningEngines> {
   assertSupported(options);
   const held = await holdDataDir(options.dataDir);
   try {
-    return await startHeld(options, held);
+    const engines = await startHeld(options, held);
+    if (options.signal?.aborted !== true) return engines;
+    await engines.stop();
+    throw givenUpError();
   } catch (error) {
     await held.release();
     if (error instanceof EngineError) throw error;

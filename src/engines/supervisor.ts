@@ -18,10 +18,12 @@ export interface EngineSpec extends Launch {
   ready(signal: AbortSignal): Promise<void>;
   /** How long it may take to end by itself before it is killed. */
   readonly stopGraceMs: number;
+  /** What a person does when it can't be started, or not any more; whole sentences. */
+  readonly remedy: string;
 }
 
 export interface SupervisorHooks {
-  /** It ended by itself, or could not be started again. `fatal`: it is not tried any more. */
+  /** It ended by itself, or could not be started again. `fatal`: it is not tried any more, and the detail says what to do. */
   onUnexpectedExit(detail: string, fatal: boolean): void;
   onRestarted(pid: number): void;
 }
@@ -67,12 +69,24 @@ export class Supervisor {
     this.#hooks = hooks;
   }
 
-  /** Starts the engine and waits until it is usable. Throws EngineError START_FAILED; nothing is left running then. */
-  static async start(spec: EngineSpec, hooks: SupervisorHooks): Promise<Supervisor> {
+  /**
+   * Starts the engine and waits until it is usable, or until the signal gives it up. Throws EngineError START_FAILED, which says
+   * what to do; nothing is left running then.
+   */
+  static async start(spec: EngineSpec, hooks: SupervisorHooks, signal?: AbortSignal): Promise<Supervisor> {
     const supervisor = new Supervisor(spec, hooks);
-    const running = await supervisor.#launch();
-    supervisor.#watching = supervisor.#watch(running);
-    return supervisor;
+    const giveUp = (): void => void supervisor.stop();
+    signal?.addEventListener("abort", giveUp, { once: true });
+    if (signal?.aborted === true) giveUp();
+    try {
+      const running = await supervisor.#launch();
+      supervisor.#watching = supervisor.#watch(running);
+      return supervisor;
+    } catch (error) {
+      throw new EngineError("START_FAILED", `${reasonOf(error)} ${spec.remedy}`, { cause: error });
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+    }
   }
 
   /** The engine's pid; null while it is down. */
@@ -138,7 +152,8 @@ export class Supervisor {
       this.#failures += 1;
       if (this.#failures >= FAST_FAILURES_MAX) {
         const times = String(FAST_FAILURES_MAX);
-        this.#hooks.onUnexpectedExit(`${failure} (given up after ${times} failures in a row)`, true);
+        const givenUp = `${failure} (given up after ${times} failures in a row). ${this.#spec.remedy}`;
+        this.#hooks.onUnexpectedExit(givenUp, true);
         return null;
       }
       this.#hooks.onUnexpectedExit(failure, false);

@@ -140,5 +140,10 @@ export const temporalSpec = (place: TemporalPlace): EngineSpec => ({
   env: childEnvironment(place.env),
   logFile: place.logFile,
   stopGraceMs: STOP_GRACE_MS,
+  remedy:
+    `Look into ${place.logFile}. Where the disk is full, make room and start again; ` +
+    `where ${place.database} is damaged, put back a backup of all of DATA_DIR (without one, move the file away: ` +
+    "`npm run admin -- restore-ledger` makes each project's ledger anew from the records); " +
+    "with TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE the service uses a Temporal of your own.",
   ready: (signal) => waitUntilUsable(place, signal),
 });

@@ -68,6 +68,7 @@ describe("runtime.json", () => {
       mcpUrl: CONTENT.mcpUrl,
       logger: createLogger({ level: "silent", file: null }),
       onProgress: () => undefined,
+      signal: new AbortController().signal,
       onFailed: () => undefined,
     });
     expect(engines.addresses.evmRpcUrl).to.equal(env.EVM_RPC_URL);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,13 +40,18 @@ describe("The supervisor of an engine", () => {
     logFile: path.join(folder, "toy.log"),
     ready: () => sleep(50),
     stopGraceMs: 300,
+    remedy: "Oil it.",
     ...more,
   });
-  const start = (of: EngineSpec): Promise<Supervisor> =>
-    Supervisor.start(of, {
-      onUnexpectedExit: (detail, fatal) => told.exits.push({ detail, fatal }),
-      onRestarted: (pid) => told.restarts.push(pid),
-    });
+  const start = (of: EngineSpec, signal?: AbortSignal): Promise<Supervisor> =>
+    Supervisor.start(
+      of,
+      {
+        onUnexpectedExit: (detail, fatal) => told.exits.push({ detail, fatal }),
+        onRestarted: (pid) => told.restarts.push(pid),
+      },
+      signal,
+    );
 
   it("gives the engine its arguments as they are, tells its own pid, and ends it", async () => {
     const supervisor = await start(await spec('for a in "$@"; do echo "[$a]"; done; exec sleep 60'));
@@ -89,21 +95,39 @@ describe("The supervisor of an engine", () => {
     await supervisor.stop();
   });
 
-  it("gives up after fast failures in a row, and says that this is final", async () => {
+  it("gives up after fast failures in a row, and says that this is final and what to do", async () => {
     const full = path.join(folder, "full");
     const script = `until [ -e '${full}' ]; do sleep 0.02; done; echo 'Error: the disk is full'; exit 3`;
     const supervisor = await start(await spec(script));
     await writeFile(full, "");
     await until(() => told.exits.some(({ fatal }) => fatal));
     expect(told.exits).to.have.length(FAST_FAILURES_MAX);
-    expect(told.exits.at(-1)?.detail).to.include("the disk is full").and.include("given up");
+    expect(told.exits.at(-1)?.detail).to.match(/the disk is full.*given up.*\. Oil it\.$/);
+    expect(told.exits.filter(({ detail }) => detail.includes("Oil it."))).to.have.length(1);
     expect(supervisor.pid).to.equal(null);
     await supervisor.stop();
   });
 
-  it("tells in one line that an engine ended at once, and with which last words", async () => {
+  it("tells in one line that an engine ended at once, with which last words, and what to do", async () => {
     const broken = await spec("echo 'Error: bad flag'; exit 2", { ready: never });
     const error = await engineErrorOf(start(broken), "START_FAILED");
     expect(error.message).to.include(broken.binary).and.include("code 2").and.include("Error: bad flag");
+    expect(error.message).to.match(/ Oil it\.$/);
+  });
+
+  it("a start that is given up ends the engine, tells of no exit, and leaves nothing running", async () => {
+    const over = new AbortController();
+    const begun = path.join(folder, "begun");
+    const slow = await spec(`echo $$ > '${begun}.new'; mv '${begun}.new' '${begun}'; exec sleep 60`, {
+      ready: never,
+    });
+    const starting = engineErrorOf(start(slow, over.signal), "START_FAILED");
+    await until(() => existsSync(begun));
+    over.abort();
+    await starting;
+    expect(await isAlive(Number(await readFile(begun, "utf8")))).to.equal(false);
+    await engineErrorOf(start(slow, over.signal), "START_FAILED");
+    expect(await isAlive(Number(await readFile(begun, "utf8")))).to.equal(false);
+    expect(told.exits).to.deep.equal([]);
   });
 });

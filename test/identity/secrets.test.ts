@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { randomBytes, randomUUID } from "node:crypto";
+import { chmod, link, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -74,6 +74,29 @@ describe("The master key", () => {
     expect(await readdir(directory)).to.have.members([...kept, other, "master.key"]);
     await DeliveryKeyFiles.in(directory);
     expect(await readdir(directory)).to.have.members([...kept, "master.key", "folder-id"]);
+  });
+
+  it("a key whose draft was linked into place before a kill outlives the draft, byte for byte", async () => {
+    const made = await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory });
+    const [key, draft] = [join(directory, "master.key"), join(directory, ".master.key.0123456789ab.tmp")];
+    await link(key, draft);
+    const past = new Date(Date.now() - 61_000);
+    await utimes(draft, past, past);
+    const again = await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory });
+    expect(derived(again)).to.equal(derived(made));
+    expect(await readdir(directory)).to.deep.equal(["master.key"]);
+  });
+
+  it("a draft too young at the start after its kill goes with the next key that is destroyed", async () => {
+    const keys = await DeliveryKeyFiles.in(directory);
+    const draft = join(directory, `.${randomUUID()}.0123456789ab.tmp`);
+    await writeFile(draft, RAW);
+    await DeliveryKeyFiles.in(directory);
+    expect(await readdir(directory)).to.have.lengthOf(2);
+    const past = new Date(Date.now() - 61_000);
+    await utimes(draft, past, past);
+    await keys.destroy(randomUUID());
+    expect(await readdir(directory)).to.deep.equal(["folder-id"]);
   });
 
   it("is closed to others again when a restored file is open to them", async () => {
