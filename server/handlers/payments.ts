@@ -63,11 +63,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   const payments = new Payments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
-  async function pay(
-    principal: AgentPrincipal,
-    order: PaymentOrder,
-    { deadline, waitSeconds }: Waiting,
-  ) {
+  async function pay(principal: AgentPrincipal, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
     const { agent } = principal;
     const paid = await payments.pay(payerOf(principal), order, deadline);
     if (!paid.ok) return paid;
