@@ -159,6 +159,28 @@ describe("the dashboard at work, in a browser", function () {
     expect(after.version).to.be.greaterThan(version);
   });
 
+  it("what is typed while a policy is being saved is kept, as the next change", async () => {
+    const { id } = await firstAgent();
+    const saved = async (expected: object) => {
+      await until(`saved: ${JSON.stringify(expected)}`, async () => {
+        const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id });
+        return Object.entries(expected).every(([name, value]) => Reflect.get(policy, name) === value)
+          ? true
+          : null;
+      });
+    };
+    await page.go(`/agents/${id}`);
+    await page.press("Policy", "tab");
+    await page.fill("Largest payment", "60");
+    const answer = await heldBack(page, /\/budget-policy$/);
+    await page.press("Save");
+    await page.fill("Spend in a day", "90");
+    await answer.release();
+    await saved({ perTransactionLimitCents: 6_000, dailySpendLimitCents: 8_000 });
+    await page.press("Save");
+    await saved({ perTransactionLimitCents: 6_000, dailySpendLimitCents: 9_000 });
+  });
+
   it("the emergency stop pauses an agent and revokes its key with two clicks", async () => {
     const { id } = await firstAgent();
     await page.go(`/agents/${id}`);

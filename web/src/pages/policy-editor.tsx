@@ -100,9 +100,10 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
     setBase(current);
     setTyped(typedPolicy(current));
   }
-  const begin = (policy: Policy): void => {
+  /** What was typed since this was sent stays, as a change of what is saved now. */
+  const begin = (policy: Policy, sent?: typeof typed): void => {
     setBase(policy);
-    setTyped(typedPolicy(policy));
+    setTyped((now) => (sent === undefined || now === sent ? typedPolicy(policy) : now));
     setTheirs(null);
     setWrong({});
     save.clear();
@@ -110,8 +111,9 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
   const send = async (version: number): Promise<void> => {
     if (!read.ok) return setWrong(read.wrong);
     setWrong({});
+    const sent = typed;
     const saved = await save.run(changes, version);
-    if (saved !== null) begin(saved);
+    if (saved !== null) begin(saved, sent);
   };
   const isConflict = save.refused?.code === "VERSION_CONFLICT";
   const submit = (event: SyntheticEvent): void => {
