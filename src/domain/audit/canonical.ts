@@ -64,7 +64,7 @@ function keptOf(value: unknown): AuditValue {
   if (typeof value === "string") return value.toWellFormed();
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date) return Number.isFinite(value.getTime()) ? value.toISOString() : String(value);
   if (Array.isArray(value)) return value.map(keptOf);
   if (typeof value !== "object") return null;
   const fields = Object.entries(value).filter(([, field]) => field !== undefined);

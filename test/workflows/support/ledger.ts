@@ -77,6 +77,8 @@ export class StagedLedger {
       settings: { ...LEDGER_SETTINGS, ...settings },
     };
     await stage.client.workflow.start(LEDGER_WORKFLOW, {
+      // Of the engine's time: what is skipped while a task is at work must not end it.
+      workflowTaskTimeout: "120 seconds",
       taskQueue: stage.taskQueue,
       workflowId: handle.workflowId,
       args: [input],

@@ -17,7 +17,7 @@ const PROBE_MS = 1_000;
 /** A scene that takes this long hangs; it is ended before its test is, so that its server does not outlive it. */
 const SCENE_MS = 200_000;
 /** How often a scene is played again since its server, and no expectation, has failed; two updates at one moment do it again and again. */
-const PLAYED_AGAIN_MAX = 4;
+const PLAYED_AGAIN_MAX = 8;
 /** Since its server has got a task and an update mixed up: a workflow seldom goes on after that. */
 const MIXED_UP_MS = 10_000;
 const LOOK_MS = 250;
