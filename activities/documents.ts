@@ -92,6 +92,8 @@ export interface ApprovalSnapshot extends Document {
 }
 
 export interface ApprovalDocument extends ApprovalSnapshot {
+  /** When it was written down that its payment has come to its end. */
+  closedAt?: Date;
   /** As a transaction's. */
   ledgerState: { proof: string | null; policyVersion: number | null };
 }
@@ -167,6 +169,8 @@ export interface KeyDeliveryDocument extends Document {
   /** Null where nothing is to be delivered again. */
   sealed: string | null;
   at: Date;
+  /** Not there while it is open. */
+  endedAt?: Date;
 }
 
 /** What an event says of an agent: what anybody may see who may read the agent. */
@@ -235,6 +239,8 @@ export interface EventDocument extends Document {
   };
   /** Its deliveries are still to be created; not there once they were. */
   isPending?: true;
+  /** When they were; not there on what concerns the organization alone, which is kept for good. */
+  doneAt?: Date;
 }
 
 /** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
@@ -275,6 +281,8 @@ export interface ContainerDocument extends Document {
   logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
+  /** What lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
+  state: "active" | "archived";
   /** Not there until somebody has set some; that is version 1. */
   approvalRules?: StoredRules;
   /** As the ledger has decided; not there until somebody has set one, which is version 1 without a cap. */

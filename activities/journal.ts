@@ -5,6 +5,7 @@ import { createdEventId, type LifecycleEvent, paymentEvents } from "../src/domai
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
+import { eventsKeptSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
 /** How long an event of a payment waits for others; far below the time after which its actor tells it itself. */
@@ -25,10 +26,12 @@ export class EventJournal {
   /** Of payments that nobody waits for any more: they wait for each other. */
   readonly #lingeringWrites: BulkWriter<EventDocument>;
   readonly #onWritten: () => void;
+  readonly #eventDays: number;
 
-  /** `onWritten`: there is something to deliver. */
-  constructor(db: Db, onWritten: () => void = () => undefined) {
+  /** `onWritten`: there is something to deliver. `eventDays`: as long events are kept; 0: for good. */
+  constructor(db: Db, onWritten: () => void = () => undefined, eventDays = 0) {
     this.#onWritten = onWritten;
+    this.#eventDays = eventDays;
     this.#agents = db.collection(COLLECTIONS.agents);
     const events = db.collection<EventDocument>(COLLECTIONS.events);
     this.#writes = new BulkWriter(events);
@@ -45,9 +48,10 @@ export class EventJournal {
     return this.#writes.waiting + this.#lingeringWrites.waiting;
   }
 
-  /** Everything that has fired for a payment by now. */
+  /** Everything that has fired for a payment by now, as far as it would still be there if it had been told of before. */
   async tellPayment(profile: AgentProfile, payment: Payment, at: Date, when: "now" | "soon"): Promise<void> {
-    const events = paymentEvents(payment).map((event, index) => ({
+    const keptSince = eventsKeptSince(this.#eventDays, at);
+    const events = paymentEvents(payment, keptSince).map((event, index) => ({
       _id: event.id,
       type: event.type,
       // They are delivered in the order of their times.

@@ -36,12 +36,22 @@ const SUMMARIZED = {
 } as const;
 export const SUMMARY_INDEX = "summary";
 
-/** Of transactions, from before there were those with the rail. */
-const SUPERSEDED = ["organizationId_1_createdAt_-1__id_-1", "agentId_1_createdAt_-1__id_-1"];
+/** Of transactions, from before there were those with the rail, and with the amount. */
+const SUPERSEDED = [
+  "organizationId_1_createdAt_-1__id_-1",
+  "agentId_1_createdAt_-1__id_-1",
+  "agent_compared_recipient",
+];
+
+/** Where projects, and where teams lie. */
+const CONTAINERS_LIE_IN = {
+  [COLLECTIONS.projects]: ["organizationId"],
+  [COLLECTIONS.teams]: ["organizationId", "projectId"],
+} as const;
 
 /**
- * The indexes behind the lists of agents, payments and approvals (docs/lists.md): for each place that they lie in, without and
- * with the status that a list may be narrowed to. The rail is in every key of payments. Again is free.
+ * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each place that they lie in,
+ * without and with the status that a list may be narrowed to. The rail is in every key of payments. Again is free.
  */
 export async function ensureListIndexes(db: Db): Promise<void> {
   const create = (collection: string, keys: readonly (readonly string[])[]) => {
@@ -54,7 +64,9 @@ export async function ensureListIndexes(db: Db): Promise<void> {
   ]);
   const ofAgents = AGENTS_LIE_IN.flatMap((place) => [[place], [place, "lifecycle"]]);
   const ofApprovals = PAYMENTS_LIE_IN.map((place) => [place, "state"]);
-  const ofOrganizations = [COLLECTIONS.projects, COLLECTIONS.teams, COLLECTIONS.sandboxCardLedger];
+  const ofContainers = Object.entries(CONTAINERS_LIE_IN).map(
+    ([name, places]) => [name, places.flatMap((place) => [[place], [place, "state"]])] as const,
+  );
   const namesOfAgents: IndexDescription[] = AGENTS_LIE_IN.map((place) => ({
     key: newestFirst([place], "createdAt", ["name"]),
   }));
@@ -64,7 +76,8 @@ export async function ensureListIndexes(db: Db): Promise<void> {
     create(COLLECTIONS.transactions, ofPayments),
     create(COLLECTIONS.approvals, ofApprovals),
     create(COLLECTIONS.agents, ofAgents),
-    ...ofOrganizations.map((name) => create(name, [["organizationId"]])),
+    ...ofContainers.map(([name, keys]) => create(name, keys)),
+    create(COLLECTIONS.sandboxCardLedger, [["organizationId"]]),
   ]);
   await Promise.all(SUPERSEDED.map((name) => dropIfThere(db, name)));
 }

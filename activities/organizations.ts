@@ -37,6 +37,7 @@ export async function provisionOrganization(
     logoHash: null,
     createdAt: now,
     archivedAt: null,
+    state: "active" as const,
   };
   await ledgerStarter.startLedger({ organizationId, projectId: defaultProjectId });
   const projects = db.collection<ProjectDocument>(COLLECTIONS.projects);

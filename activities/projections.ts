@@ -53,7 +53,7 @@ export class MongoProjections implements Projections {
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
-    const approval = approvalDocument(profile, payment);
+    const approval = approvalRecord(profile, payment);
     await Promise.all([
       this.#writeTransaction(profile, payment),
       approval === null ? undefined : this.#approvals.write(approval),
@@ -154,9 +154,15 @@ export async function overwriteCap(
 export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
   const transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
   const approvals = db.collection<ApprovalDocument>(COLLECTIONS.approvals);
-  const approval = approvalDocument(profile, payment);
+  const approval = approvalRecord(profile, payment);
   const isWritten = await overwrite(transactions, transactionDocument(profile, payment));
   return (approval === null || (await overwrite(approvals, approval))) && isWritten;
+}
+
+/** An approval's record, with when it was written down that its payment has ended. */
+function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
+  const approval = approvalDocument(profile, payment);
+  return approval === null || payment.phase !== "done" ? approval : { ...approval, closedAt: new Date() };
 }
 
 async function overwrite<T extends Revised>(collection: Collection<T>, record: T): Promise<boolean>;
@@ -276,8 +282,8 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
   };
 }
 
-/** By which an agent's payments to one recipient are found. */
-export const RECIPIENT_INDEX = "agent_compared_recipient";
+/** By which an agent's payments to one recipient are found, and those of one amount among them. */
+export const RECIPIENT_INDEX = "agent_recipient_amount";
 
 /** The indexes behind the lists, those that rules and metrics look things up by, and the unique one behind every idempotency key. */
 export async function ensureProjectionIndexes(db: Db): Promise<void> {
@@ -287,8 +293,8 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
     db.collection(COLLECTIONS.transactions).createIndexes([
       { key: { agentId: 1, keyHash: 1 }, unique: true },
       {
-        // What rules look for: with the status, so that none that is passed over is read.
-        key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, createdAt: -1 },
+        // What rules look for: with status and amount, so that none that is passed over is read.
+        key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, amountCents: 1, createdAt: -1 },
         name: RECIPIENT_INDEX,
       },
       {

@@ -17,6 +17,7 @@ const LONG_TESTS = [
   "test/agents/life",
   "test/http/fuzz",
   "test/http/list-reads",
+  "test/lists",
   "test/mcp/check-payment",
   "test/outage",
   "test/restart",

@@ -25,24 +25,19 @@ export interface ContainedFilter {
 
 /** What a list may show of its organization, for records of each kind. */
 export interface Reach {
-  /** Agents, payments, approvals: they name their project and team. */
+  /** Teams, and agents, payments, approvals: they name their project, and their team. */
   readonly contained: ContainedFilter;
   readonly projects: { readonly _id?: string } | "none";
-  readonly teams: { readonly _id?: string; readonly projectId?: string };
 }
 
 /** A key that is bound to a team lists no projects, its own included. */
 export function reachOf(binding: Binding): Reach {
   switch (binding.type) {
     case "organization":
-      return { contained: {}, projects: {}, teams: {} };
+      return { contained: {}, projects: {} };
     case "project":
-      return {
-        contained: { projectId: binding.id },
-        projects: { _id: binding.id },
-        teams: { projectId: binding.id },
-      };
+      return { contained: { projectId: binding.id }, projects: { _id: binding.id } };
     case "team":
-      return { contained: { teamId: binding.id }, projects: "none", teams: { _id: binding.id } };
+      return { contained: { teamId: binding.id }, projects: "none" };
   }
 }

@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import type { Retention } from "../activities/retention.ts";
 import { BACKOFF_SECONDS } from "../src/domain/webhooks/attempts.ts";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
@@ -41,6 +42,8 @@ export interface Config {
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
+  /** How long what is over is kept. */
+  readonly retention: Retention;
   /** Null: nothing is mailed. */
   readonly mail: MailSettings | null;
 }
@@ -157,6 +160,13 @@ const numbers = (min: number, max: number, countMax: number) =>
 const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;
 
+/** In days, longer than any window and any repeat of a request; 0: for good. */
+const keptDays = whole(0, 3_650).refine(
+  (days) => days !== 1,
+  "must be 0 (for good), or a whole number from 2 to 3650.",
+);
+const EVENT_DAYS = 90;
+
 const environment = z.object({
   HOST: z.string().min(1).optional(),
   PORT: whole(0, 65_535).default(8080),
@@ -184,6 +194,10 @@ const environment = z.object({
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
   WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
+  EVENT_RETENTION_DAYS: keptDays.optional(),
+  CREATE_RETENTION_DAYS: keptDays.default(90),
+  KEY_DELIVERY_RETENTION_DAYS: keptDays.default(30),
+  APPROVAL_RETENTION_DAYS: keptDays.default(400),
   SMTP_URL: smtpUrl,
   SMTP_CA_FILE: z.string().min(1).optional(),
   MAIL_FROM: mailFrom,
@@ -217,6 +231,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),
+    retention: retentionOf(value),
     mail: mailOf(value),
   };
 }
@@ -242,6 +257,23 @@ function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
     caFile: value.WEBHOOK_CA_FILE === undefined ? null : resolve(value.WEBHOOK_CA_FILE),
     backoffSeconds,
     retentionDays,
+  };
+}
+
+/** Refuses to forget events that may be asked for again. */
+function retentionOf(value: z.output<typeof environment>): Retention {
+  const { WEBHOOK_RETENTION_DAYS: replayedDays } = value;
+  const eventDays = value.EVENT_RETENTION_DAYS ?? Math.max(EVENT_DAYS, replayedDays);
+  if (eventDays !== 0 && eventDays < replayedDays) {
+    throw new ConfigError(
+      "EVENT_RETENTION_DAYS: must be 0 or at least WEBHOOK_RETENTION_DAYS, since webhooks are replayed as far back.",
+    );
+  }
+  return {
+    eventDays,
+    createDays: value.CREATE_RETENTION_DAYS,
+    keyDeliveryDays: value.KEY_DELIVERY_RETENTION_DAYS,
+    approvalDays: value.APPROVAL_RETENTION_DAYS,
   };
 }
 

@@ -10,6 +10,7 @@ import { EventJournal } from "../activities/journal.ts";
 import type { OnInputRefused } from "../activities/inputs/interceptor.ts";
 import { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
+import { ensureRetention, type Retention } from "../activities/retention.ts";
 import { PaymentTeller } from "../activities/telling.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
@@ -72,6 +73,7 @@ export interface CoreOptions {
   readonly webhookSettings: WebhookSettings;
   /** Null: nothing is mailed. */
   readonly mailSettings: MailSettings | null;
+  readonly retention: Retention;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
   readonly keepsPaymentDecisions?: boolean;
   /** Of ledgers that begin from now on; tests have them sweep sooner. */
@@ -93,12 +95,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     logger,
     decorateEffects = (plain) => plain,
     metrics,
+    retention,
     wallets,
   } = options;
   const { db, temporal } = connections;
   await Promise.all([
     ensureAuthIndexes(db),
     ensureProjectionIndexes(db),
+    ensureRetention(db, retention),
     ensureAuditIndexes(db),
     ensureWebhookIndexes(db),
   ]);
@@ -115,7 +119,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     deposits: wallets?.deposits ?? null,
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
   });
-  const journal = new EventJournal(db, () => webhooks.nudge());
+  const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
   const proofs = new HmacPaymentProofs(options.proofKey, (what, { agentId }, { request }) => {
     metrics.forged(what);

@@ -18,7 +18,7 @@ export interface Selection<T extends Listed> {
   readonly collection: Collection<T>;
   /**
    * What they have in common, in the order of the index that holds them (`newestFirst`), so that no other record is read.
-   * Null: there are none.
+   * With an `_id` it is that record, if it has the rest as well. Null: there are none.
    */
   readonly having: Having | null;
   /** What else is asked of them. What does not fit is read and passed over, so only where there is little of it. */
@@ -141,7 +141,10 @@ async function readNewest<T extends Listed>(
 ): Promise<T[]> {
   const { collection, having, indexed = [], newestBy = "createdAt", projection = {} } = selection;
   if (having === null) return [];
-  const hint = newestFirst(Object.keys(having), newestBy, indexed);
+  const isOne = "_id" in having;
+  // Behind one record there is none.
+  if (isOne && after !== null) return [];
+  const hint = isOne ? { _id: 1 } : newestFirst(Object.keys(having), newestBy, indexed);
   const found = await collection
     .find(filterOf(selection, after), { projection, hint })
     .sort({ [newestBy]: -1, _id: -1 })

@@ -100,6 +100,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
     mailSettings: config.mail,
+    retention: config.retention,
     keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),

@@ -1,4 +1,5 @@
-import type { Collection, Db } from "mongodb";
+import { LRUCache } from "lru-cache";
+import type { Collection, Db, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
 import type { EventType } from "../../src/domain/events.ts";
 import { isSubscribed } from "../../src/domain/webhooks/subscription.ts";
@@ -38,6 +39,9 @@ const COUNTED_MAX = 1_000;
 const OF_PAYMENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "transaction.denied"]);
 const RECOUNTED_MS = 500;
 
+/** Far more than one step takes; of those that are forgotten it is said once more. */
+const UNSPEAKABLE_MAX = 1_000;
+
 const DUPLICATE_KEY = 11_000;
 
 /** What a step has left: no event, events for the next one, or events that are to wait a moment. */
@@ -66,7 +70,7 @@ export class EventDispatcher {
   readonly #webhooks: WebhookCollections;
   readonly #dependencies: DispatcherDependencies;
   /** Events of which this process can make no delivery: a defect, which a later version may mend. */
-  readonly #unspeakable = new Set<string>();
+  readonly #unspeakable = new LRUCache<string, true>({ max: UNSPEAKABLE_MAX });
   readonly #pace: DeliveryPace;
   readonly #elapsed: () => number;
   #lastInTurn = "";
@@ -95,7 +99,7 @@ export class EventDispatcher {
     await this.#allBegun(deliveries);
     this.#pace.begun(deliveries.length);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
-    await this.#events.updateMany({ _id: { $in: done } }, { $unset: { isPending: "" } });
+    await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;
     // Whoever comes after the last one who was served is served next.
     if (isCut) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
@@ -141,7 +145,7 @@ export class EventDispatcher {
     const organizations = this.#nextInTurn(
       await this.#events.distinct("organizationId", { isPending: true }),
     );
-    const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable] } };
+    const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable.keys()] } };
     const ofEach = organizations.map((organizationId) =>
       this.#events
         .find({ isPending: true, organizationId, createdAt: { $lte: settledBefore }, ...unspeakable })
@@ -227,7 +231,7 @@ export class EventDispatcher {
     try {
       return this.#dependencies.dataOf(event);
     } catch (err) {
-      this.#unspeakable.add(event._id);
+      this.#unspeakable.set(event._id, true);
       this.#dependencies.onDefect("an event can't be delivered by this version", { eventId: event._id, err });
       return null;
     }
@@ -286,3 +290,9 @@ function isOnlyDuplicates(error: unknown): boolean {
   const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);
   return failures.length > 0 && failures.every(({ code }) => code === DUPLICATE_KEY);
 }
+
+/** The change of events that have their deliveries: from now on their retention counts. What is an organization's alone stays. */
+const doneWith = (now: Date): Document[] => [
+  { $unset: "isPending" },
+  { $set: { doneAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
+];

@@ -81,6 +81,7 @@ export async function seedTransactions({
     logoHash: null,
     createdAt: now,
     archivedAt: null,
+    state: "active" as const,
   });
   const projects = Array.from({ length: PROJECTS }, container);
   const teams = projects.flatMap(({ _id: projectId }) =>

@@ -1,4 +1,4 @@
-import type { ClientSession, Collection, Filter } from "mongodb";
+import type { ClientSession, Collection } from "mongodb";
 import type { ContainerDocument } from "../../activities/documents.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
@@ -110,7 +110,7 @@ export class Containers {
     const archive = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {
       const archived = await containers.findOneAndUpdate(
         { _id, archivedAt: null },
-        { $set: { archivedAt: clock() } },
+        { $set: { archivedAt: clock(), state: "archived" } },
         { session, returnDocument: "after" },
       );
       if (archived === null) return unchanged(ok(await this.#read(kind, _id, session)));
@@ -156,9 +156,3 @@ const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => (
 
 /** Lists show no rules, which may be many times what they do show. */
 export const WITHOUT_RULES = { approvalRules: 0 } as const;
-
-/** A list's filter by state. */
-export const stateFilter = (state: "active" | "archived" | undefined): Filter<ContainerDocument> => {
-  if (state === undefined) return {};
-  return { archivedAt: state === "active" ? null : { $ne: null } };
-};

@@ -37,5 +37,6 @@ export async function newContainer(
     logoHash: typeof body.logo === "string" ? await logos.keep(organizationId, body.logo) : null,
     createdAt: clock(),
     archivedAt: null,
+    state: "active",
   };
 }

@@ -52,6 +52,13 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     return ok({ body: budgetPolicyView(await accountOf(agent, { now: clock().getTime() })) });
   }
 
+  /** An agent's policy, not older than the version if that is in force: the record may be a moment behind the ledger. */
+  const policyFor = async (
+    agent: AgentDocument,
+    version: number,
+  ): Promise<Pick<AgentDocument, "policy" | "policyVersion">> =>
+    agent.policyVersion >= version ? agent : accountOf(agent, { now: clock().getTime() });
+
   async function setLifecycle(agent: AgentDocument, kind: "pause" | "resume", audit: AuditNotes) {
     const { _id: agentId, lifecycle } = agent;
     await audit.begin({
@@ -121,25 +128,24 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
 
     async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
-      const { _id, policy: recorded, policyVersion: recordedVersion } = target;
       const patch = given(fields);
       const requestId = newUuid();
-      const command = { kind: "change_policy", agentId: _id, patch, version, requestId } as const;
-      // The ledger changes no other version than the one that is named; the record may be a moment behind it.
-      const isCurrent = recordedVersion === version;
-      await audit.begin({
-        before: isCurrent ? { ...recorded, version } : { version },
-        after: {
-          ...(isCurrent ? patchPolicy(recorded, patch) : patch),
-          version: version + 1,
-        },
-      });
+      const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
+      const known = await policyFor(target, version);
+      // The ledger changes no other version than the one that is named. Versions only grow: of one that is behind nothing is begun.
+      if (known.policyVersion <= version) {
+        const before = known.policyVersion === version ? known.policy : null;
+        await audit.begin({
+          before: { ...before, version },
+          after: { ...(before === null ? patch : patchPolicy(before, patch)), version: version + 1 },
+        });
+      }
       const { reply, revision } = await ledgers.answered(target, command);
       if (reply.kind === "no_account") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
       if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
-      const { before, policy, policyVersion } = reply;
-      audit.change({ ...before, version }, { ...policy, version: policyVersion });
+      const { policy, policyVersion } = reply;
+      audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
       await following(target, revision);
       return budgetPolicy(target);
     },

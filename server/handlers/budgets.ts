@@ -50,9 +50,9 @@ async function replace<T extends Budget>(
     await audit.begin({ before: withoutUsage(before), after: { ...body, version: body.version + 1 } });
   const replaced = await carryOut();
   if (replaced.ok) {
-    // Somebody else's replacement may have come between.
-    const isBefore = before.version === replaced.value.version - 1;
-    audit.change(isBefore ? withoutUsage(before) : null, withoutUsage(replaced.value));
+    // Only the version that was named is replaced, and only as the body says; what is read afterwards may be the next one's.
+    const isBefore = before.version === body.version;
+    audit.change(isBefore ? withoutUsage(before) : null, { ...body, version: body.version + 1 });
   }
   return replaced;
 }

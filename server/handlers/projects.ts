@@ -1,9 +1,10 @@
 import type { ProjectDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { AuditedWrites } from "../audit/notes.ts";
-import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
+import { WITHOUT_RULES } from "../containers/containers.ts";
 import { createdOf, type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import type { Deadline } from "../deadline.ts";
+import { given } from "../lists.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { projectView } from "../views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -66,8 +67,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         collection: collections.projects,
         list: "projects",
         asked: { organizationId, state, within },
-        having: within === "none" ? null : { organizationId },
-        where: { ...stateFilter(state), ...(within === "none" ? {} : within) },
+        having: within === "none" ? null : { ...placeOf(organizationId, within), ...given({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,
@@ -90,3 +90,9 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
     },
   };
 }
+
+/** A key that is bound to a project lists just that. */
+const placeOf = (
+  organizationId: string,
+  { _id }: { readonly _id?: string },
+): Readonly<Record<string, string>> => (_id === undefined ? { organizationId } : { _id });

@@ -1,9 +1,10 @@
 import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { AuditedWrites } from "../audit/notes.ts";
-import { stateFilter, WITHOUT_RULES } from "../containers/containers.ts";
+import { WITHOUT_RULES } from "../containers/containers.ts";
 import { createdOf, type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
 import { given } from "../lists.ts";
+import { narrowest } from "../narrowest.ts";
 import type { Deadline } from "../deadline.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { teamView } from "../views.ts";
@@ -69,13 +70,13 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
 
     async listTeams({ query: { cursor, limit, projectId, state } }, { principal, target }) {
       const { organizationId } = principal;
-      const within = target.teams;
+      const { contained } = target;
+      const place = await narrowest(collections, organizationId, { projectId }, contained);
       const page = await lists.page<TeamDocument>({
         collection: collections.teams,
         list: "teams",
-        asked: { organizationId, projectId, state, within },
-        having: { organizationId },
-        where: { $and: [given({ projectId }), within, stateFilter(state)] },
+        asked: { organizationId, projectId, state, contained },
+        having: place && { ...teamsIn(place), ...given({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,
@@ -98,3 +99,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
     },
   };
 }
+
+/** A place in which teams lie, by the fields of their own records. */
+const teamsIn = ({ teamId, ...place }: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  teamId === undefined ? place : { _id: teamId };

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Db } from "mongodb";
 import { RateLimiterMongo, RateLimiterRes } from "rate-limiter-flexible";
 import { within } from "../../activities/within.ts";
@@ -10,6 +11,9 @@ const COLLECTION = "rate_limits";
 /** The part of a caller's 5 s that one count may take. */
 const COUNT_MS = 500;
 
+/** Different limits at a time. */
+const LIMITERS_MAX = 1_000;
+
 /** For how long MongoDB is left alone after it did not count in time. */
 const AWAY_MS = 2_000;
 
@@ -20,8 +24,11 @@ const AWAY_MS = 2_000;
  */
 export class MongoCounts implements Counts {
   readonly #db: Db;
-  /** One for each limit there is: the library takes the count from which it stops asking per limiter. */
-  readonly #limiters = new Map<number, RateLimiterMongo>();
+  /**
+   * One for each limit that was asked for last, of which organizations may have their own: the library takes the count from which it
+   * stops asking per limiter. One that is made anew asks MongoDB.
+   */
+  readonly #limiters = new LRUCache<number, RateLimiterMongo>({ max: LIMITERS_MAX });
   readonly #whileAway = new MemoryCounts();
   #awayUntil = 0;
 

@@ -1,5 +1,3 @@
-import type { Filter } from "mongodb";
-import type { TransactionDocument } from "../../activities/documents.ts";
 import { RECIPIENT_INDEX } from "../../activities/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -88,7 +86,11 @@ export class PaymentRulings {
     if (rules?.checks.some(({ type }) => type === "duplicate") !== true) return rules;
     // What is pending the actor has itself, and a payment that is denied is like none.
     const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
-    const like = await this.#newest(agentId, payment, { amountCents: payment.amountCents, status });
+    const like = await this.#transactions.findOne(
+      { ...toRecipient(agentId, payment), status, amountCents: payment.amountCents },
+      // Merged from one stretch of the index for each status.
+      { ...FOUND, sort: { createdAt: -1 } },
+    );
     return like === null ? rules : { ...rules, likeAt: like.createdAt.getTime() };
   }
 
@@ -99,22 +101,18 @@ export class PaymentRulings {
   async #isNewRecipient(rules: readonly ReadyRule[], agentId: string, payment: Payment): Promise<boolean> {
     if (!rules.some(({ type }) => type === "new_recipient")) return false;
     const status = { $in: ["approved", "reversed"] } as const;
-    return (await this.#newest(agentId, payment, { status })) === null;
-  }
-
-  /** The agent's newest payment to the recipient on the rail. */
-  #newest(
-    agentId: string,
-    { rail, recipient }: Payment,
-    filter: Filter<TransactionDocument>,
-  ): Promise<TransactionDocument | null> {
-    const comparedMerchant = comparedName(recipient);
-    return this.#transactions.findOne(
-      { agentId, rail, comparedMerchant, ...filter },
-      { ...FOUND, sort: { createdAt: -1 } },
-    );
+    // Any of them will do, so the first in the index, whatever its amount.
+    const settled = await this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, FOUND);
+    return settled === null;
   }
 }
+
+/** An agent's payments to a recipient on a rail. */
+const toRecipient = (agentId: string, { rail, recipient }: Payment) => ({
+  agentId,
+  rail,
+  comparedMerchant: comparedName(recipient),
+});
 
 function versionsOf(
   project: RulesInForce | undefined,

@@ -47,17 +47,22 @@ const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 /**
  * Everything that has fired for a payment by now. It follows from the payment alone: whoever writes it down, at whichever
  * of its revisions, tells of the same things under the same ids, and none is lost where a revision was never written.
+ *
+ * `keptSince`, epoch milliseconds: what fired before was told of then, and may be kept no more: told again, it would be news.
  */
-export function paymentEvents(payment: Payment): PaymentEvent[] {
-  const { approval, denial, request, status } = payment;
+export function paymentEvents(payment: Payment, keptSince: number | null = null): PaymentEvent[] {
+  const { approval, createdAt, denial, deniedAt, request, status } = payment;
   const fired: PaymentEvent[] = [];
-  const fire = (type: PaymentEvent["type"], as: Payment = payment): void => {
+  /** `at`: null for what may have become of it just now. */
+  const fire = (type: PaymentEvent["type"], at: number | null, as: Payment = payment): void => {
+    if (keptSince !== null && at !== null && at < keptSince) return;
     fired.push({ id: `evt_${request.transactionId}_${type}`, type, payment: as });
   };
-  if (approval !== null) fire("approval.requested", asRequested(payment));
-  if (approval !== null && approval.resolvedBy !== null) fire("approval.completed");
-  if (status === "approved" || status === "reversed") fire("transaction.completed", asSettled(payment));
-  if (status === "denied" && !NOT_DENIED.includes(denial?.code ?? "")) fire("transaction.denied");
+  if (approval !== null) fire("approval.requested", createdAt, asRequested(payment));
+  if (approval !== null && approval.resolvedBy !== null) fire("approval.completed", approval.resolvedAt);
+  if (status === "approved") fire("transaction.completed", null);
+  if (status === "reversed") fire("transaction.completed", createdAt, asSettled(payment));
+  if (status === "denied" && !NOT_DENIED.includes(denial?.code ?? "")) fire("transaction.denied", deniedAt);
   return fired;
 }
 

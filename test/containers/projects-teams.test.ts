@@ -107,6 +107,7 @@ const teamRecord = (
   logoHash: null,
   createdAt: new Date(),
   archivedAt,
+  state: archivedAt === null ? "active" : "archived",
 });
 
 const outcomeOf = (answer: Answer): string => codeOf(answer) ?? String(answer.status);

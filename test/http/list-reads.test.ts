@@ -10,6 +10,7 @@ import { approvalOf, boundKeys, type Placed, populate, transactionOf } from "../
 import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { newEndpoint, newWorld, times, type World } from "../support/world.ts";
+import { choices, type Query } from "../lists/reads.ts";
 
 const LIMIT = 7;
 /** Of some two hundred combinations, in each run. */
@@ -25,16 +26,6 @@ const read = z.object({
   hasSortStage: z.boolean().optional(),
   cursorid: z.unknown().optional(),
 });
-
-type Query = Readonly<Record<string, string>>;
-
-/** Every choice of some of the values, one for each name, or none. */
-const choices = (of: Readonly<Record<string, readonly string[]>>): readonly Query[] =>
-  Object.entries(of).reduce<readonly Query[]>(
-    (made, [name, values]) =>
-      made.flatMap((each) => [each, ...values.map((value) => ({ ...each, [name]: value }))]),
-    [{}],
-  );
 
 async function emptied(db: Db): Promise<void> {
   await db.dropCollection("system.profile");

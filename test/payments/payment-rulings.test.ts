@@ -139,7 +139,8 @@ describe("what rules look up among an agent's records", () => {
         agentId: randomUUID(),
         rail: "card",
         comparedMerchant: "shop",
-        status: { $in: ["approved", "reversed"] },
+        status: { $in: ["approved", "reversed", "failed", "expired"] },
+        amountCents: 7,
       })
       .sort({ createdAt: -1 })
       .hint(RECIPIENT_INDEX)

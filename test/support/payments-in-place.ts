@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ApprovalDocument, TransactionDocument } from "../../activities/documents.ts";
 import { newId } from "../../server/ids.ts";
-import { organizationKey, type TestOrganizationKey, type World } from "./world.ts";
+import { organizationKey, type Scope, type TestOrganizationKey, type World } from "./world.ts";
 
 /** Agents of an organization, and where they lie. */
 export interface Placed {
@@ -30,13 +30,17 @@ export async function populate(world: World): Promise<readonly Placed[]> {
 }
 
 /** Keys bound to the organization, to the first project and to the first team. */
-export async function boundKeys(world: World, placed: readonly Placed[]) {
+export async function boundKeys(
+  world: World,
+  placed: readonly Placed[],
+  scopes: readonly Scope[] = ["agents:read"],
+) {
   const [first] = placed;
   if (first === undefined) throw new Error("somebody lies somewhere");
   const mint = (
     binding: NonNullable<Parameters<typeof organizationKey>[1]>["binding"],
   ): Promise<TestOrganizationKey> =>
-    organizationKey(world, { scopes: ["agents:read"], ...(binding === undefined ? {} : { binding }) });
+    organizationKey(world, { scopes, ...(binding === undefined ? {} : { binding }) });
   return {
     organization: { ...(await mint({ type: "organization" })), within: {} },
     project: {

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Address } from "viem";
 import type { RailFailure } from "../../../src/domain/agent/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
@@ -69,6 +70,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** Wallets, and factories, that are remembered: those that were used last. */
+const READY_MAX = 100_000;
+const FACTORIES_MAX = 100;
+
 /** Attempts that are decided together at the most. */
 const BATCH_MAX = 64;
 
@@ -79,10 +84,10 @@ const BATCH_MAX = 64;
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;
-  /** Wallets whose deployment and first limit are recorded; those stay. */
-  readonly #ready = new Set<Address>();
+  /** Wallets whose deployment and first limit are recorded; those stay. Of one that is not remembered the records are read. */
+  readonly #ready = new LRUCache<Address, true>({ max: READY_MAX });
   /** Factories that were seen on the chain; those stay. */
-  readonly #factories = new Set<Address>();
+  readonly #factories = new LRUCache<Address, true>({ max: FACTORIES_MAX });
   #waiting: Waiting[] = [];
   #busy = false;
 
@@ -111,7 +116,7 @@ export class Attempts {
     if (!(await rpc.hasCode(factory))) {
       throw new ChainUnreachable(`the wallets' factory is not on the chain: ${factory}`);
     }
-    this.#factories.add(factory);
+    this.#factories.set(factory, true);
   }
 
   /** A wallet's deployment and first limit: what is decided of them, and what is not recorded yet. */
@@ -137,7 +142,7 @@ export class Attempts {
   async #prepared(wallet: Wallet): Promise<void> {
     if (this.#ready.has(wallet.address)) return;
     await this.#dependencies.limits.converge(wallet);
-    this.#ready.add(wallet.address);
+    this.#ready.set(wallet.address, true);
   }
 
   async #work(): Promise<void> {

@@ -236,11 +236,11 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
 /** What the ledger has let go of changes no more: it has an end, and its approval's record says the same. */
 function compareClosed(
   { open, sequence }: KnownPayments,
-  { approvals, transactions }: AgentBooksRead,
+  { approvals, approvalsKeptSince, transactions }: AgentBooksRead,
 ): Found[] {
   const asked = new Map(approvals.map((approval) => [approval._id, approval]));
   const closed = transactions.filter((one) => !open.has(one._id) && one.sequence <= sequence);
-  return closed.flatMap(({ _id, approvalId, revision, status }): Found[] => {
+  return closed.flatMap(({ _id, approvalId, createdAt, revision, status }): Found[] => {
     const advice = ADVICE.closedPayment;
     if (status === "pending") {
       const what = "the status of a payment that the ledger has seen through";
@@ -258,6 +258,8 @@ function compareClosed(
     }
     if (approvalId === null) return [];
     const approval = asked.get(approvalId);
+    // What its retention may have removed.
+    if (approval === undefined && approvalsKeptSince !== null && createdAt < approvalsKeptSince) return [];
     const actual =
       approval === undefined ? "no record" : `${approval.state}, revision ${String(approval.revision)}`;
     const expected = `completed, revision ${String(revision)}`;

@@ -51,6 +51,8 @@ export interface AgentBooksRead {
   readonly record: AgentDocument | null;
   readonly transactions: readonly TransactionDocument[];
   readonly approvals: readonly ApprovalDocument[];
+  /** Of payments that were made before, and have ended, approvals may have been removed; null: of none. */
+  readonly approvalsKeptSince: Date | null;
 }
 
 /** A project's ledger: its levels at one moment, and each account at a moment of its own. */

@@ -1,7 +1,9 @@
+import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
 import type { AgentDocument } from "../../../activities/documents.ts";
+import { approvalsKeptSince } from "../../../activities/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
   type BookedAccount,
@@ -50,6 +52,7 @@ export interface OrganizationBooks {
 
 /** Reads ledgers, agents' actors, records, the processor's ledger and the chain, in that order: what comes later in a payment's life is read earlier. */
 export class BooksReader {
+  readonly #db: Db;
   readonly #collections: Collections;
   readonly #temporal: Client;
   readonly #chain: PublicClient | null;
@@ -57,6 +60,7 @@ export class BooksReader {
 
   constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv) {
     const { evmRpcUrl } = addresses;
+    this.#db = db;
     this.#collections = collectionsOf(db);
     this.#temporal = temporal;
     this.#env = env;
@@ -146,7 +150,16 @@ export class BooksReader {
     const found = [];
     for (let at = 0; at < asked.length; at += IDS_AT_ONCE)
       found.push(...(await approvals.find({ _id: { $in: asked.slice(at, at + IDS_AT_ONCE) } }).toArray()));
-    return { agentId, actor, account, record, transactions: own, approvals: found };
+    const keptSince = await approvalsKeptSince(this.#db, new Date());
+    return {
+      agentId,
+      actor,
+      account,
+      record,
+      transactions: own,
+      approvals: found,
+      approvalsKeptSince: keptSince,
+    };
   }
 
   async #state(agentId: string): Promise<AgentStateView | "lost" | "silent"> {
