@@ -6,6 +6,8 @@ import { expect } from "chai";
 const BOUNDS: Readonly<Record<string, string>> = {
   "activities/audit/appender.ts #chains": "HEADS_MAX, and chains that have something waiting",
   "activities/chain/contracts.ts initCodeHashes": "INIT_CODE_HASHES_MAX",
+  "activities/chain/taken-nonces.ts #told": "TOLD_MAX",
+  "activities/chain/taken-nonces.ts #untold": "UNTOLD_MAX",
   "activities/inputs/agent-places.ts #kept": "KEPT_MAX",
   "activities/rails/wallet/limits.ts #raising": "limits that are being raised",
   "activities/rails/wallet/wallets.ts #kept": "KEPT_MAX",
