@@ -195,7 +195,7 @@ const environment = z.object({
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
   WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
   EVENT_RETENTION_DAYS: keptDays.optional(),
-  CREATE_RETENTION_DAYS: keptDays.default(90),
+  CREATE_RETENTION_DAYS: keptDays.default(0),
   KEY_DELIVERY_RETENTION_DAYS: keptDays.default(30),
   APPROVAL_RETENTION_DAYS: keptDays.default(400),
   SMTP_URL: smtpUrl,

@@ -51,7 +51,7 @@ describe("the retention's indexes", () => {
   });
 
   it("events are kept as long as webhooks are replayed, and nothing for less than 2 days", () => {
-    const defaults = { eventDays: 90, createDays: 90, keyDeliveryDays: 30, approvalDays: 400 };
+    const defaults = { eventDays: 90, createDays: 0, keyDeliveryDays: 30, approvalDays: 400 };
     expect(config({})).to.deep.equal(defaults);
     expect(config({ WEBHOOK_RETENTION_DAYS: "365" })).to.deep.equal({ ...defaults, eventDays: 365 });
     expect(config({ EVENT_RETENTION_DAYS: "0" })).to.deep.equal({ ...defaults, eventDays: 0 });
