@@ -74,7 +74,7 @@ export const ADVICE = {
   lostAgent:
     "The record can't be made anew from actor and ledger (its key and wallet are not there): restore it from a backup.",
   lostActor:
-    "The actor's history is gone: the agent's money is in the ledger, but its keys can't be changed (docs/operating.md).",
+    "The actor's history is gone: the agent's money is in the ledger, but its keys can't be changed (docs/recovery.md).",
   silentActor: "Look at its workflow in the Temporal UI; does a worker run? Then run this again.",
   lostLedger: "No agent of the project can pay until it is back: `npm run admin -- restore-ledger`.",
   silentLedger: "Look at the ledger's workflow in the Temporal UI; does a worker run? Then run this again.",
