@@ -90,17 +90,18 @@ const SETTING =
 const SYSTEM = ["HOME", "PATH", "XDG_CACHE_HOME"];
 const SCHEMAS = ["server/config.ts", "server/chain.ts"];
 
-describe("docs/configuration.md", () => {
-  const rows = async (): Promise<{ name: string; standard: string }[]> => {
-    const text = await readFile("docs/configuration.md", "utf8");
-    return [...text.matchAll(/^\| `([A-Z][A-Z0-9_]+)` +\| (.*?) +\|/gm)].map(
-      ([, name = "", standard = ""]) => ({
-        name,
-        standard,
-      }),
-    );
-  };
+/** The settings that the page has, with what it says of their defaults. */
+const settingRows = async (): Promise<{ name: string; standard: string }[]> => {
+  const text = await readFile("docs/configuration.md", "utf8");
+  return [...text.matchAll(/^\| `([A-Z][A-Z0-9_]+)` +\| (.*?) +\|/gm)].map(
+    ([, name = "", standard = ""]) => ({
+      name,
+      standard,
+    }),
+  );
+};
 
+describe("docs/configuration.md", () => {
   it("has every setting that the code reads, and no other", async () => {
     const read = new Set<string>();
     for (const file of await sourceFiles()) {
@@ -109,7 +110,7 @@ describe("docs/configuration.md", () => {
         if (name !== undefined && !SYSTEM.includes(name)) read.add(name);
       }
     }
-    expect((await rows()).map(({ name }) => name)).to.have.members([...read]);
+    expect((await settingRows()).map(({ name }) => name)).to.have.members([...read]);
   });
 
   it("a default that it names is the one of the code", async () => {
@@ -118,7 +119,7 @@ describe("docs/configuration.md", () => {
       config: readConfig(env, "127.0.0.1"),
       ports: enginePorts(env, temporal),
     });
-    for (const { name, standard } of await rows()) {
+    for (const { name, standard } of await settingRows()) {
       const [, value] = /^`([^`]+)`$/.exec(standard) ?? [];
       if (value === undefined || name === "MCP_URL") continue;
       expect(readAll({ [name]: value }), name).to.deep.equal(readAll({}));
