@@ -288,7 +288,10 @@ export class Payments {
       // Somebody else has executed it meanwhile, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
-      logger.warn({ requestId, err: error, transactionId }, "effects left to the ledger");
+      logger.warn(
+        { requestId, err: error, transactionId },
+        "effects failed and are left to the ledger's sweep",
+      );
       await effects.record(profile, payment);
       if (payment.phase === "held") throw error;
       return payment;

@@ -162,7 +162,10 @@ export class Pipeline {
    */
   async #evenly({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
     kept.catch((err: unknown) => {
-      this.#dependencies.logger.warn({ operation: id, requestId, err }, "a refused sign-in left no entry");
+      this.#dependencies.logger.warn(
+        { operation: id, requestId, err },
+        "the audit entry of a refused sign-in could not be written",
+      );
     });
     await sleep(WRONG_PASSWORD_MS);
   }

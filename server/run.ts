@@ -99,7 +99,7 @@ async function run(options: StartOptions): Promise<void> {
     },
     "starting",
   );
-  process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by a defect"));
+  process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by an unexpected error"));
   const signalled = untilSignalled(stopping, logger);
   const running = await startOrGiveUp(options, logger, http, probesHttp);
   if (running !== null) await untilStopped(running, signalled, logger);
@@ -257,14 +257,14 @@ async function untilStopped(running: Running, signalled: Promise<void>, logger: 
     ),
   ]);
   if (reason !== null) {
-    logger.error({ err: reason.error }, "stopping, since a part has failed for good");
+    logger.error({ err: reason.error }, "stopping, because a part has failed permanently");
     boundTheEnd(logger);
   }
   try {
     await running.stop();
     logger.info("stopped");
   } catch (error) {
-    logger.error({ err: error }, "not everything has stopped as it should");
+    logger.error({ err: error }, "some parts did not stop cleanly");
     if (reason === null) throw error;
   }
   if (reason !== null) throw reason.error;

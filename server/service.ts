@@ -198,13 +198,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     retentionDays: core.webhooks.retentionDays,
   });
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
-    logger.warn({ err }, "changes of payments can't be followed for now"),
+    logger.warn({ err }, "the change stream of payments is interrupted"),
   );
   const seal = auditSeal(masterKey.deriveKey("audit-log"));
   const streams = new Streams({
     db,
     dataOf: eventDataOf(collections),
-    onError: (err) => logger.warn({ err }, "changes can't be followed for now"),
+    onError: (err) => logger.warn({ err }, "the change stream of records is interrupted"),
   });
   const handlers = createHandlers({
     ...core,
@@ -248,7 +248,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const refusals = new Refusals({
     log: auditLog,
     clock,
-    onTrouble: (err) => logger.warn({ err }, "how many requests were refused could not be written yet"),
+    onTrouble: (err) => logger.warn({ err }, "counts of refusals could not be written to the audit log yet"),
   });
   const { metrics } = core;
   const outbox = new AuditOutbox({

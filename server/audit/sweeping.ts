@@ -55,15 +55,15 @@ export class AuditSweeping {
       const { appended, left } = await within(SWEEP_MS, outbox.sweep(from));
       if (appended > 0) {
         metrics.swept("audit_entry", "done", appended);
-        logger.warn({ appended }, "entries that a server had left were put into the audit log");
+        logger.warn({ appended }, "audit entries of a dead server were appended");
       }
       if (left > 0) {
         metrics.swept("audit_entry", "failed", left);
-        logger.error({ left }, "entries are left that could not be put into the audit log");
+        logger.error({ left }, "audit entries of a dead server could not be appended yet");
       }
     } catch (err) {
       metrics.swept("audit_entry", "failed");
-      logger.warn({ err }, "the audit outbox could not be looked through");
+      logger.warn({ err }, "the audit outbox could not be swept");
     }
   }
 }
