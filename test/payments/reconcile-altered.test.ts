@@ -196,6 +196,10 @@ async function copyCapture(books: Collections, paid: string, change: Partial<Car
   await books.cardLedger.insertOne({ ...capture, _id: `${capture._id}/again`, ...change });
 }
 
+/** Those that are about a scene. */
+const of = ({ agent, paid }: Scene, differences: readonly Difference[]): readonly Difference[] =>
+  differences.filter(({ agentId, id }) => agentId?.startsWith(agent.id) === true || id === paid);
+
 describe("npm run admin -- reconcile, of books that were altered by hand", () => {
   const scenes = new Map<string, Scene>();
   let first: Reconciled;
@@ -216,9 +220,6 @@ describe("npm run admin -- reconcile, of books that were altered by hand", () =>
     if (scene === undefined) throw new Error(`no scene for ${what}`);
     return scene;
   }
-
-  const of = ({ agent, paid }: Scene, differences: readonly Difference[]): readonly Difference[] =>
-    differences.filter(({ agentId, id }) => agentId?.startsWith(agent.id) === true || id === paid);
 
   for (const { alter: _alter, found: wanted, repairs, what } of CASES) {
     it(`finds ${what}; ${repairs ? "repairs it for good" : "invents nothing for it"}`, () => {
