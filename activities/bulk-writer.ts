@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
-import { within } from "./within.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** How one of the combined operations ended. */
 export type BulkOutcome = "written" | "duplicate";
@@ -84,7 +84,7 @@ export class BulkWriter<T extends Document> {
     this.#inFlight += 1;
     try {
       const operations = batch.map((waiting) => waiting.operation);
-      await within(BULK_MS, this.#collection.bulkWrite(operations, { ordered: false }));
+      await withTimeout(BULK_MS, this.#collection.bulkWrite(operations, { ordered: false }));
       for (const waiting of batch) waiting.resolve("written");
     } catch (error) {
       try {

@@ -5,7 +5,7 @@ import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "./effects.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
-import { within } from "./within.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export interface PaymentActivityDependencies extends PaymentEffectDependencies {
   /** Hears of the payment, or the agent, for which a sweep could not do what it was to, and will be tried again. */
@@ -68,7 +68,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }: UnfinishedPayment): Promise<ExecutionResult> {
     const { transactionId } = payment.request;
     try {
-      return await within(SWEPT_MS, effects.executeAndTell(profile, payment, executor));
+      return await withTimeout(SWEPT_MS, effects.executeAndTell(profile, payment, executor));
     } catch (error) {
       if (!(error instanceof Superseded)) onSweepFailed(transactionId, error);
       return { transactionId, revision: 0, outcome: null, payment };

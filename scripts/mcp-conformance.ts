@@ -26,7 +26,7 @@ const SUITES = [
 const INSPECTOR = "2.12.0";
 const ERAS = ["legacy", "modern"] as const;
 /** What a machine that is busy is answered with, which is no matter of conformance. */
-const TOO_BUSY = "is not reachable; retry shortly.";
+const TOO_BUSY = "is temporarily unavailable; retry shortly.";
 const REPEATS_MAX = 5;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

@@ -9,9 +9,9 @@ import { ok, refused } from "../src/domain/result.ts";
 import type { SessionPrincipal } from "./auth/principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
 import { isSameHash } from "./secrets/api-key-hash.ts";
-import { together } from "./together.ts";
+import { batchLoader } from "./batch-loader.ts";
 import { isUnavailable } from "./unavailable.ts";
-import { within } from "../activities/within.ts";
+import { withTimeout } from "../activities/with-timeout.ts";
 
 /** The part of a caller's 5 s that its credential's check may take. */
 const AUTHENTICATION_MS = 3_000;
@@ -67,7 +67,7 @@ export class Authenticator {
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
-    this.#agentsByHash = together((hashes) => agentsOf(dependencies.agents, hashes));
+    this.#agentsByHash = batchLoader((hashes) => agentsOf(dependencies.agents, hashes));
   }
 
   async authenticate(
@@ -77,7 +77,7 @@ export class Authenticator {
     const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
     if (token === undefined) return nobody;
     try {
-      return await within(AUTHENTICATION_MS, this.#verify(token, options));
+      return await withTimeout(AUTHENTICATION_MS, this.#verify(token, options));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       const unavailable = refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
@@ -113,7 +113,7 @@ export class Authenticator {
     const { agent, keyId } = principal;
     this.#dependencies.onAgentKeyUsed(agent);
     const verify = async (): Promise<Result<AgentPrincipal>> =>
-      (await within(AUTHENTICATION_MS, this.#agent(hash))).result;
+      (await withTimeout(AUTHENTICATION_MS, this.#agent(hash))).result;
     const remembered = { revision: agent.revision, verify };
     return {
       result: ok({ ...principal, remembered }),

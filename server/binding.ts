@@ -1,7 +1,7 @@
 import type { Binding, ManagementPrincipal } from "./principals.ts";
 
 /** Where something lies. A project lies in itself and in no team. */
-export interface Place {
+export interface ContainerRef {
   readonly projectId: string;
   readonly teamId: string | null;
 }
@@ -12,7 +12,7 @@ const WHOLE_ORGANIZATION: Binding = { type: "organization" };
 export const bindingOf = (principal: ManagementPrincipal): Binding =>
   principal.type === "session" ? WHOLE_ORGANIZATION : principal.binding;
 
-export function covers(binding: Binding, place: Place): boolean {
+export function covers(binding: Binding, place: ContainerRef): boolean {
   if (binding.type === "organization") return true;
   return (binding.type === "project" ? place.projectId : place.teamId) === binding.id;
 }

@@ -340,7 +340,7 @@ export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const parsed = engineAddresses.safeParse(env);
   if (!parsed.success) {
     const missing = parsed.error.issues.map((issue) => issue.path.join(".")).join(", ");
-    throw new ConfigError(`Set ${missing}: this role runs on engines that are there, it starts none.`);
+    throw new ConfigError(`Set ${missing}: this role connects to existing engines and starts none.`);
   }
   const { MONGODB_URI, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE } = parsed.data;
   return {

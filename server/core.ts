@@ -116,14 +116,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     const { transactionId } = request;
     logger.error(
       { agentId, transactionId, what },
-      "forged: it did not come through this service, and came to nothing",
+      "forged: a command did not come from this service and was rejected",
     );
   });
   const onInputRefused: OnInputRefused = (activity, reason) => {
     metrics.forged("activity");
     logger.error(
       { activity, reason },
-      "forged: an activity was not asked for by this service, and did not run",
+      "forged: an activity was not requested by this service and was not run",
     );
   };
   const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;

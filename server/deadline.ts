@@ -1,4 +1,4 @@
-import { NotInTime } from "../activities/within.ts";
+import { TimeoutError } from "../activities/with-timeout.ts";
 
 /**
  * What an answer takes after the last thing that its handler waits for, the audit log's entry included, on a machine that
@@ -70,7 +70,7 @@ export class Deadline {
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_resolve, reject) => {
       const look = (): void => {
-        if (this.isOver) reject(new NotInTime(`not within ${String(this.#boundMs)} ms of its arrival`));
+        if (this.isOver) reject(new TimeoutError(`not within ${String(this.#boundMs)} ms of its arrival`));
         else timer = setTimeout(look, Math.ceil(this.leftMs));
       };
       look();

@@ -34,7 +34,7 @@ export interface EnginesInUse {
 }
 
 /** For the roles of their own: engines that are there. */
-export const enginesThere = (env: NodeJS.ProcessEnv): EnginesInUse => ({
+export const externalEngines = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   addresses: readAddresses(env),
   temporalUiUrl: null,
   chainUrl: null,
@@ -48,7 +48,7 @@ const uiUrlOf = ({ namespace, uiUrl }: RunningEngines["temporal"]): string | nul
   uiUrl === null ? null : `${uiUrl}/namespaces/${namespace}/workflows`;
 
 /** For the all-in-one: the embedded engines, or those that the environment names. */
-export async function enginesOfOurOwn(options: EnginesOptions): Promise<EnginesInUse> {
+export async function embeddedEngines(options: EnginesOptions): Promise<EnginesInUse> {
   const { baseUrl, config, env, logger, mcpUrl, onFailed, onProgress, signal } = options;
   const startedAt = new Date().toISOString();
   let announced = false;

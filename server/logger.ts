@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Logger, pino } from "pino";
-import { within } from "../activities/within.ts";
+import { withTimeout } from "../activities/with-timeout.ts";
 import { hasErrorCode } from "../src/engines/errors.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
 
@@ -59,7 +59,7 @@ export async function endLog(logger: Logger): Promise<void> {
   const closed = once(destination, "close");
   destination.end();
   try {
-    await within(LAST_LINES_MS, closed);
+    await withTimeout(LAST_LINES_MS, closed);
   } catch {
     // A disk that takes nothing more, or a file that never was: the process's exit would write what is left again, and fail or
     // hang. By the event it is told that there is nothing left.

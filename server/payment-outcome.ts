@@ -1,4 +1,4 @@
-import { within } from "../activities/within.ts";
+import { withTimeout } from "../activities/with-timeout.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
@@ -37,7 +37,7 @@ export async function outcomeOf(
   const watch = await changes.watch(payment.transaction._id);
   try {
     for (;;) {
-      known = { ...(await within(READ_MS, read())), replayed: payment.replayed };
+      known = { ...(await withTimeout(READ_MS, read())), replayed: payment.replayed };
       const before: Standing = standing;
       standing = standingOf(known);
       const now = performance.now();

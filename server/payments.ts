@@ -1,7 +1,7 @@
 import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../activities/documents.ts";
 import type { Rails } from "../activities/ports.ts";
-import { NotInTime, within } from "../activities/within.ts";
+import { TimeoutError, withTimeout } from "../activities/with-timeout.ts";
 import { type ExecutionHints, type PaymentEffects, Superseded } from "../activities/effects.ts";
 import type { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
@@ -22,7 +22,7 @@ import type { Deadline } from "./deadline.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import { likenessHash, PaymentRulings } from "./rules/payment-rules.ts";
-import { together } from "./together.ts";
+import { batchLoader } from "./batch-loader.ts";
 
 /** What a client asks to be paid, parsed. */
 export interface PaymentOrder {
@@ -112,7 +112,7 @@ export class Payments {
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
     const { transactions } = dependencies.collections;
-    this.#earlier = together((keys) => transactionsUnder(transactions, keys));
+    this.#earlier = batchLoader((keys) => transactionsUnder(transactions, keys));
     this.#rulings = new PaymentRulings(dependencies);
   }
 
@@ -128,7 +128,7 @@ export class Payments {
     const arrivedAt = performance.now() - elapsedMs;
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
     const paying = this.#pay(payer, order, { requestId, until: arrivedAt + EXECUTED_MS });
-    const paid = await within(PAID_MS[finality] - elapsedMs, paying);
+    const paid = await withTimeout(PAID_MS[finality] - elapsedMs, paying);
     return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
   }
 
@@ -139,10 +139,10 @@ export class Payments {
     if (!isOnItsWay || rails[rail].capabilities.finality === "instant") return paid;
     if (!(await actors.settled(_id, until - performance.now()))) return paid;
     try {
-      const final = await within(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
+      const final = await withTimeout(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
       return { ...final, replayed: paid.replayed };
     } catch (error) {
-      if (!(error instanceof NotInTime)) throw error;
+      if (!(error instanceof TimeoutError)) throw error;
       return paid;
     }
   }
@@ -283,12 +283,15 @@ export class Payments {
   ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
     try {
-      return (await within(until - performance.now(), this.#confirmed(profile, payment, hints))).payment;
+      return (await withTimeout(until - performance.now(), this.#confirmed(profile, payment, hints))).payment;
     } catch (error) {
       // Somebody else has executed it meanwhile, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
-      logger.warn({ requestId, err: error, transactionId }, "effects left to the ledger");
+      logger.warn(
+        { requestId, err: error, transactionId },
+        "effects failed and are left to the ledger's sweep",
+      );
       await effects.record(profile, payment);
       if (payment.phase === "held") throw error;
       return payment;

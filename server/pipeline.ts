@@ -15,9 +15,9 @@ import type { Limits } from "./limits/limits.ts";
 import type { Logger } from "./logger.ts";
 import type { Collections } from "./collections.ts";
 import type { Principal } from "./principals.ts";
-import { findSubject, type NamedIn } from "./subjects.ts";
+import { resolveResource, type NamedIn } from "./resources.ts";
 import { isUnavailable } from "./unavailable.ts";
-import { NotInTime } from "../activities/within.ts";
+import { TimeoutError } from "../activities/with-timeout.ts";
 import { type Arrival, Deadline } from "./deadline.ts";
 
 /**
@@ -136,7 +136,7 @@ export class Pipeline {
     const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
       // Nothing is begun for a caller who can't be told of it.
-      if (deadline.isOver) throw new NotInTime("nothing of it was begun in time");
+      if (deadline.isOver) throw new TimeoutError("nothing of it was begun in time");
       return await deadline.hold(this.#kept(call, raw, deadline));
     } catch (error) {
       return refused(this.#refusalOf(call, raw.body, error));
@@ -162,7 +162,10 @@ export class Pipeline {
    */
   async #evenly({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
     kept.catch((err: unknown) => {
-      this.#dependencies.logger.warn({ operation: id, requestId, err }, "a refused sign-in left no entry");
+      this.#dependencies.logger.warn(
+        { operation: id, requestId, err },
+        "the audit entry of a refused sign-in could not be written",
+      );
     });
     await sleep(WRONG_PASSWORD_MS);
   }
@@ -229,7 +232,7 @@ export class Pipeline {
     // `authorize` has refused everyone else.
     if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
     const { collections } = this.#dependencies;
-    const target = await findSubject(access, collections, principal, input as NamedIn);
+    const target = await resolveResource(access, collections, principal, input as NamedIn);
     return target.ok ? handler(input, { ...context, target: target.value }) : target;
   }
 

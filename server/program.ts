@@ -19,7 +19,7 @@ async function program([role = "start", ...args]: readonly string[]): Promise<vo
     await runAdminCommand(args);
   } else if (args.length > 0) {
     process.stderr.write(
-      `error: \`${role}\` takes no arguments; its settings come from the environment (README.md).\n`,
+      `error: \`${role}\` takes no arguments; its settings come from the environment (docs/configuration.md).\n`,
     );
     process.exitCode = 1;
   } else {

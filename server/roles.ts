@@ -24,7 +24,7 @@ import { loadMasterKey } from "./secrets/load-master-key.ts";
 import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
-import type { Means } from "./service.ts";
+import type { Backends } from "./service.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -49,7 +49,7 @@ export interface RoleOptions {
   /** For what only some set-ups need, such as a chain's settings. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Means) => Means;
+  readonly decorateMeans?: (means: Backends) => Backends;
   /** As for the core; only the bench says no. */
   readonly keepsPaymentDecisions?: boolean;
   /** As for the core; only tests set them. */

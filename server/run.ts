@@ -9,7 +9,7 @@ import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
 import { createLogger, endLog, type Logger } from "./logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
-import type { Means } from "./service.ts";
+import type { Backends } from "./service.ts";
 import { heedSignals, type Stopping } from "./stopping.ts";
 
 const ROLES: Readonly<Record<string, Roles>> = {
@@ -25,7 +25,7 @@ const DRAIN_MS = 25_000;
 
 export interface RunOverrides {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Means) => Means;
+  readonly decorateMeans?: (means: Backends) => Backends;
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -99,7 +99,7 @@ async function run(options: StartOptions): Promise<void> {
     },
     "starting",
   );
-  process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by a defect"));
+  process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by an unexpected error"));
   const signalled = untilSignalled(stopping, logger);
   const running = await startOrGiveUp(options, logger, http, probesHttp);
   if (running !== null) await untilStopped(running, signalled, logger);
@@ -135,10 +135,10 @@ async function startWith(
   const urls = urlsOf(config, http);
   const { failed, fail } = failure();
 
-  const { enginesOfOurOwn, enginesThere } = await import("./engines.ts");
+  const { embeddedEngines, externalEngines } = await import("./engines.ts");
   const starting = embedded
-    ? enginesOfOurOwn({ config, env, ...urls, logger, onProgress: say, onFailed: fail, signal })
-    : enginesThere(env);
+    ? embeddedEngines({ config, env, ...urls, logger, onProgress: say, onFailed: fail, signal })
+    : externalEngines(env);
   const [engines, { startRoles }] = await Promise.all([starting, restOfTheProgram(roles, logger)]);
   const running = await startRoles({
     roles,
@@ -257,14 +257,14 @@ async function untilStopped(running: Running, signalled: Promise<void>, logger: 
     ),
   ]);
   if (reason !== null) {
-    logger.error({ err: reason.error }, "stopping, since a part has failed for good");
+    logger.error({ err: reason.error }, "stopping, because a part has failed permanently");
     boundTheEnd(logger);
   }
   try {
     await running.stop();
     logger.info("stopped");
   } catch (error) {
-    logger.error({ err: error }, "not everything has stopped as it should");
+    logger.error({ err: error }, "some parts did not stop cleanly");
     if (reason === null) throw error;
   }
   if (reason !== null) throw reason.error;

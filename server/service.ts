@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { DeliveryKeys } from "../activities/key-delivery/delivery-keys.ts";
 import type { AuditLog } from "../activities/audit/appender.ts";
 import { auditSeal } from "../activities/audit/seal.ts";
-import { within } from "../activities/within.ts";
+import { withTimeout } from "../activities/with-timeout.ts";
 import type { Ledgers } from "./actors/ledgers.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
 import { AuditOutbox } from "./audit/outbox.ts";
@@ -53,7 +53,7 @@ import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { type Transaction, transactionsOf } from "./transactions.ts";
 import { WebhookEndpoints } from "./webhooks/endpoints.ts";
-import { Turns } from "./turns.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 
 export interface ServiceOptions {
   readonly http: HttpServer;
@@ -75,11 +75,11 @@ export interface ServiceOptions {
   /** Whether `/metrics` is on this port; false where it has one of its own. */
   readonly showsMetrics: boolean;
   /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
-  readonly decorateMeans?: (means: Means) => Means;
+  readonly decorateBackends?: (means: Backends) => Backends;
 }
 
 /** What requests are carried out with. */
-export interface Means {
+export interface Backends {
   readonly actors: TemporalActors;
   readonly ledgers: Ledgers;
   readonly collections: Collections;
@@ -108,7 +108,7 @@ const WAIT_FOR_TURN_MS = 4_000;
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
-  const { decorateMeans = (plain) => plain } = options;
+  const { decorateBackends: decorateMeans = (plain) => plain } = options;
   const { outbox: invitesToMail } = core.mail;
   const { actors, auditLog, collections, deliveryKeys, ledgers, mailInvite, transaction } = decorateMeans({
     actors: core.actors,
@@ -143,7 +143,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
-  const turns = new Turns(WAIT_FOR_TURN_MS);
+  const turns = new KeyedMutex(WAIT_FOR_TURN_MS);
   const organizationKeys = new OrganizationKeys({
     collections,
     users,
@@ -197,13 +197,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     retentionDays: core.webhooks.retentionDays,
   });
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
-    logger.warn({ err }, "changes of payments can't be followed for now"),
+    logger.warn({ err }, "the change stream of payments is interrupted"),
   );
   const seal = auditSeal(masterKey.deriveKey("audit-log"));
   const streams = new Streams({
     db,
     dataOf: eventDataOf(collections),
-    onError: (err) => logger.warn({ err }, "changes can't be followed for now"),
+    onError: (err) => logger.warn({ err }, "the change stream of records is interrupted"),
   });
   const handlers = createHandlers({
     ...core,
@@ -247,7 +247,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const refusals = new Refusals({
     log: auditLog,
     clock,
-    onTrouble: (err) => logger.warn({ err }, "how many requests were refused could not be written yet"),
+    onTrouble: (err) => logger.warn({ err }, "counts of refusals could not be written to the audit log yet"),
   });
   const { metrics } = core;
   const outbox = new AuditOutbox({
@@ -323,7 +323,7 @@ function provisioner({ core, logger }: ServiceOptions): Provision {
   return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
     const input = { organizationId: _id, defaultProjectId, defaultTeamId };
     try {
-      await within(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
+      await withTimeout(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
     } catch (err) {
       logger.warn({ err }, "the provisioning of an organization was not started in time");
     }

@@ -1,5 +1,5 @@
 import type { ClientSession, MongoClient } from "mongodb";
-import { NotInTime } from "../activities/within.ts";
+import { TimeoutError } from "../activities/with-timeout.ts";
 
 /** A transaction that others keep in conflict with is given up after this; by then its caller has been answered. */
 const RETRY_MS = 5_000;
@@ -23,7 +23,7 @@ export const transactionsOf =
     const until = performance.now() + RETRY_MS;
     return client.withSession((session) =>
       session.withTransaction((own) => {
-        if (performance.now() > until) throw new NotInTime(`no transaction within ${RETRY_MS} ms`);
+        if (performance.now() > until) throw new TimeoutError(`no transaction within ${RETRY_MS} ms`);
         return work(own);
       }, OPTIONS),
     );

@@ -7,7 +7,7 @@ import { ActorUnavailable } from "./actors/actor-unavailable.ts";
 import { NoSuchActor } from "../activities/no-such-actor.ts";
 import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
 import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";
-import { NotInTime } from "../activities/within.ts";
+import { TimeoutError } from "../activities/with-timeout.ts";
 import { TooMuchWork } from "./auth/bounded-work.ts";
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
@@ -45,7 +45,7 @@ export const isUnavailable = (error: unknown): boolean =>
   error instanceof CommandsRefused ||
   isGone(error) ||
   error instanceof MongoError ||
-  error instanceof NotInTime ||
+  error instanceof TimeoutError ||
   error instanceof TooMuchWork ||
   error instanceof AuditLogUnavailable ||
   error instanceof ChainUnreachable ||

@@ -74,7 +74,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         ledgers: core.ledgers,
         ledgerStarter: core.actors,
         onSweepFailed: (id, err) => {
-          logger.warn({ err, id }, "a payment or an agent could not be seen to, and comes again");
+          logger.warn({ err, id }, "the execution of a payment or agent failed and will be repeated");
         },
         auditLog: core.auditLog,
         db: connections.db,

@@ -179,7 +179,7 @@ class AgentActor {
       .then(() => this.#failures.delete(duty))
       .catch((error: unknown) => {
         this.#failures.set(duty, (this.#failures.get(duty) ?? 0) + 1);
-        log.warn("what is due failed and will be repeated", { duty, error });
+        log.warn("due work failed and will be repeated", { duty, error });
       })
       .finally(() => {
         this.#running.delete(duty);

@@ -5,7 +5,7 @@ import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import { lastAnchored } from "../../src/domain/audit/verify.ts";
 import type { RootTransaction } from "../chain/audit-roots.ts";
 import type { Clock } from "../ports.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../with-timeout.ts";
 import type { AnchorFile } from "./anchor-file.ts";
 import { type AuditDocument, auditLogOf, chainsIn, headOf } from "./documents.ts";
 import { readAnchors } from "./verification.ts";
@@ -73,7 +73,7 @@ export class AuditAnchoring {
   async stop(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#isStopped = true;
-    await within(
+    await withTimeout(
       LAST_ANCHOR_MS,
       this.#inTurn(() => this.#anchor()),
     ).catch((error: unknown) => this.#dependencies.onTrouble("the last anchor was not written", error));
@@ -128,7 +128,7 @@ export class AuditAnchoring {
     if (recordRoot === null) return void (this.#waitingRoots = []);
     for (const root of this.#waitingRoots) {
       if (this.#isStopped) return;
-      const transaction = await within(ROOT_MS, recordRoot(root));
+      const transaction = await withTimeout(ROOT_MS, recordRoot(root));
       // The next service on this file finds it on the chain: after its end a service writes nothing.
       if (this.#isStopped) return;
       await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));

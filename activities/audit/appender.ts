@@ -7,7 +7,7 @@ import {
   isSealed,
   linkAll,
 } from "../../src/domain/audit/entry.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../with-timeout.ts";
 import { type AuditDocument, auditDocument, auditLogOf, headOf, placedIn } from "./documents.ts";
 
 /** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
@@ -172,7 +172,7 @@ export class AuditAppender implements AuditLog {
 
   async #insert(chain: Chain, batch: readonly Waiting[]): Promise<void> {
     try {
-      await within(BATCH_MS, this.#append(chain, batch));
+      await withTimeout(BATCH_MS, this.#append(chain, batch));
     } catch (error) {
       chain.head = null;
       for (const { reject } of batch) reject(error);

@@ -11,7 +11,7 @@ import {
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
 } from "viem";
-import { within } from "../within.ts";
+import { withTimeout } from "../with-timeout.ts";
 import type { ChainPlace, Fees } from "./config.ts";
 import { type GasPrice, offeredFor } from "./fees.ts";
 import { fetchWholeBatches } from "./whole-batches.ts";
@@ -118,7 +118,7 @@ export class ChainRpc {
   /** The hash of a block, which stands for everything up to it; null: the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
-      const { hash, number } = await within(CALL_MS, this.client.getBlock({ blockNumber }));
+      const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
       if (number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
       return hash;
     } catch (error) {
@@ -173,7 +173,7 @@ export class ChainRpc {
   /** What became of a transaction in the chain as it is now; null: it is not in it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
-      const found = await within(CALL_MS, this.client.getTransactionReceipt({ hash }));
+      const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
       // Somebody between who has mixed up answers must not make one payment's end another's.
       if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
       const { blockNumber, logs, status } = found;
@@ -187,7 +187,7 @@ export class ChainRpc {
   /** The data of a transaction, and the block that it is in; null: the chain has no such transaction. */
   async transaction(hash: Hash): Promise<FoundTransaction | null> {
     try {
-      const found = await within(CALL_MS, this.client.getTransaction({ hash }));
+      const found = await withTimeout(CALL_MS, this.client.getTransaction({ hash }));
       if (found.hash !== hash) throw new ChainUnreachable("the chain answered another question");
       const { blockNumber, from, input: data, to } = found;
       return { data, from, to, blockNumber };
@@ -203,7 +203,7 @@ export class ChainRpc {
    */
   async send(raw: Hex): Promise<string | null> {
     try {
-      await within(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
+      await withTimeout(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
       return null;
     } catch (error) {
       return reasonOf(error);
@@ -213,7 +213,7 @@ export class ChainRpc {
   /** Bounds a call that is made with `client` directly, and hides where it went. */
   async answer<T>(call: Promise<T>): Promise<T> {
     try {
-      return await within(CALL_MS, call);
+      return await withTimeout(CALL_MS, call);
     } catch (error) {
       throw unreachable(error);
     }

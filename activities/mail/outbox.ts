@@ -1,7 +1,7 @@
 import type { Collection, Db } from "mongodb";
 import type { InviteMailInput } from "../../src/messages/mail.ts";
 import type { Clock } from "../ports.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../with-timeout.ts";
 import { mailCollections, type MailedInvite } from "./documents.ts";
 
 /** So long whoever invites may be kept by the start of the mail's workflow; after it the sweep begins it. */
@@ -35,7 +35,7 @@ export class InviteOutbox {
   /** Begins at once what was just written. Never throws: what does not come off is left to the sweep. */
   async begin(invite: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
     try {
-      await within(BEGIN_MS, this.#begun(invite));
+      await withTimeout(BEGIN_MS, this.#begun(invite));
     } catch (error) {
       this.#dependencies.onTrouble("an invite's mail was not begun at once", error);
     }

@@ -1,7 +1,7 @@
 import { rootCertificates } from "node:tls";
 import nodemailer from "nodemailer";
 import { z } from "zod";
-import { within } from "../within.ts";
+import { withTimeout } from "../with-timeout.ts";
 import { type Mail, type MailMessage, MailUnsent, type Sent } from "./mail.ts";
 
 /** Where mail is handed over, and how. */
@@ -79,7 +79,7 @@ export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null)
         headers: { "Auto-Submitted": "auto-generated" },
       };
       try {
-        await within(EXCHANGE_MS, transport.sendMail(message));
+        await withTimeout(EXCHANGE_MS, transport.sendMail(message));
         return "sent";
       } catch (error) {
         const { code = "unknown", command = "none", response = "", responseCode = 0 } = failure.parse(error);

@@ -1,4 +1,4 @@
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import type { RecordAccount } from "../../activities/accounts.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { LedgerPlace, LedgerSubmitResult } from "../../src/messages/ledger.ts";
@@ -156,7 +156,7 @@ export class LedgerMailbox {
     if (untold.length === 0) return;
     this.#dependencies.hurry();
     // What takes longer is not waited for: its confirmation goes by itself, or the ledger tells it.
-    await within(TOLD_MS, Promise.all(untold)).catch(() => undefined);
+    await withTimeout(TOLD_MS, Promise.all(untold)).catch(() => undefined);
   }
 
   /** Whether this process may know more of an agent than its record shows. */

@@ -15,7 +15,7 @@ const sayEntries = (entries: number): void => void process.stderr.write(`${entri
 
 /** Every command with its options. */
 export const program = new Command("admin").description(
-  "Administers a service. Run it beside `npm start` (same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
+  "Administers a running service. Run it on the machine of `npm start` (with the same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
 );
 
 program
@@ -28,7 +28,7 @@ program
   .option("--plan <plan>", "free, pro or enterprise", "free")
   .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
   .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
-  .option("--leave-set-up-open", "only to try things out: the set-up link stays good", false)
+  .option("--leave-set-up-open", "only for trials: the set-up link stays valid", false)
   .action(async ({ leaveSetUpOpen, ...options }: CreateOrganizationOptions) => {
     const { createOrganization } = await import("./create-organization.ts");
     const { readSecret } = await import("./secret-input.ts");
@@ -41,7 +41,7 @@ program
 program
   .command("deploy-wallet-factory")
   .description(
-    "Puts the contract that makes agents' wallets on the chain of EVM_RPC_URL, once for all organizations; prints its address as JSON.",
+    "Deploys the factory contract of agents' wallets on the chain of EVM_RPC_URL, once for all organizations; prints its address as JSON.",
   )
   .action(async () => {
     const { deployWalletFactory } = await import("./deploy-wallet-factory.ts");
@@ -51,7 +51,7 @@ program
 program
   .command("adopt-key-delivery-folder")
   .description(
-    "Makes KEY_DELIVERY_DIR the folder of the service's key deliveries, where the one before is lost; prints it as JSON.",
+    "Makes KEY_DELIVERY_DIR the folder for key delivery, after the previous one was lost; prints it as JSON.",
   )
   .action(async () => {
     const { adoptKeyDeliveryFolder } = await import("./adopt-key-delivery-folder.ts");
@@ -63,8 +63,8 @@ program
   .description(
     "Removes all second factors of a person who has lost the last one, and ends their sessions; prints what it removed as JSON.",
   )
-  .requiredOption("--email <email>", "whose: make sure who asks for it")
-  .option("--organization <id>", "where the e-mail has accounts in several")
+  .requiredOption("--email <email>", "the person's e-mail; verify who asks for it")
+  .option("--organization <id>", "the organization's id, if the e-mail has accounts in several")
   .action(async ({ email, organization }: { readonly email: string; readonly organization?: string }) => {
     const { resetSecondFactors } = await import("./reset-second-factors.ts");
     const reset = await resetSecondFactors(process.env, email, organization ?? null);
@@ -74,10 +74,10 @@ program
 program
   .command("reset-password")
   .description(
-    "Gives a person who can't sign in any more another password and ends their sessions; prints whose it was as JSON. The password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
+    "Sets a new password for a person who can't sign in and ends their sessions; prints whose it is as JSON. The password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
   )
-  .requiredOption("--email <email>", "whose: make sure who asks for it")
-  .option("--organization <id>", "where the e-mail has accounts in several")
+  .requiredOption("--email <email>", "the person's e-mail; verify who asks for it")
+  .option("--organization <id>", "the organization's id, if the e-mail has accounts in several")
   .action(async ({ email, organization }: { readonly email: string; readonly organization?: string }) => {
     const { resetPassword } = await import("./reset-password.ts");
     const { readSecret } = await import("./secret-input.ts");
@@ -90,14 +90,14 @@ program
 program
   .command("reconcile")
   .description(
-    "Compares actors, ledgers, records, the processor's ledger and the chain, to the cent; fails while something differs.",
+    "Compares actors, ledgers, records, the card processor's ledger and the chain, to the cent; exits with 1 if anything differs.",
   )
   .option("--organization <id>", "only this one")
-  .option("--repair", "writes records that differ as the actors have them", false)
-  .option("--json", "one object on standard output", false)
+  .option("--repair", "corrects differing records from the actors", false)
+  .option("--json", "prints one JSON object", false)
   .option(
     "--patience <seconds>",
-    `how long work under way may look like a difference (${String(PATIENCE_SECONDS)})`,
+    `how long work in progress may look like a difference (${String(PATIENCE_SECONDS)})`,
     positive,
   )
   .action(async ({ json, organization, patience, repair }: ReconcileFlags) => {
@@ -116,11 +116,11 @@ program
 program
   .command("restore-ledger")
   .description(
-    "Starts the ledger of a project anew from the records, where it was ended by hand or lost with its engine, and compares everything then; fails while something differs. Without --yes it only says what it would start.",
+    "Restarts the lost ledger of a project from the records and compares everything afterwards; exits with 1 if anything differs. Without --yes it only prints what it would start.",
   )
   .requiredOption("--project <id>", "the project whose ledger is lost")
-  .option("--yes", "starts it", false)
-  .option("--json", "one object on standard output", false)
+  .option("--yes", "starts the ledger", false)
+  .option("--json", "prints one JSON object", false)
   .action(async ({ json, project, yes }: RestoreFlags) => {
     const { restoreLedger } = await import("./restore-ledger/restore-ledger.ts");
     const { restoredJson, restoredText } = await import("./restore-ledger/text.ts");
@@ -137,11 +137,11 @@ program
 program
   .command("verify-audit-log")
   .description(
-    "Proves the audit log unbroken against its links, its key and its anchors, or names the first broken entry of each chain and exits with 1.",
+    "Verifies the audit log against its hashes, its key and its anchors; names the first broken entry of each chain and exits with 1 if there is one.",
   )
   .option("--organization <id>", "only this organization's chain")
-  .option("--without-anchors", "where there are none: the end of a chain may then be missing", false)
-  .option("--json", "the verdict as JSON", false)
+  .option("--without-anchors", "skips the anchors: a missing end of a chain is then not detected", false)
+  .option("--json", "prints the result as JSON", false)
   .action(async ({ json, organization, withoutAnchors }: VerifyFlags) => {
     const { explained, verifyAuditLog } = await import("./verify-audit-log.ts");
     const options = { organization, withoutAnchors, onProgress: sayEntries };

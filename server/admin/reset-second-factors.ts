@@ -2,7 +2,7 @@ import { authCollections } from "../auth/documents.ts";
 import { type FactorsReset, resetFactors } from "../auth/reset-factors.ts";
 import { verifyMasterKey } from "../secrets/verify-master-key.ts";
 import { transactionsOf } from "../transactions.ts";
-import { Turns } from "../turns.ts";
+import { KeyedMutex } from "../keyed-mutex.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
 import { keepCommand, keptBefore } from "./keep-command.ts";
 import { sealingKeyBeside } from "./master-key.ts";
@@ -28,7 +28,7 @@ export const resetSecondFactors = (
       clock: () => new Date(),
       collections: authCollections(db),
       transaction: keptBefore(transactionsOf(db.client)),
-      turns: new Turns(WAIT_FOR_TURN_MS),
+      turns: new KeyedMutex(WAIT_FOR_TURN_MS),
     };
     const held = await onlyAccount(context, email, organizationId);
     await keepCommand(db, masterKey, {

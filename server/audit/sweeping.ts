@@ -1,4 +1,4 @@
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import type { Logger } from "../logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { AuditOutbox } from "./outbox.ts";
@@ -30,7 +30,7 @@ export class AuditSweeping {
   /** Done when what was left is appended, or that takes too long to wait for. */
   async begin(): Promise<void> {
     this.#running = this.#sweep("start");
-    await within(START_MS, this.#running).catch(() => undefined);
+    await withTimeout(START_MS, this.#running).catch(() => undefined);
     this.#arm();
   }
 
@@ -52,18 +52,18 @@ export class AuditSweeping {
   async #sweep(from: "start" | "age"): Promise<void> {
     const { logger, metrics, outbox } = this.#dependencies;
     try {
-      const { appended, left } = await within(SWEEP_MS, outbox.sweep(from));
+      const { appended, left } = await withTimeout(SWEEP_MS, outbox.sweep(from));
       if (appended > 0) {
         metrics.swept("audit_entry", "done", appended);
-        logger.warn({ appended }, "entries that a server had left were put into the audit log");
+        logger.warn({ appended }, "audit entries of a dead server were appended");
       }
       if (left > 0) {
         metrics.swept("audit_entry", "failed", left);
-        logger.error({ left }, "entries are left that could not be put into the audit log");
+        logger.error({ left }, "audit entries of a dead server could not be appended yet");
       }
     } catch (err) {
       metrics.swept("audit_entry", "failed");
-      logger.warn({ err }, "the audit outbox could not be looked through");
+      logger.warn({ err }, "the audit outbox could not be swept");
     }
   }
 }

@@ -5,8 +5,8 @@ import type { RandomBytes } from "../../src/domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { Sealer } from "../secrets/sealer.ts";
 import type { AuditedWrites } from "../audit/notes.ts";
-import { documentsTogether } from "../together.ts";
-import { Turns } from "../turns.ts";
+import { documentLoader } from "../batch-loader.ts";
+import { KeyedMutex } from "../keyed-mutex.ts";
 import {
   authCollections,
   type AuthCollections,
@@ -87,7 +87,7 @@ export interface AuthContext {
   readonly inviteRequests: InviteRequests;
   readonly onSeen: (sessionId: string) => void;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
 }
 
 /** The same on behalf of one request that changes something: what it writes has its entry in the audit log. */
@@ -106,11 +106,11 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     masterKey,
     collections,
     lookUps: {
-      sessions: documentsTogether(
+      sessions: documentLoader(
         (_id) => collections.sessions.findOne({ _id }),
         (ids) => collections.sessions.find({ _id: { $in: [...ids] } }).toArray(),
       ),
-      users: documentsTogether(
+      users: documentLoader(
         (_id) => collections.users.findOne({ _id }),
         (ids) => collections.users.find({ _id: { $in: [...ids] } }).toArray(),
       ),
@@ -129,6 +129,6 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     mailing: deps.mailing ?? null,
     inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
     onSeen: deps.onSessionSeen ?? (() => undefined),
-    turns: new Turns(WAIT_FOR_TURN_MS),
+    turns: new KeyedMutex(WAIT_FOR_TURN_MS),
   };
 }

@@ -56,7 +56,7 @@ export async function changeFactors<T>(
     const user = await collections.users.findOneAndUpdate({ _id: userId }, next, { session });
     return user === null ? unchanged(refused(refusal("UNAUTHORIZED"))) : await change(session, user);
   };
-  return await turns.take(userId, () => transaction(write));
+  return await turns.run(userId, () => transaction(write));
 }
 
 /**

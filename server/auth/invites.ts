@@ -71,7 +71,7 @@ export async function createInvite(
   const request = idempotencyKey === undefined ? null : { organizationId, userId, idempotencyKey, payload };
   const { invite, token } = newInvite(context, principal, payload, clock());
   const made = { invite: inviteView(invite), token: mailing === null ? token : null };
-  const written = await turns.take(`invites/${organizationId}`, () =>
+  const written = await turns.run(`invites/${organizationId}`, () =>
     transaction(async (session): Promise<Outcome<Result<CreatedInvite>>> => {
       const before = request === null ? ok(null) : await context.inviteRequests.answered(request, session);
       if (!before.ok) return unchanged(before);
@@ -207,7 +207,7 @@ async function join(
 ): Promise<Result<OpenedSession>> {
   const { collections, transaction } = context;
   try {
-    return await context.turns.take(invite.organizationId, () =>
+    return await context.turns.run(invite.organizationId, () =>
       transaction<Result<OpenedSession>>(async (session) => {
         const { _id, createdBy, organizationId, role, tokenHash } = invite;
         const maker = await collections.users.findOne({ _id: createdBy.id, organizationId }, { session });

@@ -12,7 +12,7 @@ import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../collections.ts";
 import { caughtUp } from "../handlers/catch-up.ts";
 import { newUuid } from "../ids.ts";
-import { togetherOneByOne } from "../together.ts";
+import { concurrentLoader } from "../batch-loader.ts";
 import { childrenProblem } from "./children.ts";
 
 export interface ContainerBudgetsDependencies {
@@ -53,7 +53,7 @@ export class ContainerBudgets {
   constructor(dependencies: ContainerBudgetsDependencies) {
     this.#dependencies = dependencies;
     const { actors } = dependencies;
-    this.#caps = togetherOneByOne((projectId) => actors.caps(projectId));
+    this.#caps = concurrentLoader((projectId) => actors.caps(projectId));
   }
 
   /** A project's budget, with what this process has just done. */

@@ -7,7 +7,7 @@ import type { ApprovalRule } from "../../src/domain/rules/rules.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { LedgerGateway } from "../../activities/ports.ts";
 import type { Collections } from "../collections.ts";
-import type { Turns } from "../turns.ts";
+import type { KeyedMutex } from "../keyed-mutex.ts";
 import { newId } from "../ids.ts";
 import type { ContainerKind } from "./containers.ts";
 
@@ -35,14 +35,14 @@ export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRule
 export interface ApprovalRulesDependencies {
   readonly collections: Pick<Collections, "containers">;
   readonly ledgers: LedgerGateway;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
 }
 
 /** The approval rules of projects and teams: one array in the container's record, replaced whole. */
 export class ApprovalRules {
   readonly #containers: Collections["containers"];
   readonly #ledgers: LedgerGateway;
-  readonly #turns: Turns;
+  readonly #turns: KeyedMutex;
 
   constructor({ collections, ledgers, turns }: ApprovalRulesDependencies) {
     this.#containers = collections.containers;
@@ -78,7 +78,7 @@ export class ApprovalRules {
       const after = rulesOf({ approvalRules });
       return changed(ok(after), { before: known, after });
     };
-    const replaced = await this.#turns.take(_id, () => transaction(replace));
+    const replaced = await this.#turns.run(_id, () => transaction(replace));
     if (replaced.ok) await this.#tellLedger(kind, target, replaced.value.version);
     return replaced;
   }

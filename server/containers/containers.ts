@@ -5,7 +5,7 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { Collections } from "../collections.ts";
 import { given } from "../lists.ts";
-import type { Turns } from "../turns.ts";
+import type { KeyedMutex } from "../keyed-mutex.ts";
 import type { Logos } from "./logos.ts";
 
 /** Live teams of a project: each read of its budget reads them all, and a replacement names them all. */
@@ -35,7 +35,7 @@ export interface ContainerFields {
 export interface ContainersDependencies {
   readonly collections: Collections;
   readonly logos: Logos;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
   readonly clock: () => Date;
 }
 
@@ -95,7 +95,7 @@ export class Containers {
       const after = { ...before, ...$set };
       return changed(ok(after), { before: shownOf(before), after: shownOf(after) });
     };
-    return turns.take(_id, () => transaction(change));
+    return turns.run(_id, () => transaction(change));
   }
 
   /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
@@ -118,7 +118,7 @@ export class Containers {
       await session.abortTransaction();
       return unchanged(refused(refusal("CONTAINER_NOT_EMPTY")));
     };
-    return turns.take(_id, () => transaction(archive));
+    return turns.run(_id, () => transaction(archive));
   }
 
   /** A paused agent is live: it can be resumed. */

@@ -7,13 +7,13 @@ import type { CreateDocument } from "../collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
 import { ANSWERING_MS, type Deadline } from "../deadline.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import { newUuid, payloadHash, shortHash } from "../ids.ts";
 import { dailyCreatesId } from "../organization-keys/documents.ts";
 import type { ManagementPrincipal } from "../principals.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
-import type { Turns } from "../turns.ts";
-import type { DailyCreates, Place } from "./daily-creates.ts";
+import type { KeyedMutex } from "../keyed-mutex.ts";
+import type { DailyCreates, QuotaSlot } from "./daily-creates.ts";
 
 /** What a create writes when all else is done. */
 interface Committable {
@@ -86,7 +86,7 @@ export interface CreatesDependencies {
   readonly creates: Collection<CreateDocument>;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
   readonly clock: () => Date;
 }
 
@@ -164,7 +164,7 @@ export class Creates {
       await this.#nextLook(reservation._id, deadline.spareMs);
     }
     const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
-    return within(CARRIED_OUT_MS, work);
+    return withTimeout(CARRIED_OUT_MS, work);
   }
 
   /** Lets those who wait in this process know of the work's end. */
@@ -238,7 +238,7 @@ export class Creates {
   async #carryOut<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     { begunAt, id, isAbandoned }: Slot,
-    place: Place | null,
+    place: QuotaSlot | null,
   ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
     const full = (await create.whyFull?.()) ?? null;
     if (full !== null) return refused(full);
@@ -268,7 +268,7 @@ export class Creates {
   async #commit<R extends Committable, M extends { readonly record: R }>(
     { audit, insert, kind, parent, whyFull }: Create<R, M>,
     made: M,
-    place: Place | null,
+    place: QuotaSlot | null,
     isAbandoned: Slot["isAbandoned"],
   ): Promise<Committed> {
     const { containers, dailyCreates, turns } = this.#dependencies;
@@ -288,7 +288,7 @@ export class Creates {
       });
     try {
       // What it shares with others that commit: the day's places, the container, or nothing.
-      return await turns.take(place?.dayId ?? parent?.id ?? made.record._id, commit);
+      return await turns.run(place?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";
       throw error;
@@ -296,7 +296,7 @@ export class Creates {
   }
 
   /** People have no daily limit. */
-  async #takePlace(principal: ManagementPrincipal, id: string): Promise<Result<Place | null>> {
+  async #takePlace(principal: ManagementPrincipal, id: string): Promise<Result<QuotaSlot | null>> {
     if (principal.type === "session") return ok(null);
     return this.#dependencies.dailyCreates.take(principal, id, this.#dependencies.clock());
   }
@@ -310,7 +310,7 @@ export class Creates {
 
   /** A create that came to nothing gives its place back; so does one that failed, and its replay takes another. */
   async #givingBack<R, M>(
-    place: Place | null,
+    place: QuotaSlot | null,
     work: () => Promise<Result<Created<R, M>> | "discarded" | "place_lost">,
   ) {
     const { dailyCreates } = this.#dependencies;

@@ -6,7 +6,7 @@ import type { OrganizationKeyPrincipal } from "../principals.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 
 /** A place among a lineage's creates of one UTC day, held by the create of this id. */
-export interface Place {
+export interface QuotaSlot {
   readonly dayId: string;
   readonly createdId: string;
 }
@@ -38,7 +38,7 @@ export class DailyCreates {
     { dailyCreateLimit: limit, lineageId }: OrganizationKeyPrincipal,
     createdId: string,
     now: Date,
-  ): Promise<Result<Place>> {
+  ): Promise<Result<QuotaSlot>> {
     const dayId = dailyCreatesId(lineageId, now);
     const place = ok({ dayId, createdId });
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -53,12 +53,12 @@ export class DailyCreates {
   }
 
   /** Gives a place back, unless its create was committed; a create that is under way still will not be. */
-  async release({ createdId, dayId }: Place): Promise<void> {
+  async release({ createdId, dayId }: QuotaSlot): Promise<void> {
     await this.#days.updateOne({ _id: dayId }, { $pull: { places: { id: createdId, committed: false } } });
   }
 
   /** In the transaction that commits the create: whether its place is still its own, which it then is for good. */
-  async confirm({ createdId, dayId }: Place, session: ClientSession): Promise<boolean> {
+  async confirm({ createdId, dayId }: QuotaSlot, session: ClientSession): Promise<boolean> {
     const confirmed = await this.#days.updateOne(
       { _id: dayId, "places.id": createdId },
       { $set: { "places.$.committed": true } },
@@ -82,7 +82,7 @@ export class DailyCreates {
   }
 
   /** One conditional update: adds the place where there is room and it isn't there. False: it did not. */
-  async #add({ createdId, dayId }: Place, limit: number, now: Date): Promise<boolean> {
+  async #add({ createdId, dayId }: QuotaSlot, limit: number, now: Date): Promise<boolean> {
     const room = { [`places.${limit - 1}`]: { $exists: false } };
     const expiresAt = new Date(startOfNextDay(now) + DAYS_KEPT * DAY_MS);
     try {

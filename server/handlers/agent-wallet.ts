@@ -1,4 +1,4 @@
-import { NotInTime, within } from "../../activities/within.ts";
+import { TimeoutError, withTimeout } from "../../activities/with-timeout.ts";
 import { ok } from "../../src/domain/result.ts";
 import { walletView } from "../views.ts";
 import { type HandlerDependencies, profileOf } from "./dependencies.ts";
@@ -13,7 +13,7 @@ export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handle
     async getAgentWallet(_input, { target }) {
       const wallet = walletView(target);
       if (wallet === null) return ok({ body: { wallet } });
-      const balance = await readable(within(BALANCE_MS, rails.wallet.balance(profileOf(target))));
+      const balance = await readable(withTimeout(BALANCE_MS, rails.wallet.balance(profileOf(target))));
       const balanceCents = balance?.kind === "cents" ? balance.cents : null;
       return ok({ body: { wallet: { ...wallet, balanceCents, currency: "USD" } } });
     },
@@ -24,7 +24,7 @@ async function readable<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof NotInTime) return null;
+    if (error instanceof TimeoutError) return null;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import type { AgentDocument } from "../../activities/documents.ts";
 import { detachEverywhere } from "../../activities/rails/detach.ts";
 import type { Detachment } from "../../activities/ports.ts";
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import type { Archiver, MachineArchiver } from "../../src/domain/agent/archive.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -33,7 +33,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   async function balanceOf(agent: AgentDocument): Promise<MachineArchiver["balance"]> {
     try {
       const reading = Object.values(rails).map((rail) => rail.balance(profileOf(agent)));
-      const balances = await within(BALANCE_MS, Promise.all(reading));
+      const balances = await withTimeout(BALANCE_MS, Promise.all(reading));
       if (balances.some(({ kind }) => kind === "unreadable")) return "unreadable";
       return balances.some((balance) => balance.kind === "cents" && balance.cents !== 0)
         ? "not_zero"
@@ -97,7 +97,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   async function detach(agent: AgentDocument, { requestId, spareMs }: Deadline) {
     if (agent.walletDetached) return [];
     try {
-      if ((await within(spareMs, detachAndTell(agent))) === "detached") return [];
+      if ((await withTimeout(spareMs, detachAndTell(agent))) === "detached") return [];
     } catch (err) {
       logger.warn({ requestId, err, agentId: agent._id }, "an archived agent's wallet is not detached yet");
     }

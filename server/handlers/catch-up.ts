@@ -1,4 +1,4 @@
-import { NotInTime, within } from "../../activities/within.ts";
+import { TimeoutError, withTimeout } from "../../activities/with-timeout.ts";
 
 /** How long a read waits for what was just done to be told to actor and record: a busy or unreachable actor ends it. */
 const CATCH_UP_MS = 2_000;
@@ -6,8 +6,8 @@ const CATCH_UP_MS = 2_000;
 /** Waits for a flush, to a bound or as long as the caller can spare; then what there is has to do. */
 export async function caughtUp(flush: Promise<unknown>, spareMs = CATCH_UP_MS): Promise<void> {
   try {
-    await within(Math.min(spareMs, CATCH_UP_MS), flush);
+    await withTimeout(Math.min(spareMs, CATCH_UP_MS), flush);
   } catch (error) {
-    if (!(error instanceof NotInTime)) throw error;
+    if (!(error instanceof TimeoutError)) throw error;
   }
 }

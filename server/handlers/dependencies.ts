@@ -22,7 +22,7 @@ import type { Lists } from "../lists.ts";
 import type { OrganizationKeys } from "../organization-keys/keys.ts";
 import type { Logger } from "../logger.ts";
 import type { PaymentChanges } from "../payment-changes.ts";
-import type { Turns } from "../turns.ts";
+import type { KeyedMutex } from "../keyed-mutex.ts";
 import type { WebhookEndpoints } from "../webhooks/endpoints.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -47,7 +47,7 @@ export interface HandlerDependencies {
   readonly windows: DeliveryWindows;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
   readonly containerBudgets: ContainerBudgets;
   readonly logos: Logos;
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };

@@ -94,7 +94,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
         if (known === null) throw new Error(`the record of ${_id} is gone`);
         return known;
       },
-      onError: (err) => logger.warn({ err, transactionId: _id }, "a payment is not waited for any longer"),
+      onError: (err) => logger.warn({ err, transactionId: _id }, "a wait for a payment ended early"),
     });
   }
 

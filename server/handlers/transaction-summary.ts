@@ -7,7 +7,7 @@ import { ok } from "../../src/domain/result.ts";
 import { type CalendarDay, CalendarDays } from "../calendar-days.ts";
 import { given } from "../lists.ts";
 import { narrowest } from "../narrowest.ts";
-import { Turns } from "../turns.ts";
+import { KeyedMutex } from "../keyed-mutex.ts";
 import { RANGE_DAYS } from "./transactions.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -44,7 +44,7 @@ export function transactionSummaryHandlers({
   collections,
 }: HandlerDependencies): Pick<Handlers, "summarizeTransactions"> {
   const { transactions } = collections;
-  const turns = new Turns(WAIT_MS);
+  const turns = new KeyedMutex(WAIT_MS);
 
   async function summed(match: Document, field: string): Promise<Group[]> {
     return transactions
@@ -85,7 +85,7 @@ export function transactionSummaryHandlers({
         range === "all"
           ? null
           : calendar.of(new Date(now.getTime() - (RANGE_DAYS[range] - 1) * 86_400_000)).from;
-      const body = await turns.take("summary", async (): Promise<Answer> => {
+      const body = await turns.run("summary", async (): Promise<Answer> => {
         const stopAtMs = performance.now() + WORK_MS;
         const days: Day[] = [];
         let until = before === undefined ? calendar.of(now).until : calendar.named(before).from;

@@ -7,7 +7,7 @@ import type { OpenableStream } from "../changes/streams.ts";
 import type { Deadline } from "../deadline.ts";
 import type { SessionTokensIssued } from "../auth/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
-import type { Targets } from "../subjects.ts";
+import type { ResourceByKind } from "../resources.ts";
 
 /** What every handler is given besides its input. */
 interface Common {
@@ -29,7 +29,7 @@ type CallerOf<A extends Access> = A extends AgentAccess
   : A extends ManagementAccess<infer K, infer S>
     ? {
         readonly principal: [K] extends ["never"] ? SessionPrincipal : ManagementPrincipal;
-        readonly target: Targets[S];
+        readonly target: ResourceByKind[S];
       }
     : { readonly principal: null };
 

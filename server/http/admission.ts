@@ -5,7 +5,7 @@ import { ok, refused } from "../../src/domain/result.ts";
 import type { AuthenticationOptions, Authenticator } from "../authenticator.ts";
 import { countedAddress } from "../limits/address.ts";
 import type { Limits, Requester } from "../limits/limits.ts";
-import { rateLimited, type Standing } from "../limits/minutes.ts";
+import { rateLimited, type RateLimitStatus } from "../limits/fixed-window-limiter.ts";
 import type { Surface } from "../limits/plans.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { authorizationOf } from "./credentials.ts";
@@ -143,14 +143,14 @@ const addressOf = ({ ip, socket }: Request): string =>
   countedAddress(ip) ?? countedAddress(socket.remoteAddress) ?? "unknown";
 
 /** The three headers of every answer under /v1 and /mcp. */
-export const standingHeaders = ({ limit, remaining, resetSeconds }: Standing) => ({
+export const rateLimitHeaders = ({ limit, remaining, resetSeconds }: RateLimitStatus) => ({
   "X-RateLimit-Limit": String(limit),
   "X-RateLimit-Remaining": String(remaining),
   "X-RateLimit-Reset": String(resetSeconds),
 });
 
-function showStanding(response: Response, standing: Standing): void {
-  for (const [name, value] of Object.entries(standingHeaders(standing))) response.setHeader(name, value);
+function showStanding(response: Response, standing: RateLimitStatus): void {
+  for (const [name, value] of Object.entries(rateLimitHeaders(standing))) response.setHeader(name, value);
 }
 
 /** Whether an answer says how its caller stands. */

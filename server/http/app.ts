@@ -116,6 +116,6 @@ async function showLate(
   try {
     await admission.showAddress(request, response);
   } catch (err) {
-    logger.error({ err, requestId: noteOf(response).id }, "an answer goes without its limit's headers");
+    logger.error({ err, requestId: noteOf(response).id }, "an answer was sent without rate-limit headers");
   }
 }

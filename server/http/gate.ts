@@ -8,7 +8,7 @@ export class Gate {
   }
 
   /** A place, which its holder leaves; null where there is none. */
-  enter(): Place | null {
+  enter(): Permit | null {
     if (this.#inside >= this.#insideMax) return null;
     this.#inside += 1;
     let taken = true;
@@ -17,8 +17,8 @@ export class Gate {
       taken = false;
     };
     return {
-      leave,
-      aside: async (work) => {
+      release: leave,
+      releaseWhile: async (work) => {
         leave();
         try {
           return await work;
@@ -31,11 +31,11 @@ export class Gate {
   }
 }
 
-export interface Place {
-  leave(): void;
+export interface Permit {
+  release(): void;
   /**
    * Gives the place up while the caller is waited for, so that nobody keeps others out by being slow, and takes it again after that,
    * whether there is room or not.
    */
-  aside<T>(work: Promise<T>): Promise<T>;
+  releaseWhile<T>(work: Promise<T>): Promise<T>;
 }

@@ -15,7 +15,7 @@ import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 import { sendEvents } from "./events.ts";
 import { sendFile } from "./file.ts";
-import { Gate, type Place } from "./gate.ts";
+import { Gate, type Permit } from "./gate.ts";
 import { coerceQuery } from "./query.ts";
 import { shownUserAgent } from "./user-agent.ts";
 
@@ -48,7 +48,7 @@ const HASHING_REQUESTS_MAX = 48;
 /** What is judged by its agent's ledger, which knows the agent as it is. */
 const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
 
-const NO_PLACE: Pick<Place, "aside"> = { aside: (work) => work };
+const NO_PLACE: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
 
 /** The REST routes of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
@@ -78,14 +78,14 @@ async function serve(dependencies: RestDependencies, gate: Gate, called: Called)
   try {
     await answerTo(dependencies, called, place);
   } finally {
-    place.leave();
+    place.release();
   }
 }
 
 async function answerTo(
   { admission, browsers, pipeline }: RestDependencies,
   { http, id, operation, request, response }: Called,
-  place: Pick<Place, "aside">,
+  place: Pick<Permit, "releaseWhile">,
 ): Promise<void> {
   const arrival = new Arrival();
   const note = noteOf(response);
@@ -104,7 +104,7 @@ async function answerTo(
   const early = { ...about, requester: admitted.value };
   const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(early, request.params));
   if (denied !== null) return sendRefusal(response, denied);
-  const body = await place.aside(arrival.aside(readBody(request, response)));
+  const body = await place.releaseWhile(arrival.aside(readBody(request, response)));
   if (!body.ok) return sendRefusal(response, await pipeline.refuse(early, request.params, body.refusal));
   const { cameLate, value } = body.value;
   const still = cameLate ? await admission.still(request, "rest", early.requester) : admitted;

@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ANONYMOUS_PER_MINUTE } from "../../src/contract/rate-classes.ts";
 import { refusal } from "../../src/domain/errors.ts";
-import { standing } from "../limits/minutes.ts";
-import { standingHeaders, surfaceOf } from "./admission.ts";
+import { rateLimitStatus } from "../limits/fixed-window-limiter.ts";
+import { rateLimitHeaders, surfaceOf } from "./admission.ts";
 import { newUuid } from "../ids.ts";
 import { connectionsMax, endIfSilent, oneAtATime } from "./connections.ts";
 import { errorBodyOf } from "./errors.ts";
@@ -55,7 +55,7 @@ const starting: RequestListener = (request, response) => {
   const limits =
     surfaceOf(request.url ?? "") === null
       ? {}
-      : standingHeaders(standing(ANONYMOUS_PER_MINUTE, 0, new Date()));
+      : rateLimitHeaders(rateLimitStatus(ANONYMOUS_PER_MINUTE, 0, new Date()));
   const headers = { "content-type": "application/json", "retry-after": "1", [REQUEST_ID]: requestId };
   response.writeHead(503, { ...headers, ...limits });
   response.end(JSON.stringify(errorBodyOf(reason, requestId)));

@@ -10,7 +10,7 @@ import {
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import type { DeviceTokens, KnownDevice } from "../auth/device-token.ts";
 import { EMAIL_UNITS_MAX, normalizeEmail } from "../auth/email.ts";
 import type { Organizations } from "../auth/organizations.ts";
@@ -19,7 +19,7 @@ import type { Caller } from "../authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../principals.ts";
 import { networkAround } from "./address.ts";
 import type { Counts } from "./counts.ts";
-import { firstExceeded, Minutes, type Standing } from "./minutes.ts";
+import { firstExceeded, FixedWindowLimiter, type RateLimitStatus } from "./fixed-window-limiter.ts";
 import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
 /** Whose request it is, and from where. */
@@ -52,7 +52,7 @@ const LOOK_UP_MS = 500;
 
 /** Every limit per minute, apart from HTTP. */
 export class Limits {
-  readonly #minutes: Minutes;
+  readonly #minutes: FixedWindowLimiter;
   readonly #organizations: Organizations;
   readonly #devices: Pick<DeviceTokens, "read">;
   readonly #clock: () => Date;
@@ -61,7 +61,7 @@ export class Limits {
   constructor({ clock, counts, devices, onHit, organizations }: LimitsDependencies) {
     this.#devices = devices;
     this.#clock = clock;
-    this.#minutes = new Minutes(counts, clock);
+    this.#minutes = new FixedWindowLimiter(counts, clock);
     this.#organizations = organizations;
     this.#onHit = onHit;
   }
@@ -72,25 +72,25 @@ export class Limits {
     caller: Caller,
     principal: Principal | null,
     requests = 1,
-  ): Promise<Standing> {
+  ): Promise<RateLimitStatus> {
     const carries = principal !== null && principal.type !== "agent";
     const limits = carries ? limitsOf(principal.organization) : await this.#planOf(caller);
     return this.#take(surface, `${surface}/${caller.id}`, limits[surface], requests);
   }
 
   /** Counts a request that carries no good credential. */
-  ofAddress(address: string): Promise<Standing> {
+  ofAddress(address: string): Promise<RateLimitStatus> {
     return this.#take("address", addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
   /** How an address stands, nothing counted. */
-  lookAtAddress(address: string): Promise<Standing> {
-    return this.#minutes.look(addressName(address), ANONYMOUS_PER_MINUTE);
+  lookAtAddress(address: string): Promise<RateLimitStatus> {
+    return this.#minutes.peek(addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
   /** How an address stands that nobody has looked at. */
-  uncounted(): Standing {
-    return this.#minutes.fresh(ANONYMOUS_PER_MINUTE);
+  uncounted(): RateLimitStatus {
+    return this.#minutes.unused(ANONYMOUS_PER_MINUTE);
   }
 
   /**
@@ -137,7 +137,7 @@ export class Limits {
   async wrongPassword({ email }: Pick<SessionPrincipal, "email">): Promise<void> {
     const ofAccount = RATE_CLASSES.signIn.filter(({ per }) => per === "account");
     const name = capName("signIn", emailAccount(email));
-    await Promise.all(ofAccount.map(({ perMinute }) => this.#minutes.take(name, perMinute)));
+    await Promise.all(ofAccount.map(({ perMinute }) => this.#minutes.consume(name, perMinute)));
   }
 
   #deviceIn(body: unknown): KnownDevice | null {
@@ -158,13 +158,13 @@ export class Limits {
 
   /** An agent's key does not carry its organization. */
   async #planOf({ organizationId }: Caller): Promise<PlanLimits> {
-    const organization = await within(LOOK_UP_MS, this.#organizations.of(organizationId));
+    const organization = await withTimeout(LOOK_UP_MS, this.#organizations.of(organizationId));
     if (organization === null) throw new Error(`there is no organization ${organizationId}`);
     return limitsOf(organization);
   }
 
-  async #take(limitName: LimitName, name: string, limit: number, points = 1): Promise<Standing> {
-    const taken = await this.#minutes.take(name, limit, points);
+  async #take(limitName: LimitName, name: string, limit: number, points = 1): Promise<RateLimitStatus> {
+    const taken = await this.#minutes.consume(name, limit, points);
     if (taken.exceeded) this.#onHit(limitName);
     return taken;
   }

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Db } from "mongodb";
 import { RateLimiterMongo, RateLimiterRes } from "rate-limiter-flexible";
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import { isUnavailable } from "../unavailable.ts";
 import { type Counts, KEPT_SECONDS } from "./counts.ts";
 import { MemoryCounts } from "./memory-counts.ts";
@@ -75,7 +75,7 @@ export class MongoCounts implements Counts {
   async #orAway(count: () => Promise<number>, countHere: () => Promise<number>): Promise<number> {
     if (performance.now() < this.#awayUntil) return countHere();
     try {
-      return await within(this.#countMs, count());
+      return await withTimeout(this.#countMs, count());
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       this.#awayUntil = performance.now() + AWAY_MS;

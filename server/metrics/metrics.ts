@@ -46,7 +46,7 @@ const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 
 /**
  * What one process counts and times of its own work, in the format of Prometheus. Names and labels are an interface:
- * docs/operating.md lists all of them, and no label holds what a caller has chosen.
+ * docs/metrics.md lists all of them, and no label holds what a caller has chosen.
  */
 export class Metrics {
   readonly registry = new Registry();

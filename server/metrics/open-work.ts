@@ -1,6 +1,6 @@
 import type { Collection } from "mongodb";
 import { Gauge } from "prom-client";
-import { within } from "../../activities/within.ts";
+import { withTimeout } from "../../activities/with-timeout.ts";
 import { RAILS } from "../../src/domain/agent/payment.ts";
 import type { Collections } from "../collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
@@ -26,7 +26,7 @@ export function registerOpenWork({ clock, collections, metrics }: OpenWorkDepend
   const read = (): Promise<OpenWork | null> => {
     if (performance.now() - readAt < KEPT_MS) return reading;
     readAt = performance.now();
-    reading = within(READ_MS, readOpen(collections)).catch(() => null);
+    reading = withTimeout(READ_MS, readOpen(collections)).catch(() => null);
     return reading;
   };
   const open = new Gauge({

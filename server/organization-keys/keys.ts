@@ -13,8 +13,8 @@ import type { KeyUse } from "../key-use.ts";
 import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
 import { isSameHash } from "../secrets/api-key-hash.ts";
 import type { ClientSession } from "mongodb";
-import { together } from "../together.ts";
-import type { Turns } from "../turns.ts";
+import { batchLoader } from "../batch-loader.ts";
+import type { KeyedMutex } from "../keyed-mutex.ts";
 import type { OrganizationKeyDocument } from "./documents.ts";
 
 export interface OrganizationKeysDependencies {
@@ -25,7 +25,7 @@ export interface OrganizationKeysDependencies {
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
 }
 
 /** What is chosen for a key once, for its whole life. */
@@ -49,7 +49,7 @@ export class OrganizationKeys {
   constructor(dependencies: OrganizationKeysDependencies) {
     this.#dependencies = dependencies;
     const { organizationKeys } = dependencies.collections;
-    this.#byHash = together(async (hashes) => {
+    this.#byHash = batchLoader(async (hashes) => {
       const alive = { hash: { $in: [...hashes] }, rotatedAt: null, revokedAt: null };
       const found = new Map((await organizationKeys.find(alive).toArray()).map((key) => [key.hash, key]));
       return hashes.map((hash) => found.get(hash) ?? null);
@@ -127,7 +127,7 @@ export class OrganizationKeys {
       const { matchedCount } = await users.updateOne(minter, next, { session });
       return matchedCount === 1 ? work(session) : unchanged(refused(refusal("ROLE_REQUIRED")));
     };
-    return turns.take(`minter/${userId}`, () => transaction(write));
+    return turns.run(`minter/${userId}`, () => transaction(write));
   }
 
   /**

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { ContainerDocument, StoredRules } from "../../activities/documents.ts";
 import { type ReadyRule, readyRules } from "../../src/domain/rules/ready-rules.ts";
-import { documentsTogether } from "../together.ts";
+import { documentLoader } from "../batch-loader.ts";
 import type { ReadyRulesCache } from "./ready-cache.ts";
 
 /** Which rules a container has, without what they say. */
@@ -91,7 +91,7 @@ export class RulesOf {
 
 function headsTogether(containers: Collection<ContainerDocument>) {
   const options = { ...FROM_PRIMARY, projection: HEAD };
-  return documentsTogether<RulesHead>(
+  return documentLoader<RulesHead>(
     (_id) => containers.findOne<RulesHead>({ _id }, options),
     (ids) => containers.find<RulesHead>({ _id: { $in: [...ids] } }, options).toArray(),
   );

@@ -21,7 +21,7 @@ import type { Collections } from "../collections.ts";
 import { newId } from "../ids.ts";
 import { given } from "../lists.ts";
 import type { Sealer } from "../secrets/sealer.ts";
-import type { Turns } from "../turns.ts";
+import type { KeyedMutex } from "../keyed-mutex.ts";
 
 /** How long the secret before the last rotation signs, too. */
 const DAY_MS = 86_400_000;
@@ -38,7 +38,7 @@ export interface WebhookEndpointsDependencies {
   readonly sealer: Sealer;
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
   readonly clock: () => Date;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
   /** For so long deliveries are kept. */
   readonly retentionDays: number;
 }
@@ -116,7 +116,7 @@ export class WebhookEndpoints {
         const on = { type: "webhook_endpoint", id: endpoint._id };
         return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
       });
-    return turns.take(`webhooks/${organizationId}`, write);
+    return turns.run(`webhooks/${organizationId}`, write);
   }
 
   /** Of two changes at once the later stands, field by field. */
@@ -272,7 +272,7 @@ export class WebhookEndpoints {
         if (after === null) return unchanged(notFound());
         return changed(ok(after), { before: keptOf(before), after: keptOf(after) });
       });
-    return turns.take(own._id, write);
+    return turns.run(own._id, write);
   }
 
   /** In the transaction that makes another one. Writing the organization's record puts two at once in conflict: the second sees the first. */

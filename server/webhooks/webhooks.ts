@@ -67,7 +67,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const { auditLog, clock, db, deposits, logger, metrics, sealer, settings, workflows } = options;
   const { allowCidrs, allowPorts, backoffSeconds, caFile, retentionDays } = settings;
   if (allowCidrs.length > 0) {
-    logger.warn({ allowCidrs }, "webhooks may be sent to these networks, too: for development only");
+    logger.warn({ allowCidrs }, "webhooks may also be sent to these networks; for development only");
   }
   const collections = webhookCollections(db);
   const guard = new GuardedFetch({

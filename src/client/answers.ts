@@ -36,7 +36,7 @@ export function refusedOf(status: number, headers: Headers, given: unknown): Ref
       ...NOTHING,
       code: "UNREADABLE",
       status,
-      message: "The answer is none of the service's own.",
+      message: "The response did not come from the service.",
       retryAfterSeconds: secondsIn(undefined, headers),
       requestId: headers.get("x-request-id"),
     };

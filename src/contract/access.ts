@@ -4,7 +4,7 @@ import type {
   OrganizationScope,
   PersonNeeds,
   PublicAccess,
-  Subject,
+  ResourceKind,
 } from "./types.ts";
 
 /** Who may call an operation, in the few forms there are. */
@@ -18,7 +18,7 @@ export const agentWith = (...tools: AgentAccess["tools"]): AgentAccess => ({ kin
  * A person, and an organization's key with that scope. People need no more than to be members, and no step-up, unless
  * it is said.
  */
-export const manages = <K extends OrganizationScope | "never", S extends Subject>(
+export const manages = <K extends OrganizationScope | "never", S extends ResourceKind>(
   organizationKey: K,
   subject: S,
   needs: Partial<PersonNeeds> = {},

@@ -138,7 +138,7 @@ const COOKIE_PARAMETER = {
   required: false,
   schema: { type: "string", examples: [COOKIE_REQUEST_VALUE] },
   description:
-    "`cookie`, from a page of the service: the tokens come in HttpOnly cookies instead of in the body. Anything else is not looked at.",
+    "`cookie`, from a page of the service: the tokens come in HttpOnly cookies instead of in the body. Other values are ignored.",
 };
 
 const LAST_EVENT_PARAMETER = {
@@ -206,7 +206,7 @@ function responsesOf(
     errorResponse(status, codes),
   ]);
   return {
-    ...(isReplayed ? { "200": { description: "A replay: what the first call has made.", ...success } } : {}),
+    ...(isReplayed ? { "200": { description: "A replay: the result of the first call.", ...success } } : {}),
     [successStatus]: { description: successStatus === 204 ? "Done." : "Success.", ...success },
     ...Object.fromEntries(errors),
   };

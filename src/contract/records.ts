@@ -16,7 +16,7 @@ export const errorBody = z
     unknown: z.array(z.string()).optional(),
     organizations: z.array(z.strictObject({ id: uuid, name: z.string() })).optional(),
     retry_after_seconds: z.int().optional(),
-    requestId: z.string().meta({ description: "Name it when you report an error: the log has it." }),
+    requestId: z.string().meta({ description: "The request's id; include it when you report an error." }),
   })
   .meta({ title: "Error" });
 
@@ -97,7 +97,8 @@ export const agent = z
     updatedAt: timestamp,
     archivedAt: timestamp.nullable(),
     lastPayment: lastPayment.nullable().optional().meta({
-      description: "Its newest payment, whatever became of it; null: none. Only in a list that asks for it.",
+      description:
+        "Its newest payment, in whatever status; null: none. Only in a list with `include=lastPayment`.",
     }),
   })
   .meta({ id: "Agent" });
@@ -217,7 +218,7 @@ export const passkey = z
     credentialId: z.string().meta({ description: "WebAuthn's own id of it, base64url." }),
     transports: z.array(z.string()),
     backupEligible: z.boolean().meta({ description: "Whether it may be synced to other devices." }),
-    backedUp: z.boolean().meta({ description: "Whether it is, as of its last use." }),
+    backedUp: z.boolean().meta({ description: "Whether it was synced at its last use." }),
     createdAt: timestamp,
     lastUsedAt: timestamp.nullable(),
     suspectedCloneAt: timestamp.nullable().meta({

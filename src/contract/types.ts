@@ -39,7 +39,7 @@ export interface AgentAccess {
  * What a management operation acts on. It must be of the caller's organization (else 404) and lie inside the binding
  * of an organization's key (else `OUTSIDE_BINDING`); the pipeline sees to both and hands the handler what it found.
  */
-export type Subject =
+export type ResourceKind =
   /** Nothing that lies in a container: sessions, members, keys. */
   | "none"
   /** Everything of a kind that the caller may see; the handler narrows its list by the reach that it is given. */
@@ -67,7 +67,7 @@ export interface PersonNeeds {
 /** A person's session or an organization's key. */
 export interface ManagementAccess<
   K extends OrganizationScope | "never" = OrganizationScope | "never",
-  S extends Subject = Subject,
+  S extends ResourceKind = ResourceKind,
 > extends PersonNeeds {
   readonly kind: "management";
   /** The scope an organization key needs; `never`: only people may do this. */

@@ -68,7 +68,7 @@ export const creationOptions = z
     user: z.strictObject({ id: z.string(), name: z.string(), displayName: z.string() }),
     challenge: z.string(),
     pubKeyCredParams: z.array(z.strictObject({ type: z.literal("public-key"), alg: z.int() })),
-    timeout: z.int().meta({ description: "Milliseconds; the challenge is good for as long." }),
+    timeout: z.int().meta({ description: "How long the challenge is valid, in milliseconds." }),
     attestation: z.literal("none"),
     excludeCredentials: z.array(descriptor),
     authenticatorSelection: z.strictObject({
@@ -86,7 +86,7 @@ export const requestOptions = z
   .strictObject({
     rpId: z.string(),
     challenge: z.string(),
-    timeout: z.int().meta({ description: "Milliseconds; the challenge is good for as long." }),
+    timeout: z.int().meta({ description: "How long the challenge is valid, in milliseconds." }),
     userVerification: z.literal("required"),
     allowCredentials: z
       .array(descriptor)

@@ -53,7 +53,7 @@ async function waitUntilReady(spec: EngineSpec, running: GuardedProcess): Promis
 }
 
 /**
- * Keeps one engine running: starts it again, with growing pauses, whenever it ends by itself, on the same ports and
+ * Keeps one engine running: starts the ledger again, with growing pauses, whenever it ends by itself, on the same ports and
  * data, so that the service recovers without a restart. After 5 fast failures in a row it gives up and says so.
  */
 export class Supervisor {

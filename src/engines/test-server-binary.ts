@@ -84,7 +84,7 @@ const maven: Fetcher = {
   },
 };
 
-/** The time-skipping test server; it has no address, each test starts its own. */
+/** The time-skipping test server; it has no address, each test starts the ledgers own. */
 export const TEST_SERVER: Engine<never> = {
   name: "temporal-test-server",
   variable: "TEMPORAL_TEST_SERVER",

@@ -69,7 +69,7 @@ describe("replays of an agent's create", () => {
   });
 
   const create = (token: string, body: CreateBody) => world.api.call("createAgent", { token, body });
-  /** As rule 5 has it: an ambiguous failure, which a busy machine brings, is replayed. */
+  /** As callers are told to: an ambiguous failure, which a busy machine brings, is replayed. */
   async function createSurely(token: string, body: CreateBody): Promise<Answer> {
     return until(
       "the create is answered",

@@ -9,7 +9,7 @@ import { DailyCreates } from "../../server/creates/daily-creates.ts";
 import { Deadline } from "../../server/deadline.ts";
 import { keptBefore } from "../../server/admin/keep-command.ts";
 import { transactionsOf } from "../../server/transactions.ts";
-import { Turns } from "../../server/turns.ts";
+import { KeyedMutex } from "../../server/keyed-mutex.ts";
 import { newWorld, type World } from "../support/world.ts";
 
 const ANSWER_MS = 3_500;
@@ -52,7 +52,7 @@ describe("a create without an idempotency key", () => {
     await db.createCollection("test_notes").catch(() => undefined);
     const key = createSecretKey(randomBytes(32));
     const logos = new Logos({ collection: collections.logos, key, baseUrl: world.service.baseUrl, clock });
-    const parts = { turns: new Turns(10_000), clock };
+    const parts = { turns: new KeyedMutex(10_000), clock };
     const creates = new Creates({
       ...parts,
       creates: collections.creates,

@@ -38,7 +38,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "server/changes/streams.ts #organizations": "those of open streams",
   "server/creates/creates.ts #underWay": "creates under way",
   "server/first-uses.ts #accepted": "REMEMBERED_MAX",
-  "server/joined.ts #underWay": "work under way",
+  "server/single-flight.ts #underWay": "work under way",
   "server/key-use.ts #used": "keys used since the last write, 5 s ago at most",
   "server/metrics/metrics.ts #queues": "names of queues",
   "server/payment-changes.ts #waiting": "calls that wait",
@@ -46,7 +46,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "server/rules/rules-in-force.ts #reading": "readings under way",
   "server/rules/zone-offsets.ts #known": "ZONES_MAX",
   "server/secrets/master-key.ts #derived": "purposes of keys",
-  "server/turns.ts #last": "turns that are taken or waited for",
+  "server/keyed-mutex.ts #last": "turns that are taken or waited for",
   "server/zone-offset.ts formatters": "FORMATTERS_MAX",
   "src/lib/guarded-fetch/guarded-fetch.ts #running": "exchanges under way",
 };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { AuditAppender, AuditLogUnavailable } from "../../activities/audit/appender.ts";
-import { NotInTime } from "../../activities/within.ts";
+import { TimeoutError } from "../../activities/with-timeout.ts";
 import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../server/audit/outbox.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
@@ -43,10 +43,10 @@ describe("the audit outbox", () => {
         async transaction(work) {
           const value = await means.transaction(async (session) => {
             const written = await work(session);
-            if (dies === "before the commit") throw new NotInTime("the server is gone");
+            if (dies === "before the commit") throw new TimeoutError("the server is gone");
             return written;
           });
-          if (dies === "after the commit") throw new NotInTime("the server is gone");
+          if (dies === "after the commit") throw new TimeoutError("the server is gone");
           return value;
         },
       }),

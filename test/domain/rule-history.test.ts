@@ -94,7 +94,7 @@ describe("rules: velocity", () => {
       for (const windowMs of [2 * HOUR, 5 * HOUR, 31 * DAY]) {
         expect(countWithin(usage, windowMs, account.now)).to.be.at.least(exactly(windowMs));
       }
-      expect(usage.hour.length).to.be.at.most(HOUR_ENTRIES_MAX);
+      expect(usage.recentPayments.length).to.be.at.most(HOUR_ENTRIES_MAX);
     }
     expect(countWithin(account.state.usage, 31 * DAY, account.now)).to.equal(made.length);
   });

@@ -151,7 +151,7 @@ describe("the rolling hour", () => {
       expect(account.paid(0).denial).to.equal(null);
     }
     expect(account.pay(0).denial?.code).to.equal("HOURLY_VELOCITY_EXCEEDED");
-    expect(account.state.usage.hour.length).to.be.at.most(4_096);
+    expect(account.state.usage.recentPayments.length).to.be.at.most(4_096);
     account.now += HOUR;
     expect(account.pay(0).denial).to.equal(null);
   });
@@ -161,13 +161,13 @@ describe("the rolling hour", () => {
     account.paid(1);
     account.now = NOON + 31 * DAY - 1;
     expect(account.pay(1).denial).to.equal(null);
-    expect(account.state.usage.hour).to.deep.equal([
+    expect(account.state.usage.recentPayments).to.deep.equal([
       [NOON, 1, 1],
       [NOON + 31 * DAY - 1, 1, 2],
     ]);
     account.now = NOON + 31 * DAY + HOUR;
     expect(account.pay(1).denial).to.equal(null);
-    expect(account.state.usage.hour[0]).to.deep.equal([NOON + 31 * DAY - 1, 1, 2]);
+    expect(account.state.usage.recentPayments[0]).to.deep.equal([NOON + 31 * DAY - 1, 1, 2]);
   });
 
   it(`counts in every window what looking at each payment counts (TEST_SEED=${seed})`, () => {

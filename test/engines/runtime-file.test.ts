@@ -10,7 +10,7 @@ import {
   writeRuntimeFile,
 } from "../../src/engines/runtime-file.ts";
 import { readConfig } from "../../server/config.ts";
-import { enginesOfOurOwn } from "../../server/engines.ts";
+import { embeddedEngines } from "../../server/engines.ts";
 import { createLogger } from "../../server/logger.ts";
 import { engineErrorOf, removeFolder, scratchFolder } from "./support/scratch.ts";
 
@@ -61,7 +61,7 @@ describe("runtime.json", () => {
       TEMPORAL_NAMESPACE: process.env["TEST_TEMPORAL_NAMESPACE"],
       EVM_RPC_URL: "https://rpc.example/v2/key",
     };
-    const engines = await enginesOfOurOwn({
+    const engines = await embeddedEngines({
       config: readConfig(env, "127.0.0.1"),
       env,
       baseUrl: CONTENT.baseUrl,

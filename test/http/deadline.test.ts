@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { NotInTime } from "../../activities/within.ts";
+import { TimeoutError } from "../../activities/with-timeout.ts";
 import { Arrival, Deadline } from "../../server/deadline.ts";
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
@@ -25,8 +25,8 @@ describe("a request's deadline", () => {
     expect(await at(60_000, 0).hold(Promise.resolve("done"))).to.equal("done");
     const own = new Error("own");
     expect(await rejection(at(60_000, 0).hold(Promise.reject(own)))).to.equal(own);
-    expect(await rejection(new Deadline(20, new Arrival()).hold(never()))).to.be.instanceOf(NotInTime);
-    expect(await rejection(at(20, 21).hold(never()))).to.be.instanceOf(NotInTime);
+    expect(await rejection(new Deadline(20, new Arrival()).hold(never()))).to.be.instanceOf(TimeoutError);
+    expect(await rejection(at(20, 21).hold(never()))).to.be.instanceOf(TimeoutError);
   });
 
   it("a handler's wait ends before the answer is due, so that it is still answered", () => {
@@ -39,7 +39,7 @@ describe("a request's deadline", () => {
     const held = deadline.hold(never());
     deadline.moveTo(500);
     deadline.moveTo(300);
-    expect(await rejection(held)).to.be.instanceOf(NotInTime);
+    expect(await rejection(held)).to.be.instanceOf(TimeoutError);
     expect(deadline.elapsedMs).to.be.at.least(500);
   });
 

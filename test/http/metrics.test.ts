@@ -106,8 +106,8 @@ describe("metrics", () => {
     }
   }
 
-  it("names, kinds and labels are those that docs/operating.md lists, by Prometheus' conventions", async () => {
-    const text = await readFile(join(PACKAGE_ROOT, "docs", "operating.md"), "utf8");
+  it("names, kinds and labels are those that docs/metrics.md lists, by Prometheus' conventions", async () => {
+    const text = await readFile(join(PACKAGE_ROOT, "docs", "metrics.md"), "utf8");
     const rows = [...text.matchAll(/^\| `(spending_control_\w+)` +\| (\w+) +\| ([^|]*)\|/gm)];
     const listed = rows.map(([, name = "", kind = "", labels = ""]) => ({
       name,

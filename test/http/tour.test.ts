@@ -9,15 +9,15 @@ import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { cleanEnvironment } from "../support/process.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-/** A command of the tour, and what README says that it prints. */
+/** A command of the tour, and what the tutorial says that it prints. */
 interface Step {
   readonly command: string;
   readonly answers: string | null;
 }
 
 /** Lines of one command go on until the next blank line, comment or new command; `# {` tells what it answers. */
-function stepsIn(readme: string): Step[] {
-  const blocks = [...readme.matchAll(/^```bash\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block);
+function stepsIn(tutorial: string): Step[] {
+  const blocks = [...tutorial.matchAll(/^```bash\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block);
   return blocks.flatMap((block) => {
     const steps: Step[] = [];
     let command = "";
@@ -66,9 +66,9 @@ describe("the tour by hand", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("README's commands, pasted line by line, print what stands below them", async () => {
-    const readme = await readFile(join(PACKAGE_ROOT, "README.md"), "utf8");
-    const steps = stepsIn(readme);
+  it("the tutorial's commands, pasted line by line, print what stands below them", async () => {
+    const tutorial = await readFile(join(PACKAGE_ROOT, "docs", "tutorial.md"), "utf8");
+    const steps = stepsIn(tutorial);
     expect(steps.length).to.be.greaterThan(20);
     const script = [
       "set -euo pipefail",

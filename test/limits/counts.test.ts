@@ -6,7 +6,7 @@ import { countedAddress } from "../../server/limits/address.ts";
 import type { Counts } from "../../server/limits/counts.ts";
 import { Limits } from "../../server/limits/limits.ts";
 import { MemoryCounts } from "../../server/limits/memory-counts.ts";
-import { Minutes } from "../../server/limits/minutes.ts";
+import { FixedWindowLimiter } from "../../server/limits/fixed-window-limiter.ts";
 import { MongoCounts } from "../../server/limits/mongo-counts.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { operations } from "../../src/contract/registry.ts";
@@ -42,22 +42,22 @@ describe("counts", () => {
   for (const [where, open] of Object.entries(stores)) {
     it(`${where}: of any number at once exactly the limit's number pass, in each minute anew`, async () => {
       const clock = new StandingClock();
-      const minutes = new Minutes(await open(), clock.read);
+      const minutes = new FixedWindowLimiter(await open(), clock.read);
       for (const _ of times(2, () => null)) {
-        const taken = await Promise.all(times(150, () => minutes.take("a", 100)));
+        const taken = await Promise.all(times(150, () => minutes.consume("a", 100)));
         expect(tally(taken.map(({ exceeded }) => String(exceeded)))).to.deep.equal({ false: 100, true: 50 });
-        expect(await minutes.take("a", 100)).to.include({ remaining: 0, exceeded: true });
-        expect(await minutes.take("b", 100)).to.include({ remaining: 99, exceeded: false });
+        expect(await minutes.consume("a", 100)).to.include({ remaining: 0, exceeded: true });
+        expect(await minutes.consume("b", 100)).to.include({ remaining: 99, exceeded: false });
         clock.nextMinute();
       }
     });
 
     it(`${where}: looking counts nothing, several count as many`, async () => {
-      const minutes = new Minutes(await open(), new StandingClock().read);
-      expect(await minutes.look("c", 10)).to.include({ remaining: 10, exceeded: false });
-      expect(await minutes.take("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
-      expect(await minutes.look("c", 10)).to.include({ remaining: 3, exceeded: false });
-      expect(await minutes.take("c", 10, 7)).to.include({ remaining: 0, exceeded: true });
+      const minutes = new FixedWindowLimiter(await open(), new StandingClock().read);
+      expect(await minutes.peek("c", 10)).to.include({ remaining: 10, exceeded: false });
+      expect(await minutes.consume("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
+      expect(await minutes.peek("c", 10)).to.include({ remaining: 3, exceeded: false });
+      expect(await minutes.consume("c", 10, 7)).to.include({ remaining: 0, exceeded: true });
     });
   }
 
@@ -96,16 +96,18 @@ describe("counts", () => {
 
   it("in MongoDB are shared: two processes' limiters at once let exactly the limit's number pass", async () => {
     const clock = new StandingClock();
-    const processes = await Promise.all(times(2, async () => new Minutes(await inMongoDB(), clock.read)));
-    const asked = processes.flatMap((minutes) => times(75, () => minutes.take("shared", 100)));
+    const processes = await Promise.all(
+      times(2, async () => new FixedWindowLimiter(await inMongoDB(), clock.read)),
+    );
+    const asked = processes.flatMap((minutes) => times(75, () => minutes.consume("shared", 100)));
     const passed = (await Promise.all(asked)).filter(({ exceeded }) => !exceeded);
     expect(passed).to.have.lengthOf(100);
   });
 
   it("in MongoDB cost it nothing once the limit is reached, and it forgets them by itself", async () => {
-    const minutes = new Minutes(await inMongoDB(), new StandingClock().read);
-    await Promise.all(times(10, () => minutes.take("busy", 10)));
-    await Promise.all(times(50, () => minutes.take("busy", 10)));
+    const minutes = new FixedWindowLimiter(await inMongoDB(), new StandingClock().read);
+    await Promise.all(times(10, () => minutes.consume("busy", 10)));
+    await Promise.all(times(50, () => minutes.consume("busy", 10)));
     const collection = database.db.collection<StoredCount>("rate_limits");
     const stored = await collection.findOne({ key: /busy$/ });
     expect(stored?.points).to.equal(10);
@@ -118,12 +120,12 @@ describe("counts", () => {
 
   it("in MongoDB go on in each process while it is away: no limit is lifted, nobody waits", async () => {
     const away = await testDatabase();
-    const minutes = new Minutes(await MongoCounts.on(away.db), new StandingClock().read);
+    const minutes = new FixedWindowLimiter(await MongoCounts.on(away.db), new StandingClock().read);
     await away.close();
     const began = performance.now();
-    const taken = await Promise.all(times(150, () => minutes.take("d", 100)));
+    const taken = await Promise.all(times(150, () => minutes.consume("d", 100)));
     expect(taken.filter(({ exceeded }) => !exceeded)).to.have.lengthOf(100);
-    expect(await minutes.look("d", 100)).to.include({ remaining: 0 });
+    expect(await minutes.peek("d", 100)).to.include({ remaining: 0 });
     // Each of 150 that waited for it would do so for seconds.
     expect(performance.now() - began).to.be.below(30_000);
   });

@@ -220,7 +220,7 @@ const MANAGEMENT_ROWS: Readonly<Record<ManagementTool, Row>> = {
       return { ...projectId(scene), capCents: 100_000, teams: [], version };
     },
     code: "BUDGET_CHILDREN_INCOMPLETE",
-    says: /leaves out the teams.*get_project_budget/,
+    says: /the teams in `missing` are not named.*get_project_budget/,
   },
   get_project_approval_rules: {
     right: projectId,

@@ -158,7 +158,7 @@ describe("tasks of an orchestrator, done with the tools alone", () => {
     expect(wrong.issues).to.deep.equal([
       {
         path: "rules.1.params",
-        message: "is required. Those that the type wants and no others; {} for new_recipient.",
+        message: "is required. The parameters of the type and no others; {} for new_recipient.",
       },
     ]);
     const set = await mcp.ok(

@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import { togetherOneByOne } from "../../server/together.ts";
+import { concurrentLoader } from "../../server/batch-loader.ts";
 
 describe("look-ups that go together, each to somebody else", () => {
   it("one that fails fails whoever asked for it, and nobody else", async () => {
     const asked: string[] = [];
-    const answers = togetherOneByOne(async (key) => {
+    const answers = concurrentLoader(async (key) => {
       asked.push(key);
       if (key === "silent") throw new Error("no answer in time");
       return key.toUpperCase();

@@ -10,7 +10,7 @@ import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../server/limits/counts.ts";
 import { createLogger, type Logger } from "../../server/logger.ts";
 import { startRoles } from "../../server/roles.ts";
-import type { Means } from "../../server/service.ts";
+import type { Backends } from "../../server/service.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";
@@ -44,7 +44,7 @@ export interface TestServiceOptions {
   readonly keyDeliveryWindowSeconds?: number;
   readonly auditAnchorSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Means) => Means;
+  readonly decorateMeans?: (means: Backends) => Backends;
   readonly clock?: () => Date;
   /** After how long its ledgers see to what nobody has confirmed: 10, unless a test would only wait for that. */
   readonly sweepAfterSeconds?: number;

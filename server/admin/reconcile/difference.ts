@@ -70,32 +70,32 @@ export const signatureOf = ({ expected, found, id, kind, steady, what }: Differe
   JSON.stringify([kind, id, what, steady ?? [expected, found]]);
 
 export const ADVICE = {
-  repair: "`--repair` writes it as the actor has it.",
+  repair: "`--repair` corrects it from the actor.",
   lostAgent:
-    "The record can't be made anew from actor and ledger (its key and wallet are not there): restore it from a backup.",
+    "The record can't be rebuilt from actor and ledger, which lack its key and wallet: restore it from a backup.",
   lostActor:
-    "The actor's history is gone: the agent's money is in the ledger, but its keys can't be changed (docs/operating.md).",
-  silentActor: "Look at its workflow in the Temporal UI; does a worker run? Then run this again.",
+    "The actor's history is gone: the agent's money is in the ledger, but its keys can't be changed (docs/recovery.md).",
+  silentActor: "Check its workflow in the Temporal UI and that a worker runs, then run this again.",
   lostLedger: "No agent of the project can pay until it is back: `npm run admin -- restore-ledger`.",
-  silentLedger: "Look at the ledger's workflow in the Temporal UI; does a worker run? Then run this again.",
+  silentLedger: "Check the ledger's workflow in the Temporal UI and that a worker runs, then run this again.",
   lostAccount:
     "The agent can't pay. Keep the ledger's history (Temporal UI) and report it; archive the agent and create another.",
   account:
-    "The agent's actor tells the ledger again by itself; what stays, report with both histories (Temporal UI).",
+    "The agent's actor updates the ledger by itself; if the difference stays, report it with both histories (Temporal UI).",
   lostPayment:
     "Restore the record from a backup; the processor's ledger and the journal of events say what it was.",
   unknownPayment:
-    "No ledger decided it, so nothing was paid for it: remove the record, and ask who wrote it.",
+    "No ledger decided it, so nothing was paid for it: remove the record, and find out who wrote it.",
   closedPayment:
-    "The ledger has let go of it: correct the record by the processor's ledger and the journal of events.",
+    "The ledger no longer holds this payment: correct the record from the processor's ledger and the journal of events.",
   sum: "One of the agent's records was changed or lost: compare them with the processor's ledger.",
   totals:
     "A record of an archived agent was changed or lost, or the ledger miscounts: compare the records with the processor's ledger.",
   ahead:
     "The record is newer than its actor: it was written by hand, or the engine was restored from an older backup.",
   rules:
-    "The record was written by hand or is from an older backup: set the approval rules anew until they have passed this version.",
+    "The record was written by hand or is from an older backup: replace the approval rules until their version is higher than this one.",
   ledger:
-    "Compare the payment, the ledger's history and the processor's entry; what the processor has is what was really paid.",
+    "Compare the payment, the ledger's history and the processor's entry; the processor's entry is what was really paid.",
   chain: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
 } as const;

@@ -174,7 +174,7 @@ class OrganizationRun {
 /** If nobody answers at all, it is no difference of theirs. */
 function refuseSilence(agents: readonly AgentBooksRead[]): void {
   if (agents.length === 0 || agents.some(({ actor }) => actor !== "silent")) return;
-  throw new AdminError("No actor answers; does a worker run, on this task queue?");
+  throw new AdminError("No actor answers. Check that a worker runs on this task queue.");
 }
 
 function differencesIn({ agents, ledger, payments, projects, wallets }: OrganizationBooks): Difference[] {

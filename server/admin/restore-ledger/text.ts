@@ -11,7 +11,7 @@ export function restoredText(result: Restored): string {
     `project ${projectId}: its ledger is ${lost}; the records have`,
     `  ${plural(accounts, "account")}, ${plural(droppedAccounts, "archived agent")} without one, ${plural(caps, "cap")}`,
     `  ${cents(spentCents)} spent, ${cents(reservedCents)} held`,
-    `  ${plural(open.held, "payment")} on hold, ${String(open.sending)} to be sent or asked for, ${String(open.following)} on their way, ${String(open.done)} that may not have been told of`,
+    `  ${plural(open.held, "payment")} on hold, ${String(open.sending)} to be sent or queried, ${String(open.following)} on their way, ${String(open.done)} whose events may not have been written`,
     ...notes.map((note) => `note: ${note}`),
     "not known:",
     ...notKnown.map((line) => `  ${line}`),

@@ -21,7 +21,7 @@ const EVERYWHERE: Readonly<Record<string, Header>> = {
     schema: { ...count, examples: [1_000] },
   },
   "x-ratelimit-remaining": {
-    description: "How many of them are left in the minute at hand.",
+    description: "How many requests are left in the current minute.",
     required: true,
     schema: { ...count, examples: [993] },
   },
@@ -31,7 +31,7 @@ const EVERYWHERE: Readonly<Record<string, Header>> = {
     schema: { ...count, examples: [1_790_000_040] },
   },
   "x-request-id": {
-    description: "The request's id, as the service's log has it, and an error's body.",
+    description: "The request's id, which is also in the service's log and in the body of errors.",
     required: true,
     schema: { type: "string", format: "uuid", examples: ["01a2068b-40a6-73a5-aa10-002b054e3cb7"] },
   },
@@ -55,7 +55,7 @@ const SOMEWHERE = {
     schema: { type: "string", examples: ["GET, HEAD, OPTIONS"] },
   },
   "content-disposition": {
-    description: "That it is a file, and what to call it.",
+    description: "Marks the response as a file and names it.",
     required: true,
     schema: {
       type: "string",
@@ -64,7 +64,7 @@ const SOMEWHERE = {
     },
   },
   "set-cookie": {
-    description: "The tokens, for a browser's page that asks for cookies; else there is none.",
+    description: "The session's tokens, if the page asked for cookies.",
     required: false,
     schema: { type: "string" },
   },

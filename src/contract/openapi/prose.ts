@@ -9,7 +9,7 @@ does not allow by itself waits for a person.
 
 Every operation says which of them it takes, always as \`Authorization: Bearer <credential>\`:
 
-- **a person's session**: the token that \`POST /v1/auth/sign-in\` answers; good for 15 minutes, then refreshed. Some operations need a role, or a
+- **a person's session**: the token that \`POST /v1/auth/sign-in\` answers; valid for 15 minutes, then refreshed. Some operations need a role, or a
   **step-up** (a second factor, verified within the last 5 minutes);
 - **an organization's key**, \`svc_org_live_…\`: for an orchestrator; acts within its scopes and the project or team that it is bound to;
 - **an agent's key**, \`sk_svc_live_…\`: makes payments, and nothing else. Over MCP it has the same operations as tools.
@@ -19,19 +19,19 @@ Every operation says which of them it takes, always as \`Authorization: Bearer <
 - **Money** is integer cents. **Timestamps** are ISO 8601 in UTC. **Ids** are opaque.
 - **Lists** are newest first, \`limit\` (1 to 200, by default 50) records in a page; \`nextCursor\` of one page is the \`cursor\` of the next, with the same
   filters, and null on the last page.
-- **Fields and parameters that an operation does not name are refused**, so that a misspelt limit is never ignored in silence.
-- **Idempotency**: what creates or pays takes an \`idempotencyKey\`, made and kept before the call. After any doubt the same request with the same key has its one effect.
-- **Versions**: what is replaced is read with its \`version\` and written back with it; 409 if somebody else was faster.
+- **Fields and parameters that an operation does not name are refused**, so that a misspelt limit is never silently ignored.
+- **Idempotency**: what creates or pays takes an \`idempotencyKey\`, made and kept before the call. When in doubt, repeat the request with the same key: it takes effect once.
+- **Versions**: what is replaced is read with its \`version\` and written back with it; 409 if it was changed in between.
 
 ## Errors
 
-An error is \`{ "error": CODE, "message": text, "requestId": id }\`, with more where there is more to say. Codes are stable, messages are for people. Each
+An error is \`{ "error": CODE, "message": text, "requestId": id }\`, with further fields for some codes. Codes are stable; messages are for people and may change. Each
 operation lists the codes of each status. A method that a path does not have is 405 \`METHOD_NOT_ALLOWED\` with \`Allow\`, an unknown path 404 \`NOT_FOUND\`; \`HEAD\` is
 answered wherever \`GET\` is, and \`OPTIONS\` by 204 with \`Allow\`. There is no CORS: browsers call the service from its own pages.
 
 ## Limits
 
-Every answer says how its caller stands: \`x-ratelimit-limit\`, \`x-ratelimit-remaining\`, \`x-ratelimit-reset\`. Beyond the limit it is 429 \`RATE_LIMITED\` with
+Every response carries the caller's rate limit: \`x-ratelimit-limit\`, \`x-ratelimit-remaining\`, \`x-ratelimit-reset\`. Beyond the limit it is 429 \`RATE_LIMITED\` with
 \`retry-after\`.`;
 
 /** What each group of operations is about, in the order in which they are read. */
@@ -39,8 +39,7 @@ export const TAGS: Readonly<Record<Operation["tag"], string>> = {
   Authentication: "Signing in and out, second factors, stepping up, sessions.",
   Organization: "The caller's organization and its settings.",
   Members: "The people of the organization, their roles, and invites.",
-  "Organization keys":
-    "Credentials of orchestrators: their scopes, what they are bound to, and their daily limit.",
+  "Organization keys": "Credentials of orchestrators: scopes, binding and daily limit.",
   Projects: "Containers of teams, each with a cap and rules that hold payments for approval.",
   Teams: "Containers of agents, each with a cap and rules that hold payments for approval.",
   Agents: "Who spends: records, policies, keys, pausing and archiving.",
@@ -49,6 +48,6 @@ export const TAGS: Readonly<Record<Operation["tag"], string>> = {
   Transactions: "What was paid, refused, or is on its way, over all agents.",
   Changes: "What changes, as it happens: for pages that show it.",
   Webhooks: "Signed events pushed to endpoints of the organization's own.",
-  "Audit log": "Who did what, chained so that a change of it shows.",
-  Sandbox: "Test money and the test card processor's books; only while the sandbox rails are on.",
+  "Audit log": "Who did what, as a hash chain, so that tampering can be detected.",
+  Sandbox: "Test money and the sandbox card processor's ledger; only with the sandbox rails.",
 };

@@ -106,8 +106,7 @@ export const getAgent = define({
 export const getAgentWallet = define({
   summary: "Read an agent's wallet",
   description:
-    "Where the agent's wallet is, and what it holds, as the chain says now: `balanceCents` is null where the chain does not " +
-    "answer. `wallet` is null for an agent that has none.",
+    "The address of the agent's wallet and its current balance on the chain; `balanceCents` is null if the chain does not answer. `wallet` is null for an agent that has none.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
@@ -135,8 +134,7 @@ export const getAgentBudgetPolicy = define({
 export const updateAgentBudgetPolicy = define({
   summary: "Change an agent's budget policy",
   description:
-    "A partial change: a field left out stays, null clears a ceiling. A stale `version` is 409. A limit may be lowered " +
-    "below what is used: it then stops the next payment.",
+    "A partial change: a field left out stays, null clears a ceiling. An outdated `version` is 409. A limit may be set below what is already used; it then stops further payments.",
   tag: "Agents",
   access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
   rate: "standard",
@@ -181,7 +179,7 @@ export const resumeAgent = define({
 
 export const updateAgent = define({
   summary: "Change an agent's name, description or appearance",
-  description: "What is left out stays, null clears. People only.",
+  description: "Fields that are left out stay unchanged; null clears a field. People only.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",
@@ -241,7 +239,7 @@ export const mintAgentKey = define({
 export const revokeAgentKey = define({
   summary: "Revoke an agent's key",
   description:
-    "The active key is dead on its next request; with none it is 404. Pausing and revoking is the emergency stop; minting " +
+    "The active key is refused from its next request on; without an active key it is 404. Pausing and revoking is the emergency stop; minting " +
     "and resuming takes it back. People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),
@@ -255,8 +253,7 @@ export const revokeAgentKey = define({
 export const archiveAgent = define({
   summary: "Archive an agent",
   description:
-    "For good: its key is revoked, what is on hold is denied, and the service gives up its right to spend from the wallet, " +
-    "whose balance stays the organization's. Repeat it until `walletsFailed` " +
+    "Permanent: its key is revoked, payments on hold are denied, and the service gives up its right to spend from the wallet, whose balance stays the organization's. Repeat it until `walletsFailed` " +
     "is empty: a repeat is 200. People need step-up. A key of the organization may archive only an agent that its lineage created, whose key " +
     "provably was never delivered, that never authenticated, holds nothing, and whose keys no person touched: " +
     "MACHINE_ARCHIVE_DENIED is terminal, KEY_STILL_DELIVERABLE, KEY_DELIVERY_UNPROVEN (replay the create) and " +

@@ -11,8 +11,7 @@ const body = z.strictObject({ rules: rulesAsSent, version });
 const READS =
   "The rules whose flags hold a payment for a person, with the `version` that a change must name.";
 const REPLACES =
-  "Full replacement: a rule that is left out is deleted, one that is sent back with its id keeps it, one without gets " +
-  "one; an unknown id is 400. A stale `version` is STALE_APPROVAL_RULES. Binds every payment that comes after the answer.";
+  "Replaces all rules: a rule that is left out is deleted, a rule with an id keeps it, a rule without one gets one; an unknown id is 400. An outdated `version` is STALE_APPROVAL_RULES. Applies to every payment after the answer.";
 
 export const getProjectApprovalRules = define({
   summary: "Read a project's approval rules",

@@ -15,7 +15,7 @@ const decides = person();
 
 export const listPendingApprovals = define({
   summary: "List pending approvals",
-  description: "What waits for a person's decision, newest first.",
+  description: "The approval requests that wait for a person's decision, newest first.",
   tag: "Approvals",
   access: reads,
   rate: "standard",
@@ -27,7 +27,7 @@ export const listPendingApprovals = define({
 
 export const listCompletedApprovals = define({
   summary: "List completed approvals",
-  description: "What was resolved, with its resolution, newest first.",
+  description: "The completed approval requests with their resolutions, newest first.",
   tag: "Approvals",
   access: reads,
   rate: "standard",
@@ -60,17 +60,16 @@ const level = z.strictObject({
       "What payments in flight and on hold have reserved; a pending payment's own amount is in it.",
   }),
   remainingCents: cents.nullable().meta({
-    description:
-      "What is left once this payment is approved, as its amount is reserved already; null: no limit.",
+    description: "What remains if this payment is approved; its amount is already reserved. Null: no limit.",
   }),
   remainingIfDeniedCents: cents.nullable().meta({
     description:
-      "What is left if it is denied; null: no limit. The same as `remainingCents` once it is resolved.",
+      "What remains if it is denied; null: no limit. Equal to `remainingCents` once it is resolved.",
   }),
 });
 
 export const getApprovalContext = define({
-  summary: "Read what an approval is decided on",
+  summary: "Read an approval's context",
   description:
     "The money of the payment's agent, team and project as it is now, with what an approval would leave at each of them, and the " +
     "agent's last 10 payments before this one, newest first.",

@@ -10,10 +10,10 @@ const named = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
 /** Which entries: of whom, about what, what was done, and when. */
 const filters = {
   actor: named.optional().meta({ description: "The id of a user, a key or an agent." }),
-  resource: named.optional().meta({ description: "The id of what it was done to." }),
+  resource: named.optional().meta({ description: "The id of the resource." }),
   action: named.optional().meta({ description: "Such as `updateAgentBudgetPolicy`." }),
-  from: timestamp.optional().meta({ description: "From this instant on." }),
-  to: timestamp.optional().meta({ description: "Before this instant." }),
+  from: timestamp.optional().meta({ description: "From this time on, inclusive." }),
+  to: timestamp.optional().meta({ description: "Before this time." }),
 };
 
 export const listAuditLog = define({
@@ -34,7 +34,7 @@ export const listAuditLog = define({
 export const exportAuditLog = define({
   summary: "Export the audit log",
   description:
-    "The same entries as JSON lines, oldest first, as far as the log has come when the export begins. A line is an entry " +
+    "The same entries as JSON Lines, oldest first, up to the newest entry when the export begins. A line is an entry " +
     "as its hash is made of it (docs/audit-log.md), so that the chain can be checked without the service.",
   tag: "Audit log",
   access: person({ role: "admin" }),
@@ -66,17 +66,17 @@ export const verifyAuditLog = define({
     }),
   }),
   output: z.strictObject({
-    unbroken: z.boolean().meta({ description: "Whether nothing is wrong with what was looked at." }),
-    verifiedTo: z.int().meta({ description: "The last entry that is as it was written." }),
+    unbroken: z.boolean().meta({ description: "Whether everything that was checked is intact." }),
+    verifiedTo: z.int().meta({ description: "The last entry that is intact." }),
     lastSequence: z.int().meta({ description: "The chain's last entry now." }),
     broken: z
       .strictObject({
         sequence: z.int(),
         problem: z.enum(["changed", "removed", "inserted", "moved", "rewritten", "cut_tail"]),
-        detail: z.string().meta({ description: "The same in words." }),
+        detail: z.string().meta({ description: "A description of it." }),
       })
       .nullable()
-      .meta({ description: "The first place at which it is broken; null: none." }),
+      .meta({ description: "The first break in the chain; null: none." }),
   }),
   errors: [],
 });

@@ -11,7 +11,7 @@ export const signIn = define({
   summary: "Sign in",
   description:
     "Answers a session: a JWT of 15 minutes and a refresh token; to a browser that asks for them with `svc-session: " +
-    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys sign in by themselves. Does not step up. " +
+    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys have an operation of their own. Does not step up. " +
     "An e-mail may have accounts in several organizations: where the password fits several of them, 409 " +
     "`ORGANIZATION_REQUIRED` names these. Beyond 5 accounts of an e-mail, `organizationId` is needed.",
   tag: "Authentication",
@@ -39,7 +39,7 @@ export const setUp = define({
   summary: "Set the service up",
   description:
     "Makes the first organization and its owner with the token of the link that the first start prints, and signs the " +
-    "owner in. The token is good once; it is 404 as soon as the service is set up.",
+    "owner in. The token can be used once; after the service is set up it is 404.",
   tag: "Authentication",
   access: anyone,
   rate: "password",
@@ -52,8 +52,7 @@ export const setUp = define({
 export const checkSetUp = define({
   summary: "Check a set-up link",
   description:
-    "Whether the token of a set-up link is good: 204, and nothing is used up by it. A wrong one, and any once the service " +
-    "is set up, is 404.",
+    "Answers 204 if the token of a set-up link is valid, without using it up. A wrong token, and any token after the service is set up, is 404.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -66,7 +65,7 @@ export const checkSetUp = define({
 export const refreshSession = define({
   summary: "Refresh a session",
   description:
-    "Gives a new token for a refresh token, which is used up. Using an old one again ends the session. Without one in " +
+    "Exchanges a refresh token for a new pair of tokens. A refresh token can be used once; using it again ends the session. Without one in " +
     "the body the refresh cookie counts, and the answer is in cookies.",
   tag: "Authentication",
   access: anyone,
@@ -109,7 +108,7 @@ export const getMe = define({
 export const enrollTotp = define({
   summary: "Enrol a TOTP factor",
   description:
-    "Answers a new secret, once; it counts after it was confirmed with a code, in this session and within 10 minutes. With a factor enrolled already it needs " +
+    "Answers a new secret, once; the factor becomes active when it is confirmed with a code, in this session and within 10 minutes. With a factor enrolled already it needs " +
     "step-up, and else a sign-in within the last 5 minutes, which no refresh makes anew.",
   tag: "Authentication",
   access: ownAccount,
@@ -122,7 +121,7 @@ export const enrollTotp = define({
 export const confirmTotp = define({
   summary: "Confirm a TOTP factor",
   description:
-    "Puts the factor in force. The code is used up: signing in and stepping up need the next one, which comes within 30 s.",
+    "Activates the factor. The code is used up: signing in and stepping up need the next one, which follows within 30 s.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -151,7 +150,7 @@ export const stepUp = define({
 export const changePassword = define({
   summary: "Change one's password",
   description:
-    "Ends the person's other sessions, this one goes on. A wrong `currentPassword` is 403 `PASSWORD_INVALID` and counts with " +
+    "Ends the person's other sessions; this one continues. A wrong `currentPassword` is 403 `PASSWORD_INVALID` and counts with " +
     "the account's sign-ins, whose cap per minute holds for both together.",
   tag: "Authentication",
   access: ownAccount,

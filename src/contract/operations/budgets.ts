@@ -10,7 +10,7 @@ const params = z.strictObject({ id: uuid });
 const CHILDREN_MAX = 4_000;
 
 const capCents = cents.nullable().meta({
-  description: "What all agents together may reserve and spend; null: no cap. Never left out.",
+  description: "What all agents together may reserve and spend; null: no cap. Required.",
 });
 
 /** A sum over agents may be above what one amount can be. */
@@ -52,8 +52,7 @@ const REPLACE_ERRORS = [
 ] as const;
 
 const REPLACES =
-  "Replaces it whole, or not at all: `capCents` null clears the cap, every live child must be named. A cap may be " +
-  "lowered below what is used: it then stops the next payment. It is in force once it is answered; one that takes too long " +
+  "Replaces the whole budget, or nothing: `capCents` null clears the cap, every live child must be named. A cap may be set below what is already used; it then stops further payments. It is in force once it is answered; one that takes too long " +
   "is 503 and may be carried through all the same: read the budget again before another try. ";
 
 export const getProjectBudget = define({

@@ -69,8 +69,7 @@ export const listMembers = define({
 export const updateMember = define({
   summary: "Change a member's role",
   description:
-    "The new role binds open sessions at once. Only an owner makes or demotes owners; the last one stays. Who becomes a " +
-    "member loses the organization keys that they minted or rotated last: they are revoked at once and named in the answer, " +
+    "The new role applies to open sessions at once. Only an owner makes or demotes owners; the last one stays. A person who becomes a member loses the organization keys that they created or rotated last: they are revoked at once and named in the answer, " +
     "unless `keepKeys=true`.",
   tag: "Members",
   access: changesRoles,
@@ -106,7 +105,7 @@ export const createInvite = define({
   description:
     "Valid 7 days. Where the service has a mail server, the person is sent the link by mail and `token` is null: who accepts has " +
     "shown that the address is theirs. Else `token` is answered, once, for the link `/invite#token=…`, which you hand on. " +
-    "A new invite to the same e-mail takes the place of an open one, and is mailed anew. At most 50 invites are mailed in an hour, and 5 in a UTC day " +
+    "A new invite to the same e-mail replaces an open one, and is mailed again. At most 50 invites are mailed in an hour, and 5 in a UTC day " +
     "to one address, else 429. Inviting an owner or admin needs step-up; only an owner, with step-up, makes or " +
     "replaces an owner's invite. For a day the same " +
     "idempotencyKey with the same payload answers 200 with what the first request was answered, and mails nothing; another payload is 422.",
@@ -134,9 +133,8 @@ export const listInvites = define({
 });
 
 export const revokeInvite = define({
-  summary: "Withdraw an invite",
-  description:
-    "Its token is worth nothing from now on. An owner's invite is withdrawn by an owner, with step-up.",
+  summary: "Revoke an invite",
+  description: "Its token can no longer be used. Only an owner, with step-up, can revoke an owner's invite.",
   tag: "Members",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -149,7 +147,7 @@ export const revokeInvite = define({
 export const acceptInvite = define({
   summary: "Accept an invite",
   description:
-    "Makes the invited person a member and signs them in. A used, withdrawn, expired or unknown token is 404.",
+    "Makes the invited person a member and signs them in. A used, revoked, expired or unknown token is 404.",
   tag: "Members",
   access: anyone,
   rate: "password",

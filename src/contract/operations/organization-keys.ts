@@ -69,8 +69,7 @@ export const listOrganizationKeys = define({
 export const rotateOrganizationKey = define({
   summary: "Rotate an organization key",
   description:
-    "A new value under the same lineage, scopes, binding and limit; the old one is dead at once, and the creates that it " +
-    "used today stay used. A key that is rotated or revoked already is 404.",
+    "A new value with the same lineage, scopes, binding and limit. The old value is refused at once, and today's creates still count. A key that was already rotated or revoked is 404.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -83,7 +82,7 @@ export const rotateOrganizationKey = define({
 export const revokeOrganizationKey = define({
   summary: "Revoke an organization key",
   description:
-    "Dead on its next request. Revoking it again is 200; one that was rotated is 404: revoke its successor.",
+    "Refused from its next request on. Revoking it again is 200; a key that was rotated is 404: revoke its successor.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyRevoke",

@@ -40,7 +40,7 @@ export const getOrganization = define({
 export const updateOrganization = define({
   summary: "Change the organization's settings",
   description:
-    "What is left out stays. `walletOwner`: the address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
+    "Fields that are left out stay unchanged. `walletOwner`: the address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
     "remove the service. It holds for agents that are created from now on; of an existing wallet its owner passes the ownership " +
     "on, on chain. `requireSecondFactor`: people without a second factor can do nothing but enrol one, from their next request " +
     "on, else 403 `SECOND_FACTOR_ENROLMENT_REQUIRED`, and nobody removes their last one. Organization keys and agents go on.",

@@ -16,8 +16,7 @@ const tag = "Authentication";
 export const passkeyOptions = define({
   summary: "Begin to enrol a passkey",
   description:
-    "Answers what `navigator.credentials.create()` takes. Its challenge is good once, for 5 minutes, for this session's " +
-    "enrolment alone. With a factor enrolled already it needs step-up, and else a sign-in within the last 5 minutes.",
+    "Answers what `navigator.credentials.create()` takes. Its challenge can be used once, within 5 minutes, only for this session's enrolment. With a factor enrolled already it needs step-up, and else a sign-in within the last 5 minutes.",
   tag,
   access: ownAccount,
   rate: "standard",
@@ -29,8 +28,7 @@ export const passkeyOptions = define({
 export const enrollPasskey = define({
   summary: "Enrol a passkey",
   description:
-    "Puts the passkey in force that the browser made with the options. Does not step up; other sessions live on. A " +
-    "response that is not right uses its challenge up.",
+    "Registers the passkey that the browser created with the options. Does not step up; other sessions continue. An invalid response uses up its challenge.",
   tag,
   access: ownAccount,
   rate: "standard",
@@ -68,7 +66,7 @@ export const updatePasskey = define({
 export const removePasskey = define({
   summary: "Remove a passkey",
   description:
-    "It signs nobody in and steps nobody up from now on. The last second factor of an owner or admin, and of " +
+    "It can no longer be used to sign in or step up. The last second factor of an owner or admin, and of " +
     "everybody where the organization requires one, stays until another is enrolled.",
   tag,
   access: person({ stepUp: true }),
@@ -82,8 +80,7 @@ export const removePasskey = define({
 export const passkeySignInOptions = define({
   summary: "Begin to sign in by passkey",
   description:
-    "Answers what `navigator.credentials.get()` takes; no e-mail is asked for. Its challenge is good once, for 5 minutes, " +
-    "for sign-in alone.",
+    "Answers what `navigator.credentials.get()` takes; no e-mail is asked for. Its challenge can be used once, within 5 minutes, only for sign-in.",
   tag,
   access: anyone,
   rate: "signIn",
@@ -95,8 +92,7 @@ export const passkeySignInOptions = define({
 export const signInWithPasskey = define({
   summary: "Sign in by passkey",
   description:
-    "As sign-in, without password and code: a passkey that verified its user is two factors. Does not step up. A " +
-    "response that is not right uses its challenge up.",
+    "Like sign-in, without password and code: a passkey with user verification counts as two factors. Does not step up. An invalid response uses up its challenge.",
   tag,
   access: anyone,
   rate: "signIn",
@@ -109,8 +105,7 @@ export const signInWithPasskey = define({
 export const stepUpOptions = define({
   summary: "Begin to step up by passkey",
   description:
-    "Answers what `navigator.credentials.get()` takes, with the person's own passkeys. Its challenge is good once, for " +
-    "5 minutes, for this session's step-up alone.",
+    "Answers what `navigator.credentials.get()` takes, with the person's own passkeys. Its challenge can be used once, within 5 minutes, only for this session's step-up.",
   tag,
   access: person(),
   rate: "stepUp",

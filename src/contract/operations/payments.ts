@@ -232,7 +232,7 @@ export const listPayments = define({
 export const cancelPayment = define({
   summary: "Cancel a payment on hold",
   description:
-    "Takes back a payment that waits for approval: its amount is released. Any other is 409 PAYMENT_NOT_CANCELLABLE.",
+    "Cancels a payment that waits for approval; its amount is released. Any other is 409 PAYMENT_NOT_CANCELLABLE.",
   tag: "Payments",
   access: agentWith("cancel_payment"),
   rate: "standard",

@@ -39,7 +39,7 @@ export const createProjectByTool = define({
 
 export const listProjects = define({
   summary: "List projects",
-  description: "Newest first, archived ones too; those that lie in a key's binding.",
+  description: "Newest first, including archived ones; for a key, those within its binding.",
   tag: "Projects",
   access: manages("projects:read", "list"),
   rate: "standard",
@@ -64,7 +64,8 @@ export const getProject = define({
 
 export const updateProject = define({
   summary: "Change a project",
-  description: "Name, description, color or logo; what is left out stays, null clears.",
+  description:
+    "Name, description, color or logo; fields that are left out stay unchanged, null clears a field.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin" }),
   rate: "standard",
@@ -78,7 +79,7 @@ export const updateProject = define({
 export const archiveProject = define({
   summary: "Archive a project",
   description:
-    "For good; only when no team in it is live. Archiving it again is 200. The default project may be archived like any " +
+    "Permanent; only possible when no team in it is active. Archiving it again is 200. The default project may be archived like any " +
     "other; teams must then name their project.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin", stepUp: true }),

@@ -10,7 +10,7 @@ export const fundAgentInSandbox = define({
   summary: "Fund an agent's wallet with test money",
   description:
     "Mints test money on the local chain into the agent's wallet, which needs no deployment for it, and answers once it is " +
-    "there. Only while the sandbox rails are on, else 404.",
+    "there. Only with the sandbox rails, else 404.",
   tag: "Sandbox",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",
@@ -25,7 +25,7 @@ export const depositToTreasury = define({
   summary: "Send test money to the organization's treasury",
   description:
     "Mints test money on the local chain into the treasury, which needs no deployment for it, and answers once it is there, " +
-    "with the treasury's address; the event `funding.deposited` follows. Only while the sandbox chain is on, else 404.",
+    "with the treasury's address; the event `funding.deposited` follows. Only with the sandbox chain, else 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -36,10 +36,9 @@ export const depositToTreasury = define({
 });
 
 export const failBilling = define({
-  summary: "Have a payment for the subscription fail",
+  summary: "Simulate a failed subscription payment",
   description:
-    "Tells of a failed payment for the organization's own subscription by the event `billing.payment_failed`, and changes " +
-    "nothing else. Only while the sandbox chain is on, else 404.",
+    "Sends the event `billing.payment_failed` as if a payment for the organization's own subscription had failed, and changes nothing else. Only with the sandbox chain, else 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -56,10 +55,9 @@ export const failBilling = define({
 });
 
 export const listCardLedger = define({
-  summary: "Read the sandbox card processor's books",
+  summary: "Read the sandbox card processor's ledger",
   description:
-    "One entry for each effect on the processor's books, newest first: a capture, and a reversal as one of its own; none for " +
-    "a decline. Only while the sandbox rails are on, else 404.",
+    "One entry per capture or reversal, newest first; a decline has none. Only with the sandbox rails, else 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",

@@ -15,7 +15,7 @@ const ownSession = z
 
 export const listSessions = define({
   summary: "List one's sessions",
-  description: "Where one is signed in: the sessions that are alive, newest first; at most 200.",
+  description: "The person's active sessions, newest first; at most 200.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -39,7 +39,7 @@ export const endSession = define({
 
 export const endOtherSessions = define({
   summary: "End one's other sessions",
-  description: "All of the person's sessions but this one; their tokens are refused from now on.",
+  description: "Ends all of the person's sessions but this one; their tokens are refused from now on.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",

@@ -46,7 +46,7 @@ export const createTeamByTool = define({
 
 export const listTeams = define({
   summary: "List teams",
-  description: "Newest first, archived ones too; those that lie in a key's binding.",
+  description: "Newest first, including archived ones; for a key, those within its binding.",
   tag: "Teams",
   access: manages("teams:read", "list"),
   rate: "standard",
@@ -75,7 +75,8 @@ export const getTeam = define({
 
 export const updateTeam = define({
   summary: "Change a team",
-  description: "Name, description, color or logo; what is left out stays, null clears.",
+  description:
+    "Name, description, color or logo; fields that are left out stay unchanged, null clears a field.",
   tag: "Teams",
   access: manages("never", "team", { role: "admin" }),
   rate: "standard",
@@ -88,7 +89,7 @@ export const updateTeam = define({
 
 export const archiveTeam = define({
   summary: "Archive a team",
-  description: "For good; only when no agent in it is live. Archiving it again is 200.",
+  description: "Permanent; only possible when no agent in it is active. Archiving it again is 200.",
   tag: "Teams",
   access: manages("never", "team", { role: "admin", stepUp: true }),
   rate: "archive",

@@ -105,7 +105,7 @@ export const summarizeTransactions = define({
       groupBy: z
         .enum(["status", "rail", "agent", "team", "project"])
         .default("status")
-        .meta({ description: "What each day is divided by." }),
+        .meta({ description: "How each day is grouped." }),
       tz: timezone.optional().meta({
         description: "IANA time zone, like Europe/Berlin, whose days are meant; by default UTC.",
       }),
@@ -126,12 +126,12 @@ export const summarizeTransactions = define({
           others: z
             .strictObject(sum)
             .nullable()
-            .meta({ description: "Those that are not named; null: none." }),
+            .meta({ description: "The groups that are not listed; null: none." }),
         }),
       )
       .meta({ description: "Newest first." }),
     nextBefore: calendarDay.nullable().meta({
-      description: "There may be more before this day; null: there is not.",
+      description: "Continue before this day; null: there is no more.",
     }),
   }),
   errors: [],
@@ -139,7 +139,7 @@ export const summarizeTransactions = define({
 
 export const getTransaction = define({
   summary: "Read a transaction",
-  description: "One transaction as it is now, whatever became of it.",
+  description: "One transaction in its current state.",
   tag: "Transactions",
   access: manages("agents:read", "transaction"),
   rate: "standard",
@@ -151,12 +151,12 @@ export const getTransaction = define({
 
 const decision = z.strictObject({
   outcome: z.enum(["approved", "held", "denied"]).meta({
-    description: "What the policies said when the payment was asked for.",
+    description: "The outcome of the policies when the payment was requested.",
   }),
   policyVersion: z
     .int()
     .nullable()
-    .meta({ description: "Of the agent's budget policy that it was judged by; null: not kept." }),
+    .meta({ description: "The version of the agent's budget policy that was applied; null: unknown." }),
   flaggedByRuleTypes: z.array(z.string()),
 });
 
@@ -181,7 +181,7 @@ const event = z.strictObject({
 });
 
 export const getTransactionStory = define({
-  summary: "Read a transaction's whole story",
+  summary: "Read a transaction's full history",
   description:
     "The payment, how it was decided, by which version of the policy, its approval with who resolved it, what its rail did, and the " +
     "events that it has made. For owners and admins also the webhook deliveries of these events and the payment's entries in the audit " +
@@ -195,13 +195,15 @@ export const getTransactionStory = define({
   output: z.strictObject({
     transaction,
     approval: approval.nullable(),
-    decision: decision.nullable().meta({ description: "How it was decided; null: not told yet." }),
-    railSteps: z.array(railStep).meta({ description: "What its rail has on its books, oldest first." }),
+    decision: decision.nullable().meta({ description: "How it was decided; null: not recorded yet." }),
+    railSteps: z.array(railStep).meta({ description: "The rail's records of it, oldest first." }),
     events: z.array(event).meta({ description: "Oldest first." }),
     webhookDeliveries: z
       .array(z.strictObject({ endpointId: z.string(), eventId: z.string(), delivery }))
       .nullable()
-      .meta({ description: "To the endpoints that are there now; null: the caller may not read them." }),
+      .meta({
+        description: "Deliveries to the endpoints that exist now; null: the caller may not read them.",
+      }),
     auditEntries: z
       .array(auditEntry)
       .nullable()

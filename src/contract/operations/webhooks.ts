@@ -83,11 +83,12 @@ const endpoint = z
     isActive: z.boolean(),
     disabledAt: timestamp.nullable(),
     disabledReason: z.enum(["consecutive_failures", "by_person"]).nullable().meta({
-      description: "Why nothing is sent to it: ten deliveries in a row failed, or a person has said so.",
+      description:
+        "Why the endpoint is disabled: ten consecutive failed deliveries, or a person disabled it.",
     }),
     consecutiveFailures: z.int(),
     secretPreviousExpiresAt: timestamp.nullable().meta({
-      description: "Until then the secret before the last rotation signs, too.",
+      description: "Until then deliveries are also signed with the previous secret.",
     }),
     createdAt: timestamp,
     updatedAt: timestamp,
@@ -100,7 +101,7 @@ const attempt = z.strictObject({
   httpStatus: z.int().nullable(),
   responseTimeMs: z.int(),
   failureReason: z.string().nullable(),
-  responseExcerpt: z.string().nullable().meta({ description: "How the receiver's answer begins." }),
+  responseExcerpt: z.string().nullable().meta({ description: "The beginning of the receiver's response." }),
 });
 
 export const delivery = z
@@ -122,8 +123,7 @@ const replay = z
     until: timestamp,
     state: z.enum(["running", "done", "limited", "stopped"]).meta({
       description:
-        "`limited`: as many deliveries are queued as one replay may; begin another with `reachedAt` as its `since`. `stopped`: " +
-        "the endpoint was disabled meanwhile.",
+        "`limited`: the maximum of deliveries per replay is queued; start another one with `reachedAt` as its `since`. `stopped`: the endpoint was disabled in the meantime.",
     }),
     examined: z.int().meta({ description: "Events looked at." }),
     queued: z.int().meta({ description: "Deliveries that were queued." }),
@@ -206,7 +206,7 @@ export const updateWebhook = define({
   ...common,
   summary: "Change a webhook endpoint",
   description:
-    "What is not sent stays as it is. `isActive: false` drops what is queued; `isActive: true` begins again, with no failures " +
+    "Fields that are left out stay unchanged. `isActive: false` drops what is queued; `isActive: true` begins again, with no failures " +
     "counted. What it missed meanwhile can be sent by a replay.",
   http: { method: "put", path: "/v1/webhooks/:id", successStatus: 200 },
   params,

@@ -63,11 +63,10 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   },
   check_payment: {
     description:
-      "What a payment would get now, without making it. decision `approved`: paid at once. `held`: a person " +
+      "The decision that a payment would get now, without making it. decision `approved`: paid at once. `held`: a person " +
       "would have to approve it; flaggedByRuleTypes says why (`agent_threshold`: above your " +
       "autoApprovalThresholdCents; others: rules of your organization). `denied`: denialReason says which limit, " +
-      "denialDetails what is left and when it resets. What the wallet holds is not looked at. No promise: the " +
-      "payment is decided anew. For rail `card` give merchant, for `wallet` recipient, never both.",
+      "denialDetails what is left and when it resets. The wallet's balance is not checked. No promise: the payment is decided again when it is made. For rail `card` give merchant, for `wallet` recipient, never both.",
     arguments: {
       rail: "`card`: needs merchant. `wallet`: needs recipient.",
       merchant: "For `card` only: the merchant's name.",
@@ -92,7 +91,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       `\`approved\`: paid. ${HELD}${ON_ITS_WAY}${NOT_PAID}${REPEAT}`,
     arguments: {
       ...PAYING,
-      merchant: "Whom you pay, as people know them: `Acme Corp`.",
+      merchant: "The merchant's name, as people know it: `Acme Corp`.",
     },
     results: PAYMENT,
   },
@@ -139,8 +138,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   },
   cancel_payment: {
     description:
-      "Takes back a payment that waits for a person: it is `denied`, nothing is paid, its amount is free again. " +
-      "For good: to pay after all, make a new payment. What is paid or on its way can't be cancelled.",
+      "Cancels a payment that waits for a person: it is `denied`, nothing is paid, its amount is released. Final: to pay after all, make a new payment. What is paid or on its way can't be cancelled.",
     arguments: {
       transactionId: "`transaction.id` of the payment on hold; list_payments has it.",
     },

@@ -18,7 +18,7 @@ const RULE = {
     "params.windowSeconds. duplicate: like an earlier one (recipient, amount) in params.windowSeconds. " +
     "time_window: at times outside, or inside, of the window in params.",
   "rules.enabled": "false: the rule is kept and holds nothing.",
-  "rules.params": "Those that the type wants and no others; {} for new_recipient.",
+  "rules.params": "The parameters of the type and no others; {} for new_recipient.",
   "rules.params.amountCents": "amount_above: cents; what is exactly this much is not held.",
   "rules.params.anyOf":
     "recipient: names or wallet addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
@@ -36,7 +36,7 @@ const replaces = (noun: string): string =>
   `Replaces all approval rules of a ${noun}: a rule that is left out is deleted. So call get_${noun}_approval_rules, change, add or ` +
   "remove, and send all rules back, with the version that you read. Binds every payment after the answer; what " +
   "is on hold stays on hold. " +
-  `Refused as stale: call get_${noun}_approval_rules again and decide anew.`;
+  `If it is refused as outdated: call get_${noun}_approval_rules again and decide again.`;
 
 const reads = (noun: string, others: string): string =>
   `The approval rules of a ${noun}: a payment of its agents that any of them holds waits for a person. With the version ` +
@@ -44,7 +44,7 @@ const reads = (noun: string, others: string): string =>
   "autoApprovalThresholdCents.";
 
 const ruleArguments = (noun: string) => ({
-  rules: "All rules that there shall be; [] for none.",
+  rules: "The complete list of rules; [] for none.",
   ...RULE,
   version: `As get_${noun}_approval_rules answered it.`,
 });

@@ -28,9 +28,8 @@ const TEAM_RESULTS = {
 
 /** What holds of replacing either. */
 const replaces = (read: string, children: string): string =>
-  `Replaced whole or not at all: call ${read}, change what you mean to change, and send all of it back, each of the ` +
-  `${children} that you read included, with the version that you read. It is in force once it is answered. A cap below ` +
-  `what is used stops further payments and takes nothing back. Refused as stale: call ${read} again and decide anew. `;
+  `Replaces the whole budget: call ${read}, change what you mean to change, and send all of it back, each of the ` +
+  `${children} that you read included, with the version that you read. It is in force once it is answered. A cap below what is used stops further payments and reverses nothing. If it is refused as outdated: call ${read} again and decide again. `;
 
 export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
   get_project_budget: {

@@ -9,7 +9,7 @@ import type { ToolText } from "./types.ts";
 const CREATE_KEY =
   "A new random value (a UUID) for each create, kept before the call; the same one only to repeat a call.";
 const CREATED_ONCE =
-  "After a time-out or an unclear answer repeat the call with the same idempotencyKey and arguments: nothing is made twice.";
+  "After a time-out or an unclear answer repeat the call with the same idempotencyKey and arguments: nothing is created twice.";
 
 /** Limits as they are set; what leaving one out means differs. */
 const LIMITS = {
@@ -103,7 +103,7 @@ const AGENT_TOOLS = {
       "Changes limits of one agent: those that you give, the others stay. It binds the agent's next payment, and " +
       "what waits for a person is judged by it when it is approved. A limit below what is used stops further " +
       "payments and takes nothing back. Read get_agent_budget_policy first and send its version; refused as " +
-      "stale, read again and decide anew. To change the budgets of a whole team at once use set_team_budget; to " +
+      "stale, read again and decide again. To change the budgets of a whole team at once use set_team_budget; to " +
       "stop an agent pause_agent.",
     arguments: {
       agentId: IDS.agent,

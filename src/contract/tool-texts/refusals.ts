@@ -11,8 +11,8 @@ type Texts = Readonly<Partial<Record<ErrorCode, Partial<RefusalText>>>>;
 
 const BOTH: Texts = {
   VALIDATION_FAILED: {
-    what: "The arguments are not as this tool takes them.",
-    next: "`issues` says of each what is wrong and how it must be: mend them and call again.",
+    what: "The arguments are invalid.",
+    next: "`issues` says what is wrong with each and what is expected: correct them and call again.",
   },
   BAD_CURSOR: {
     what: "The cursor does not belong to this list.",
@@ -27,16 +27,16 @@ const BOTH: Texts = {
     next: "Wait for some seconds, then call again with the same arguments.",
   },
   INTERNAL: {
-    what: "Something went wrong on the service's side.",
+    what: "An internal error occurred in the service.",
     next: "Call again once with the same arguments; if it goes on, report requestId to the people you work for.",
   },
 };
 
 const REPEAT_CREATE =
-  "Wait for some seconds, then call again with the same arguments and the same idempotencyKey: nothing is made twice.";
+  "Wait for some seconds, then call again with the same arguments and the same idempotencyKey: nothing is created twice.";
 
 const AGENT: Texts = {
-  UNAUTHORIZED: { what: "Your key is no longer good.", next: "Stop, and tell the people you work for." },
+  UNAUTHORIZED: { what: "Your key is no longer valid.", next: "Stop, and tell the people you work for." },
   AGENT_PAUSED: {
     what: "People have paused you.",
     next: "Stop, and do not try again: only they can resume you.",
@@ -46,7 +46,7 @@ const AGENT: Texts = {
     next: "Use the tools that are listed; limits and approvals are up to people.",
   },
   TOOL_NOT_ALLOWED: {
-    what: "Your organization has not given you this tool.",
+    what: "Your key does not include this tool.",
     next: "Use the tools that are listed, or tell the people you work for what you need it for.",
   },
   IDEMPOTENCY_KEY_REQUIRED: {
@@ -74,7 +74,7 @@ const PAYS: Texts = {
     next: "Wait for some seconds, then call again with the same arguments and the same idempotencyKey: it is never paid twice.",
   },
   INTERNAL: {
-    what: "Something went wrong on the service's side; whether the payment was made is not known.",
+    what: "An internal error occurred in the service; whether the payment was made is not known.",
     next:
       "Call again with the same arguments and the same idempotencyKey, which never pays twice; if it goes on, " +
       "report requestId to the people you work for.",
@@ -82,7 +82,7 @@ const PAYS: Texts = {
 };
 
 const MANAGEMENT: Texts = {
-  UNAUTHORIZED: { what: "Your key is no longer good.", next: "Ask a person for another one." },
+  UNAUTHORIZED: { what: "Your key is no longer valid.", next: "Ask a person for another one." },
   WRONG_CREDENTIAL: {
     what: "This tool spends, and an organization's key never does.",
     next: "Only an agent pays, with its own key.",
@@ -92,8 +92,8 @@ const MANAGEMENT: Texts = {
     next: "A key's scopes never change: ask a person for a key that has it.",
   },
   OUTSIDE_BINDING: {
-    what: "It lies outside of the project or team that your key is bound to.",
-    next: "A key's binding never changes: act on what lies inside it, which the list_ tools show, or ask a person.",
+    what: "It is outside the project or team that your key is bound to.",
+    next: "A key's binding never changes: act only within it (the list_ tools show what there is), or ask a person.",
   },
   AGENT_ARCHIVED: {
     what: "The agent is archived for good and can't be changed.",
@@ -105,32 +105,32 @@ const MANAGEMENT: Texts = {
   },
   VERSION_CONFLICT: {
     what: "The agent's limits were changed since you read them; nothing was changed now.",
-    next: "Call get_agent_budget_policy, decide anew by what it shows, and send its version.",
+    next: "Call get_agent_budget_policy, decide again from what it shows, and send its version.",
   },
   STALE_BUDGET: { what: "The budget was changed since you read it; nothing was changed now." },
   STALE_APPROVAL_RULES: {
     what: "The approval rules were changed since you read them; nothing was changed now.",
   },
   BUDGET_CHILDREN_INCOMPLETE: {
-    what: "A budget is replaced whole, and this leaves out some; nothing was changed.",
+    what: "A budget is replaced as a whole, and children are missing; nothing was changed.",
   },
   BUDGET_CHILD_UNKNOWN: {
-    what: "This names some that do not belong here or are named twice; nothing was changed. `unknown` has their ids.",
+    what: "Some ids do not belong here or are repeated; nothing was changed. `unknown` has them.",
   },
   IDEMPOTENCY_KEY_REQUIRED: {
     what: "A create needs an idempotencyKey.",
     next: "Make a new random value, such as a UUID, keep it, and call again with it; repeat the call with the same one after any doubt.",
   },
   IDEMPOTENCY_KEY_REUSED: {
-    what: "This idempotencyKey was used for another create, with other arguments; nothing was made now.",
-    next: "To get what that one made, repeat it with exactly its arguments. For something new call again with a new idempotencyKey.",
+    what: "This idempotencyKey was used for another create, with other arguments; nothing was created.",
+    next: "To get its result, repeat it with exactly its arguments. To create something new, call again with a new idempotencyKey.",
   },
   ORG_NOT_READY: { what: "The organization is still being set up.", next: REPEAT_CREATE },
   REQUEST_IN_PROGRESS: { what: "The same create is still under way.", next: REPEAT_CREATE },
-  CREATE_RETRYABLE: { what: "The create could not be finished just now.", next: REPEAT_CREATE },
+  CREATE_RETRYABLE: { what: "The create could not be completed just now.", next: REPEAT_CREATE },
   DAILY_CREATE_LIMIT_REACHED: {
-    what: "Your key has created as much today as it may.",
-    next: "It may again after midnight UTC, in retry_after_seconds; only a person can give you a key that may more.",
+    what: "Your key's daily create limit is reached.",
+    next: "It resets at midnight UTC, in retry_after_seconds; only a person can give you a key with a higher limit.",
   },
   MACHINE_ARCHIVE_DENIED: {
     what:
@@ -139,14 +139,14 @@ const MANAGEMENT: Texts = {
     next: "Do not try again. Stop it with pause_agent, and ask a person to archive it.",
   },
   KEY_STILL_DELIVERABLE: {
-    what: "The agent's API key can still be had, so the agent is not lost.",
+    what: "The agent's API key can still be delivered, so the agent is not lost.",
     next:
       "Repeat its create_agent call with the same arguments and idempotencyKey: it answers the key, and you keep " +
       "the agent. It can't be archived before some 30 minutes have passed since it was created; pause_agent " +
       "stops it now.",
   },
   KEY_DELIVERY_UNPROVEN: {
-    what: "It is not proven yet that the agent's API key never arrived.",
+    what: "It is not certain yet that the agent's API key was never delivered.",
     next:
       "Repeat its create_agent call with the same arguments and idempotencyKey; once that answers keyDelivery " +
       "`expired`, archive again. After some tries ask a person.",
@@ -172,17 +172,17 @@ function containerTexts(noun: "project" | "team"): Texts {
       next: `list_${noun}s with state \`active\` shows those in use.`,
     },
     STALE_BUDGET: {
-      next: `${readBudget}, decide anew by what it shows, and send all of it with its version.`,
+      next: `${readBudget}, decide again from what it shows, and send all of it with its version.`,
     },
     BUDGET_CHILDREN_INCOMPLETE: {
-      what: `A budget is replaced whole, and this leaves out the ${children}s in \`missing\`; nothing was changed.`,
+      what: `A budget is replaced as a whole, and the ${children}s in \`missing\` are not named; nothing was changed.`,
       next: `${readBudget}, and send each ${children} that it shows, with its version.`,
     },
     BUDGET_CHILD_UNKNOWN: {
       next: `${readBudget}, and send each ${children} that it shows once, and no others.`,
     },
     STALE_APPROVAL_RULES: {
-      next: `${readRules}, decide anew by what it shows, and send all rules with its version.`,
+      next: `${readRules}, decide again from what it shows, and send all rules with its version.`,
     },
   };
 }
@@ -223,7 +223,7 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
       next: "list_teams with state `active` shows those in use.",
     },
     PROJECT_FULL: {
-      what: "The team's project holds as many live agents as it may, 10,000.",
+      what: "The team's project has the maximum of 10,000 active agents.",
       next: "Use a team of another project, which list_teams shows, or ask a person for a new project.",
     },
   },
@@ -248,11 +248,11 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
       next: "Ask a person to create the team in another project.",
     },
     TOO_MANY_TEAMS: {
-      what: "The project that the team would be created in has as many live teams as it may have, 1,000.",
+      what: "The project that the team would be created in has the maximum of 1,000 active teams.",
       next: "Use one of the teams that list_teams shows, or ask a person to archive some, or to create the team in another project.",
     },
     PROJECT_FULL: {
-      what: "The project that the team would be created in has had as many teams as it may, 2,000, archived ones included.",
+      what: "The project that the team would be created in has had the maximum of 2,000 teams, archived ones included.",
       next: "Use one of the teams that list_teams shows, or ask a person to create the team in another project.",
     },
   },

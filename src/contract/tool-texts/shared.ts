@@ -1,8 +1,8 @@
 /** What the tools of both bands say alike. */
 
 export const PAGING = {
-  limit: "How many to answer at most.",
-  cursor: "nextCursor of the page before, with the same filters; left out: the first page.",
+  limit: "The maximum number of results.",
+  cursor: "nextCursor of the previous page, with the same filters; left out: the first page.",
 } as const;
 
 /** The results that every page has besides its records. */

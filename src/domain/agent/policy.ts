@@ -109,7 +109,7 @@ function checkBudget(
   const used = usage.spentCents + usage.reservedCents - (own?.amountCents ?? 0);
   if (used + amountCents <= policy.budgetCents) return null;
   const remaining = remainingOf(policy.budgetCents, used);
-  const reason = `The payment is above what is left of the budget: ${dollars(remaining)} of ${dollars(policy.budgetCents)}.`;
+  const reason = `The payment exceeds the remaining budget: ${dollars(remaining)} of ${dollars(policy.budgetCents)}.`;
   return limitDenial("BUDGET_EXCEEDED", reason, policy.budgetCents, remaining, null);
 }
 
@@ -127,7 +127,7 @@ function checkDailySpend(
   const used = today.amountCents - ownToday;
   if (used + amountCents <= limit) return null;
   const remaining = remainingOf(limit, used);
-  const reason = `The payment is above what is left for today: ${dollars(remaining)} of ${dollars(limit)}.`;
+  const reason = `The payment exceeds what remains for today: ${dollars(remaining)} of ${dollars(limit)}.`;
   return limitDenial("DAILY_SPEND_LIMIT_EXCEEDED", reason, limit, remaining, dayResetsAt(usage, now));
 }
 

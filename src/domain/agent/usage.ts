@@ -7,7 +7,7 @@ export interface Usage {
   /** The newest UTC day that anything was counted on. */
   day: { date: string; amountCents: number; count: number };
   /** When payments passed policy in the last 31 days, oldest first. */
-  hour: Counted[];
+  recentPayments: Counted[];
 }
 
 /** Payments of one instant, and the running count with them, so that a window is counted by looking at its two ends. */
@@ -29,7 +29,7 @@ export const emptyUsage = (): Usage => ({
   spentCents: 0,
   reservedCents: 0,
   day: { date: "", amountCents: 0, count: 0 },
-  hour: [],
+  recentPayments: [],
 });
 
 /** The last day that was asked for, and its date: making a date costs more than the rest of a decision. */
@@ -57,8 +57,8 @@ export const dayCounted = ({ day }: Pick<Usage, "day">, now: number): string => 
 };
 
 /** The instant that a payment made now is counted at: now, or the newest one counted, where the clock went back. */
-export const instantCounted = ({ hour }: Pick<Usage, "hour">, now: number): number =>
-  Math.max(now, hour.at(-1)?.[0] ?? now);
+export const instantCounted = ({ recentPayments }: Pick<Usage, "recentPayments">, now: number): number =>
+  Math.max(now, recentPayments.at(-1)?.[0] ?? now);
 
 /** When the day that is counted now ends. */
 export function dayResetsAt(usage: Usage, now: number): number {
@@ -73,7 +73,7 @@ export function spentToday(usage: Usage, now: number): { date: string; amountCen
 }
 
 /** Payments that passed policy in the window that ends now; one exactly as old as the window has left it. */
-export function countWithin({ hour }: Usage, windowMs: number, now: number): number {
+export function countWithin({ recentPayments: hour }: Usage, windowMs: number, now: number): number {
   const newest = hour.at(-1);
   const oldest = hour[firstAfter(hour, now - windowMs)];
   if (newest === undefined || oldest === undefined) return 0;
@@ -108,8 +108,8 @@ export function countToday(usage: Usage, now: number, ownDay: string | null = nu
 export function slotFreeAt(usage: Usage, limit: number, now: number): number | null {
   if (limit === 0) return null;
   let newer = 0;
-  for (let index = usage.hour.length - 1; index >= 0; index -= 1) {
-    const entry = usage.hour[index];
+  for (let index = usage.recentPayments.length - 1; index >= 0; index -= 1) {
+    const entry = usage.recentPayments[index];
     if (entry === undefined || entry[0] <= now - HOUR_MS) break;
     newer += entry[1];
     if (newer >= limit) return entry[0] + HOUR_MS;
@@ -127,11 +127,11 @@ export function rollDay(usage: Usage, now: number): void {
 export function countPayment(usage: Usage, now: number): void {
   rollDay(usage, now);
   usage.day.count += 1;
-  countInstant(usage.hour, now);
+  countInstant(usage.recentPayments, now);
   let expired = 0;
-  while ((usage.hour[expired]?.[0] ?? Infinity) <= now - HISTORY_MS) expired += 1;
-  if (expired > 0) usage.hour.splice(0, expired);
-  if (usage.hour.length > HOUR_ENTRIES_MAX) mergeOldest(usage, now);
+  while ((usage.recentPayments[expired]?.[0] ?? Infinity) <= now - HISTORY_MS) expired += 1;
+  if (expired > 0) usage.recentPayments.splice(0, expired);
+  if (usage.recentPayments.length > HOUR_ENTRIES_MAX) mergeOldest(usage, now);
 }
 
 function countInstant(hour: Counted[], now: number): void {
@@ -144,16 +144,17 @@ function countInstant(hour: Counted[], now: number): void {
 
 /** Makes room: pairs among the older half of what is older than an hour, so that the hourly limit stays exact. */
 function mergeOldest(usage: Usage, now: number): void {
-  const recent = usage.hour.findIndex(([at]) => at > now - HOUR_MS);
-  const mergeable = recent >= 2 ? Math.max(2, Math.floor(recent / 2)) : Math.floor(usage.hour.length / 2);
+  const recent = usage.recentPayments.findIndex(([at]) => at > now - HOUR_MS);
+  const mergeable =
+    recent >= 2 ? Math.max(2, Math.floor(recent / 2)) : Math.floor(usage.recentPayments.length / 2);
   const merged: Counted[] = [];
   for (let index = 0; index < mergeable; index += 2) {
-    const first = usage.hour[index];
-    const second = usage.hour[index + 1];
+    const first = usage.recentPayments[index];
+    const second = usage.recentPayments[index + 1];
     if (first === undefined) continue;
     const isPair = second !== undefined && index + 1 < mergeable;
     // What is counted through a pair is what was counted through its later half.
     merged.push(isPair ? [second[0], first[1] + second[1], second[2]] : first);
   }
-  usage.hour = [...merged, ...usage.hour.slice(mergeable)];
+  usage.recentPayments = [...merged, ...usage.recentPayments.slice(mergeable)];
 }

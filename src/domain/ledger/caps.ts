@@ -29,7 +29,7 @@ function checkCap(
   const usedCents = usedOf(totals) - ownCents;
   if (usedCents + amountCents <= capCents) return null;
   const remaining = remainingOf(capCents, usedCents);
-  const reason = `The payment is above what is left of the ${noun}'s cap: ${dollars(remaining)} of ${dollars(capCents)}.`;
+  const reason = `The payment exceeds what remains of the ${noun}'s cap: ${dollars(remaining)} of ${dollars(capCents)}.`;
   return limitDenial(code, reason, capCents, remaining, null);
 }
 

@@ -167,11 +167,15 @@ const setOpen = (account: Account, payment: Payment, rest: Omit<OpenPayment, "pa
 /** A copy that shares what is never changed in place. */
 function copyOf(account: Account): Account {
   const { open, usage } = account;
-  const hour = usage.hour.slice();
+  const hour = usage.recentPayments.slice();
   const newest = hour.at(-1);
   // The one entry that counting changes.
   if (newest !== undefined) hour[hour.length - 1] = [...newest];
-  return { ...account, open: new Map(open), usage: { ...usage, day: { ...usage.day }, hour } };
+  return {
+    ...account,
+    open: new Map(open),
+    usage: { ...usage, day: { ...usage.day }, recentPayments: hour },
+  };
 }
 
 type Money = ReturnType<typeof moneyOf>;

@@ -149,7 +149,15 @@ function given(name: string, value: unknown, usual: unknown): Record<string, unk
 }
 
 function packAccount(account: Account, now: number): PackedAccount {
-  const { confirmedRevision, day, hour, open, outbox, revision, standing } = { ...account, ...account.usage };
+  const {
+    confirmedRevision,
+    day,
+    recentPayments: hour,
+    open,
+    outbox,
+    revision,
+    standing,
+  } = { ...account, ...account.usage };
   return {
     id: account.agentId,
     name: account.name,
@@ -235,7 +243,7 @@ function unpackUsage({ day = ["", 0, 0], instants = [], reserved = 0, spent = 0 
     spentCents: spent,
     reservedCents: reserved,
     day: { date, amountCents, count },
-    hour: unpackInstants(instants),
+    recentPayments: unpackInstants(instants),
   };
 }
 

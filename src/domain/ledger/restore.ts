@@ -156,7 +156,7 @@ const unseen = (payment: Payment, now: number): OpenPayment => ({
 function restoredUsage({ countedAt, day, reservedCents, spentCents }: RecordedPayments, now: number): Usage {
   const usage = emptyUsage();
   for (const at of countedAt) if (at > now - HISTORY_MS) countPayment(usage, at);
-  return { spentCents, reservedCents, day: { ...day }, hour: usage.hour };
+  return { spentCents, reservedCents, day: { ...day }, recentPayments: usage.recentPayments };
 }
 
 function close(

@@ -20,7 +20,7 @@ const EVENT_BYTES = 60;
 
 export function weightOf({ name, open, outbox, sequence, usage }: Account): number {
   let bytes = ACCOUNT_BYTES + textBytes(name) + outbox.length * EVENT_BYTES;
-  if (sequence > 0) bytes += USED_BYTES + usage.hour.length * INSTANT_BYTES;
+  if (sequence > 0) bytes += USED_BYTES + usage.recentPayments.length * INSTANT_BYTES;
   for (const { payment } of open.values()) bytes += paymentBytes(payment);
   return bytes;
 }

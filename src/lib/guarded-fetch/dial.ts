@@ -20,7 +20,7 @@ export function trustOf(extraCa: string | null): SecureContext {
   if (extraCa === null) return createSecureContext({ minVersion: "TLSv1.2" });
   const extra = extraCa.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   if (extra.length === 0 || !extra.every(isCertificate))
-    throw new PlainError("The certificates to trust besides the usual ones must be PEM.");
+    throw new PlainError("Additional trusted certificates must be PEM.");
   return createSecureContext({ minVersion: "TLSv1.2", ca: [...rootCertificates, ...extra] });
 }
 

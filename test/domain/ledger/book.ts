@@ -230,7 +230,7 @@ export class LedgerBook {
     const amountCents = sumOf(used.map(({ request }) => request.amountCents));
     const count = passed.filter(({ countedOn }) => countedOn === date).length;
     mustAgree(day, { amountCents, count }, `the day of ${agentId}`);
-    const inHour = sumOf(usage.hour.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
+    const inHour = sumOf(usage.recentPayments.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
     const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
     mustAgree(inHour, hourly, `the hour of ${agentId}`);
   }

@@ -122,9 +122,9 @@ function carriedOf(ledger: Ledger, now: number): unknown {
 
 function timed(account: Account, now: number): unknown {
   const { leaveUntil, usage } = account;
-  const first = usage.hour[0];
+  const first = usage.recentPayments[0];
   const before = first === undefined ? 0 : first[2] - first[1];
   // The running count begins anew; only its differences count.
-  const hour = usage.hour.map(([at, count, through]) => [at, count, through - before]);
+  const hour = usage.recentPayments.map(([at, count, through]) => [at, count, through - before]);
   return { ...account, usage: { ...usage, hour }, leaveUntil: leaveUntil > now ? leaveUntil : 0 };
 }

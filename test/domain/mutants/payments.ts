@@ -83,12 +83,12 @@ const limits: readonly LedgerMutant[] = [
       before((ledger, command, now) => {
         const account = command.kind === "pay" ? accountOf(ledger, command) : undefined;
         if (account === undefined) return;
-        const hour = account.usage.hour.map(([at, count, through]): [number, number, number] => [
+        const hour = account.usage.recentPayments.map(([at, count, through]): [number, number, number] => [
           at === now - HOUR ? at + 1 : at,
           count,
           through,
         ]);
-        putUsage(ledger, account, { hour });
+        putUsage(ledger, account, { recentPayments: hour });
       }),
   },
   {

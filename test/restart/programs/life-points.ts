@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import type { EffectDependencies } from "../../../activities/effects.ts";
 import type { RailPort } from "../../../activities/ports.ts";
-import type { Means } from "../../../server/service.ts";
+import type { Backends } from "../../../server/service.ts";
 import type { Payment } from "../../../src/domain/agent/payment.ts";
 import { armingOf, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "../support/life-points.ts";
 
@@ -59,7 +59,7 @@ export const withCreatePoints = ({
   deliveryKeys,
   transaction,
   ...rest
-}: Means): Means => ({
+}: Backends): Backends => ({
   ...rest,
   actors: through(actors, "startAgent", async (start) => {
     await pass("create-placed", start);

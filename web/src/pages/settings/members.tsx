@@ -165,7 +165,7 @@ function Change({ asked, onClose }: { readonly asked: Asked; readonly onClose: (
       <Stack gap="sm">
         {role === null
           ? "Their sessions and factors end at once."
-          : "The new role binds open sessions at once."}
+          : "The new role applies to open sessions at once."}
         {losesKeys ? (
           <Checkbox
             label="Leave the organization keys that they minted in force"

@@ -1,13 +1,13 @@
 /** Nothing came in time. What was asked for may still happen. */
-export class NotInTime extends Error {
+export class TimeoutError extends Error {
   override readonly name = "NotInTime";
 }
 
 /** The work's outcome, or `NotInTime` after the bound; the work itself goes on, and its late failure is nobody's. */
-export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new NotInTime(`not within ${Math.round(ms)} ms`)), Math.max(0, ms));
+    timer = setTimeout(() => reject(new TimeoutError(`not within ${Math.round(ms)} ms`)), Math.max(0, ms));
   });
   try {
     return await Promise.race([work, bound]);

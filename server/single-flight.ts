@@ -1,8 +1,8 @@
 /** Work that is under way once for all who ask for it meanwhile. Each piece of it has a name, and nothing is kept after its end. */
-export class Joined<T> {
+export class SingleFlight<T> {
   readonly #underWay = new Map<string, Promise<T>>();
 
-  do(name: string, work: () => Promise<T>): Promise<T> {
+  run(name: string, work: () => Promise<T>): Promise<T> {
     const known = this.#underWay.get(name);
     if (known !== undefined) return known;
     const begun = work().finally(() => this.#underWay.delete(name));

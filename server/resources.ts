@@ -5,16 +5,16 @@ import type {
   TeamDocument,
   TransactionDocument,
 } from "../activities/documents.ts";
-import type { ManagementAccess, Subject } from "../src/contract/types.ts";
+import type { ManagementAccess, ResourceKind } from "../src/contract/types.ts";
 import { refusal } from "../src/domain/errors.ts";
 import type { Result } from "../src/domain/result.ts";
 import { ok, refused } from "../src/domain/result.ts";
-import { bindingOf, covers, type Place, type Reach, reachOf } from "./binding.ts";
+import { bindingOf, covers, type ContainerRef, type Reach, reachOf } from "./binding.ts";
 import type { Collections } from "./collections.ts";
 import type { ManagementPrincipal } from "./principals.ts";
 
 /** What a handler is given of what its operation acts on. */
-export interface Targets {
+export interface ResourceByKind {
   readonly none: null;
   readonly list: Reach;
   readonly agent: AgentDocument;
@@ -35,11 +35,11 @@ export interface NamedIn {
   readonly body: { readonly teamId?: string; readonly projectId?: string } | undefined;
 }
 
-type Find<S extends Subject> = (
+type Find<S extends ResourceKind> = (
   collections: Collections,
   principal: ManagementPrincipal,
   input: NamedIn,
-) => Promise<Result<Targets[S]>> | Result<Targets[S]>;
+) => Promise<Result<ResourceByKind[S]>> | Result<ResourceByKind[S]>;
 
 const notFound = () => refused(refusal("NOT_FOUND"));
 const outside = () => refused(refusal("OUTSIDE_BINDING"));
@@ -48,14 +48,14 @@ const outside = () => refused(refusal("OUTSIDE_BINDING"));
 function inside<T extends { readonly organizationId: string }>(
   found: T | null,
   principal: ManagementPrincipal,
-  placeOf: (found: T) => Place,
+  placeOf: (found: T) => ContainerRef,
 ): Result<T> {
   if (found === null || found.organizationId !== principal.organizationId) return notFound();
   return covers(bindingOf(principal), placeOf(found)) ? ok(found) : outside();
 }
 
-const placeOfProject = ({ _id }: ProjectDocument): Place => ({ projectId: _id, teamId: null });
-const placeOfTeam = ({ _id, projectId }: TeamDocument): Place => ({ projectId, teamId: _id });
+const placeOfProject = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
+const placeOfTeam = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
 
 async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
   const found = await projects.findOne({ _id: id });
@@ -75,7 +75,7 @@ function given(value: string | undefined): string {
   return value;
 }
 
-const FINDERS: { readonly [S in Subject]: Find<S> } = {
+const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   none: () => ok(null),
   list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
   async agent({ agents }, principal, { params }) {
@@ -108,9 +108,9 @@ const FINDERS: { readonly [S in Subject]: Find<S> } = {
 };
 
 /** Finds what an operation acts on: the one place that checks existence and an organization key's binding. */
-export const findSubject = async (
+export const resolveResource = async (
   access: ManagementAccess,
   collections: Collections,
   principal: ManagementPrincipal,
   input: NamedIn,
-): Promise<Result<Targets[Subject]>> => FINDERS[access.subject](collections, principal, input);
+): Promise<Result<ResourceByKind[ResourceKind]>> => FINDERS[access.subject](collections, principal, input);

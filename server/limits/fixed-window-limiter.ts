@@ -5,7 +5,7 @@ import type { Counts } from "./counts.ts";
 const MINUTE_MS = 60_000;
 
 /** How somebody stands against a limit in the minute at hand. */
-export interface Standing {
+export interface RateLimitStatus {
   readonly limit: number;
   readonly remaining: number;
   /** When the minute ends, in Unix seconds. */
@@ -16,7 +16,7 @@ export interface Standing {
 }
 
 /** Limits per minute, in fixed minutes of the clock. */
-export class Minutes {
+export class FixedWindowLimiter {
   readonly #counts: Counts;
   readonly #clock: () => Date;
 
@@ -26,20 +26,20 @@ export class Minutes {
   }
 
   /** Counts under a name. Of any number at once, exactly the limit's number is not `exceeded` in one minute. */
-  async take(name: string, limit: number, points = 1): Promise<Standing> {
+  async consume(name: string, limit: number, points = 1): Promise<RateLimitStatus> {
     const now = this.#clock();
-    return standing(limit, await this.#counts.add(keyOf(name, now), points, limit), now);
+    return rateLimitStatus(limit, await this.#counts.add(keyOf(name, now), points, limit), now);
   }
 
   /** The same without counting. */
-  async look(name: string, limit: number): Promise<Standing> {
+  async peek(name: string, limit: number): Promise<RateLimitStatus> {
     const now = this.#clock();
-    return standing(limit, await this.#counts.read(keyOf(name, now), limit), now);
+    return rateLimitStatus(limit, await this.#counts.read(keyOf(name, now), limit), now);
   }
 
   /** How somebody stands of whom nothing is counted yet; nothing is looked up. */
-  fresh(limit: number): Standing {
-    return standing(limit, 0, this.#clock());
+  unused(limit: number): RateLimitStatus {
+    return rateLimitStatus(limit, 0, this.#clock());
   }
 }
 
@@ -48,7 +48,7 @@ const minuteOf = (now: Date): number => Math.floor(now.getTime() / MINUTE_MS);
 const keyOf = (name: string, now: Date): string => `${String(minuteOf(now))}/${name}`;
 
 /** How `count` requests stand against a limit. */
-export function standing(limit: number, count: number, now: Date): Standing {
+export function rateLimitStatus(limit: number, count: number, now: Date): RateLimitStatus {
   const resetMs = (minuteOf(now) + 1) * MINUTE_MS;
   return {
     limit,
@@ -60,11 +60,11 @@ export function standing(limit: number, count: number, now: Date): Standing {
 }
 
 /** What is answered to whoever is over a limit. */
-export const rateLimited = ({ retryAfterSeconds }: Standing): Refusal =>
+export const rateLimited = ({ retryAfterSeconds }: RateLimitStatus): Refusal =>
   refusal("RATE_LIMITED", undefined, { retryAfterSeconds });
 
 /** The refusal of the first of them that is exceeded; null when none is. All end with the same minute. */
-export function firstExceeded(standings: readonly Standing[]): Refusal | null {
+export function firstExceeded(standings: readonly RateLimitStatus[]): Refusal | null {
   const exceeded = standings.find((each) => each.exceeded);
   return exceeded === undefined ? null : rateLimited(exceeded);
 }
