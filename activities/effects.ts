@@ -36,7 +36,7 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** Whoever was to send a payment was answered when leave was over: whoever comes next sends it. */
+/** Leave to send a payment was over when it was to be sent: whoever comes next sends it. */
 export class LeaveTooLate extends Error {
   override readonly name = "LeaveTooLate";
 }
@@ -152,10 +152,17 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     decidedSinceMs: number | undefined,
   ): Promise<RailOutcome | null> {
     const rail = rails[payment.request.rail];
-    const ask = () => askToSend(profile, payment);
+    /** Leave that is good now; the rail asks as well, since it may wait for something before it sends. */
+    let leftSinceMs = decidedSinceMs;
+    const ask = async (): Promise<Leave> => {
+      if (leftSinceMs !== undefined && isFresh(leftSinceMs)) return "send";
+      const askedMs = monotonicMs();
+      const leave = await askToSend(profile, payment);
+      if (leave === "send") leftSinceMs = askedMs;
+      return leave;
+    };
     for (let call = 1; ; call += 1) {
-      const isLeft = decidedSinceMs !== undefined && isFresh(decidedSinceMs);
-      const leave = isLeft ? "send" : await ask();
+      const leave = await ask();
       if (leave === "wait") return rail.query(payment);
       if (leave === "withdraw") return rail.withhold(profile, payment);
       try {

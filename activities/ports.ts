@@ -34,7 +34,8 @@ export interface RailPort {
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that
    * does not promise that by itself records its intent first, and asks what became of it after. The caller has leave for
-   * it; `leave` is asked before whatever sets the payment in motion once more, where the rail has undone it.
+   * it when it calls; `leave` is asked again once whatever was to be waited for has come, at the last moment, and before whatever sets the
+   * payment in motion once more, where the rail has undone it.
    */
   send(profile: AgentProfile, payment: Payment, leave?: AskForLeave): Promise<RailOutcome>;
   /** What has become of a payment that was sent; null when the rail has never heard of it. Has no effect. */

@@ -89,8 +89,8 @@ export class ChainOutbox {
 
   /**
    * Records entries in their order, each once: one whose purpose was decided before, by anybody, keeps that decision.
-   * Answers each purpose's decision. In turns, so that entries of one call get nonces that follow each other, unless
-   * another process comes between. `behind the first`: if somebody else has decided the first one, the others are left.
+   * Answers each purpose's decision, and none for what is not wanted any more. In turns, so that entries of one call get nonces
+   * that follow each other, unless another process comes between. `behind the first`: if somebody else has decided the first one, the others are left.
    */
   record(
     entries: readonly Entry[],
@@ -260,8 +260,12 @@ export class ChainOutbox {
   ): Promise<ReadonlyMap<string, Recorded>> {
     const fees = entries.some(({ kind }) => kind === "call") ? await this.#dependencies.rpc.fees() : null;
     const decided = new Map<string, Recorded>();
+    let wanted = entries;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const open = entries.filter(({ purpose }) => !decided.has(purpose));
+      // What the chain may have to be asked for comes before the last question whether all of it is still wanted.
+      if (fees !== null) await this.#nextNonce();
+      wanted = await stillWanted(wanted.filter(({ purpose }) => !decided.has(purpose)));
+      const open = wanted;
       if (open.length === 0) return decided;
       const documents = await this.#sign(open, fees);
       try {
@@ -368,6 +372,13 @@ export class ChainOutbox {
 }
 
 const purposeOf = ({ purpose }: Entry): string => purpose;
+
+async function stillWanted(entries: readonly Entry[]): Promise<readonly Entry[]> {
+  const are = await Promise.all(
+    entries.map(async (entry) => entry.kind === "refusal" || (await entry.isStillWanted?.()) !== false),
+  );
+  return entries.filter((_entry, at) => are[at]);
+}
 
 const trailingNumber = ({ purpose }: Recorded): number => Number(/\d+$/.exec(purpose)?.[0] ?? 0);
 const byTrailingNumber = (one: Recorded, other: Recorded): number =>

@@ -4,9 +4,13 @@ import type { RailFailure } from "../../../src/domain/agent/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
-import type { ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
+import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
 import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
+import { LEAVE_MS } from "../../../src/domain/agent/leave.ts";
+import { LeaveTooLate } from "../../effects.ts";
+import type { AskForLeave } from "../../ports.ts";
+import { within } from "../../within.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
 import type { Wallet } from "./wallets.ts";
 
@@ -64,11 +68,22 @@ export interface AttemptDependencies {
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
+/** An attempt, and who is asked at the last moment whether it may be sent. */
+interface Asked extends Attempt {
+  readonly leave: AskForLeave;
+}
+
 interface Waiting {
-  readonly attempt: Attempt;
+  readonly attempt: Asked;
   readonly resolve: (recorded: Recorded) => void;
   readonly reject: (error: unknown) => void;
 }
+
+/** Leave that takes as long as it lasts comes too late; what is recorded of others waits meanwhile. */
+export const inTime =
+  (leave: AskForLeave): AskForLeave =>
+  () =>
+    within(LEAVE_MS, leave());
 
 /** Wallets, and factories, that are remembered: those that were used last. */
 const READY_MAX = 100_000;
@@ -95,11 +110,20 @@ export class Attempts {
     this.#dependencies = dependencies;
   }
 
-  /** The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent. */
-  async decide(attempt: Attempt): Promise<Recorded> {
+  /**
+   * The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent, or where there is
+   * no leave any more to send it once the chain has said what it was asked.
+   */
+  async decide(attempt: Attempt, leave: AskForLeave): Promise<Recorded> {
     await this.#factoryIsThere(attempt.wallet);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ attempt, resolve, reject });
+      // Whose ledger does not answer keeps nobody else from being sent.
+      const own: AskForLeave = () =>
+        inTime(leave)().catch((error: unknown) => {
+          reject(error);
+          return "wait";
+        });
+      this.#waiting.push({ attempt: { ...attempt, leave: own }, resolve, reject });
       if (!this.#busy) setImmediate(() => void this.#work());
       this.#busy = true;
     });
@@ -150,7 +174,11 @@ export class Attempts {
       const batch = this.#waiting.splice(0, BATCH_MAX);
       try {
         const decided = await this.#decide(batch.map(({ attempt }) => attempt));
-        for (const { attempt, resolve } of batch) resolve(given(decided, attempt));
+        for (const { attempt, reject, resolve } of batch) {
+          const recorded = decided.get(attemptPurpose(attempt));
+          if (recorded === undefined) reject(new LeaveTooLate("there is no leave any more to send it"));
+          else resolve(recorded);
+        }
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
@@ -162,7 +190,7 @@ export class Attempts {
    * Whoever was decided before keeps that decision, in `record` at the latest; where there is money for all of them, nobody
    * has to look for it first.
    */
-  async #decide(attempts: readonly Attempt[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #decide(attempts: readonly Asked[]): Promise<ReadonlyMap<string, Recorded>> {
     // One that was asked for twice at once is one, and takes what it takes once.
     const asked = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
     const least = await this.#leastFor([...asked.values()]);
@@ -173,7 +201,7 @@ export class Attempts {
     return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
   }
 
-  async #decideWith(attempts: readonly Attempt[], available: Map<Address, number>) {
+  async #decideWith(attempts: readonly Asked[], available: Map<Address, number>) {
     const { broadcast, outbox } = this.#dependencies;
     const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
     const prepared = await this.#prepare([...wallets.values()]);
@@ -196,7 +224,7 @@ export class Attempts {
   }
 
   #entries(
-    attempts: readonly Attempt[],
+    attempts: readonly Asked[],
     available: Map<Address, number>,
     prepared: ReadonlyMap<string, Recorded>,
   ): Entry[] {
@@ -208,13 +236,14 @@ export class Attempts {
       else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
       else {
         available.set(wallet.address, left - amountCents);
-        entries.push(this.spend(attempt));
+        entries.push(this.spend(attempt, attempt.leave));
       }
     }
     return entries;
   }
 
-  spend(attempt: Attempt): Entry {
+  /** The transfer, which is recorded only with leave to send it: from then on it may be mined at any time. */
+  spend(attempt: Attempt, leave: AskForLeave): Call {
     const { token, tokenDecimals } = this.#dependencies.place;
     const { amountCents, to, transactionId, wallet } = attempt;
     return {
@@ -225,6 +254,7 @@ export class Attempts {
       data: spendData({ transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) }),
       gas: GAS.spend,
       amountCents,
+      isStillWanted: async () => (await leave()) === "send",
     };
   }
 
@@ -299,10 +329,4 @@ function deployment(wallet: Wallet): Entry {
     gas: GAS.deployWallet,
     isRepeated: true,
   };
-}
-
-function given(decided: ReadonlyMap<string, Recorded>, attempt: Attempt): Recorded {
-  const recorded = decided.get(attemptPurpose(attempt));
-  if (recorded === undefined) throw new Error(`attempt ${attemptPurpose(attempt)} was not decided`);
-  return recorded;
 }

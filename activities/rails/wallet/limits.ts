@@ -1,7 +1,7 @@
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import type { ChainPlace } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
-import type { Call, ChainOutbox, Entry, Recorded } from "../../chain/outbox.ts";
+import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
 import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
@@ -86,12 +86,12 @@ export class WalletLimits {
 
   /**
    * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets
-   * it back. What is needed is asked for after the look at the limits so far: whoever has set one of those for a payment
-   * has recorded that payment by then.
+   * it back. Neither, where the payment is not wanted any more. What is needed is asked for after the look at the limits so
+   * far: whoever has set one of those for a payment has recorded that payment by then.
    */
   raiseFor(
     wallet: Wallet,
-    payment: Entry,
+    payment: Call,
     neededCents: () => Promise<number>,
   ): Promise<ReadonlyMap<string, Recorded>> {
     const before = this.#raising.get(wallet.address) ?? Promise.resolve();
@@ -106,12 +106,17 @@ export class WalletLimits {
     return raising;
   }
 
-  async #raiseFor(wallet: Wallet, payment: Entry, neededCents: () => Promise<number>) {
+  async #raiseFor(
+    wallet: Wallet,
+    payment: Call,
+    neededCents: () => Promise<number>,
+  ): Promise<ReadonlyMap<string, Recorded>> {
     const { outbox, wallets } = this.#dependencies;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const set = await outbox.under(limitPrefix(wallet));
       const wanted = await wallets.wantedLimit(wallet);
       const capCents = Math.max(await neededCents(), wanted.capCents);
+      if ((await payment.isStillWanted?.()) === false) return new Map();
       const raised = this.#call(wallet, set.length + 1, { ...wanted, capCents, policyVersion: RAISED });
       const recorded = await outbox.record([raised, payment], "behind the first");
       if (recorded.has(payment.purpose)) return recorded;

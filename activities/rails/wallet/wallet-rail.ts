@@ -14,6 +14,7 @@ import {
   Attempts,
   attemptsPrefix,
   DETACHED,
+  inTime,
   NO_WALLET,
   refusalOf,
   WITHHELD,
@@ -59,12 +60,12 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.place.chainId);
   }
 
-  async send(profile: AgentProfile, payment: Payment, leave?: AskForLeave): Promise<RailOutcome> {
+  async send(profile: AgentProfile, payment: Payment, leave: AskForLeave = freely): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
     if (wallet === null) return { status: "failed", ...NO_WALLET };
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
-    const first = await this.#attempts.decide(attempt);
+    const first = await this.#attempts.decide(attempt, leave);
     if (!isTransaction(first)) return refused(first.refusal);
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
@@ -109,7 +110,7 @@ export class WalletRail implements RailPort {
       const said = await leave();
       if (said === "wait") return outcome;
       if (said === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
-      else if (!(await this.#again(next))) return outcome;
+      else if (!(await this.#again(next, leave))) return outcome;
     }
     return { status: "pending" };
   }
@@ -228,9 +229,9 @@ export class WalletRail implements RailPort {
 
   /**
    * Decides the attempt after one that was undone or lost: as it was, under a raised limit, or never. False, having decided
-   * nothing, while its wallet's deployment, which came before it, is on its way a second time.
+   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where there is no leave any more.
    */
-  async #again(attempt: Attempt): Promise<boolean> {
+  async #again(attempt: Attempt, leave: AskForLeave): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
     const remedy =
@@ -239,17 +240,19 @@ export class WalletRail implements RailPort {
         : await diagnose(this.#dependencies, attempt);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
-    const spend = this.#attempts.spend(attempt);
+    const spend = this.#attempts.spend(attempt, inTime(leave));
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
       // While the service was no spender, its limits went by without an effect.
       this.#attempts.lookAnewAt(wallet);
+      return true;
     }
-    if (remedy.kind === "again") await broadcast((await outbox.record([spend])).values());
-    if (remedy.kind !== "raise") return true;
     const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
-    await broadcast((await limits.raiseFor(wallet, spend, needed)).values());
-    return true;
+    const recorded = await (remedy.kind === "again"
+      ? outbox.record([spend])
+      : limits.raiseFor(wallet, spend, needed));
+    await broadcast(recorded.values());
+    return recorded.has(spend.purpose);
   }
 
   /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A lost one is repeated. */
