@@ -1,4 +1,4 @@
-import type { Activities } from "../activities/types.ts";
+import type { Activities, UnfinishedPayment } from "../activities/types.ts";
 import { type Due, dueNow, isWithItsApproval, putOff, type SweepSettings } from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
@@ -10,7 +10,9 @@ import {
   profileIn,
   summaryOf,
 } from "../src/domain/ledger/state.ts";
-import { confirmationOf } from "../src/messages/ledger.ts";
+import { type Rail, RAILS } from "../src/domain/agent/payment.ts";
+import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
+import { SweepPace } from "./sweep-pace.ts";
 
 /** Payments, records and limits that one activity sees to at once. */
 const PAYMENTS_AT_ONCE_MAX = 20;
@@ -18,14 +20,17 @@ const RECORDS_AT_ONCE_MAX = 100;
 const LIMITS_AT_ONCE_MAX = 50;
 
 /** Activities of a ledger's sweeps at the same time, by what they see to: a rail that hangs takes no room from the records. */
-const SWEEPS_MAX: Readonly<Record<Kind, number>> = { payment: 6, record: 2, cap: 1, limits: 2 };
-
-/** A record or a limit that keeps failing is tried at a slowing pace: the last pause is 2^6 times the first. */
-const SLOWED_MAX = 6;
+const SWEEPS_MAX: Readonly<Record<Place, number>> = { card: 6, wallet: 6, record: 2, cap: 1, limits: 2 };
 
 /** What sweeps need of whoever runs the ledger. */
 export interface SweepPorts {
-  readonly activities: Pick<Activities, "executePayments" | "mirrorLimits" | "writeAccounts" | "writeCaps">;
+  readonly activities: Pick<Activities, "mirrorLimits" | "writeAccounts" | "writeCaps"> & {
+    /** Payments of one rail: one that hangs holds up none of the other. */
+    executePayments(
+      rail: Rail,
+      input: { payments: readonly UnfinishedPayment[] },
+    ): Promise<readonly ExecutionResult[]>;
+  };
   /** Puts a command to the ledger. */
   readonly judge: (command: LedgerCommand) => LedgerReply;
   readonly now: () => number;
@@ -38,11 +43,8 @@ export interface SweepPorts {
 
 type Kind = (Due | DueLimits)["kind"];
 
-/** How often something has failed in this run since it succeeded, and until when it is let alone. */
-interface Slowed {
-  readonly failures: number;
-  readonly until: number;
-}
+/** Where something has its activities: of payments each rail is a place of its own. */
+type Place = Exclude<Kind, "payment"> | Rail;
 
 /**
  * What a ledger sees to itself, since nobody has in time: whoever decided may have died before acting. Sweeps run beside the updates, so
@@ -54,8 +56,8 @@ export class LedgerSweeps {
   readonly #ports: SweepPorts;
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
-  readonly #running: Record<Kind, number> = { payment: 0, record: 0, cap: 0, limits: 0 };
-  readonly #slowed = new Map<string, Slowed>();
+  readonly #running: Record<Place, number> = { card: 0, wallet: 0, record: 0, cap: 0, limits: 0 };
+  readonly #pace: SweepPace;
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
   readonly #unmirrored = new Set<string>();
   /** No later than when something is due; found out exactly by looking. */
@@ -65,6 +67,7 @@ export class LedgerSweeps {
     this.#ports = ports;
     this.#ledger = ledger;
     this.#settings = settings;
+    this.#pace = new SweepPace(settings.sweepAfterMs);
     for (const account of ledger.accounts.values()) this.#noteLimits(account);
   }
 
@@ -89,18 +92,23 @@ export class LedgerSweeps {
     const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
     this.nextAt = nextAt;
     const limits = [...this.#unmirrored].map((agentId) => ({ kind: "limits", agentId }) as const);
-    const waiting = [...due, ...limits].filter((each) => this.#isFree(nameOf(each), now));
-    this.#inBatches(waiting.filter(isPayment), PAYMENTS_AT_ONCE_MAX, (some) => this.#payments(some));
+    const waiting = [...due, ...limits].filter((each) => this.#isFree(each, now));
+    const payments = waiting.filter(isPayment);
+    for (const rail of RAILS) {
+      const own = payments.filter((each) => each.rail === rail);
+      this.#inBatches(own, PAYMENTS_AT_ONCE_MAX, (some) => this.#payments(rail, some));
+    }
     this.#inBatches(waiting.filter(isRecord), RECORDS_AT_ONCE_MAX, (some) => this.#records(some));
     this.#inBatches(waiting.filter(isCap), RECORDS_AT_ONCE_MAX, (some) => this.#caps(some));
     this.#inBatches(waiting.filter(isLimits), LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
   }
 
   /** Whether nobody sees to it, and it is not let alone for a while; if it is, it comes again then. */
-  #isFree(name: string, now: number): boolean {
+  #isFree(due: Due | DueLimits, now: number): boolean {
+    const name = nameOf(due);
     if (this.#sweeping.has(name)) return false;
-    const until = this.#slowed.get(name)?.until ?? 0;
-    if (until <= now) return true;
+    const until = this.#pace.letAloneUntil(name);
+    if (until <= now || (isPayment(due) && due.isWoken)) return true;
     this.nextAt = Math.min(this.nextAt, until);
     return false;
   }
@@ -112,27 +120,26 @@ export class LedgerSweeps {
   ): void {
     for (let from = 0; from < due.length; from += size) {
       const some = due.slice(from, from + size);
-      const kind = some[0]?.kind;
-      if (kind === undefined || this.#running[kind] >= SWEEPS_MAX[kind]) return;
-      this.#run(kind, some, () => work(some));
+      const [first] = some;
+      if (first === undefined || this.#running[placeOf(first)] >= SWEEPS_MAX[placeOf(first)]) return;
+      this.#run(placeOf(first), some, () => work(some));
     }
   }
 
-  #run(kind: Kind, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
+  #run(place: Place, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
     const names = some.map(nameOf);
     for (const name of names) this.#sweeping.add(name);
-    this.#running[kind] += 1;
+    this.#running[place] += 1;
     void work()
       .catch((error: unknown) => {
         this.#ports.onFailed(names, error);
-        // Payments have a pace of their own.
-        if (kind !== "payment") this.#note(names, NONE);
+        this.#note(some, NONE);
       })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
-        this.#running[kind] -= 1;
+        this.#running[place] -= 1;
         // There is room for what waits. The ledger's timer stays as it is, unless something is due sooner.
-        if (!this.#ports.isEnding()) this.sweep(Date.now());
+        if (!this.#ports.isEnding()) this.sweep(this.#ports.now());
         this.leaveCommand();
       });
   }
@@ -143,22 +150,23 @@ export class LedgerSweeps {
   }
 
   /** Of what was tried, what was not done is let alone for a while, the longer the more often it has failed. */
-  #note(tried: readonly string[], done: ReadonlySet<string>): void {
-    for (const name of tried) {
-      if (done.has(name)) {
-        this.#slowed.delete(name);
-        continue;
-      }
-      const failures = (this.#slowed.get(name)?.failures ?? 0) + 1;
-      const pauseMs = this.#settings.sweepAfterMs * 2 ** Math.min(failures - 1, SLOWED_MAX);
-      this.#slowed.set(name, { failures, until: Date.now() + pauseMs });
+  #note(tried: readonly (Due | DueLimits)[], done: ReadonlySet<string>): void {
+    for (const each of tried) {
+      const name = nameOf(each);
+      if (done.has(name)) this.#pace.done(name);
+      else this.#pace.failed(name, isPayment(each) ? each.rail : "records", this.#ports.now());
     }
   }
 
-  async #payments(due: readonly DuePayment[]): Promise<void> {
+  /** A rail has answered, here or to whoever confirms a payment: what it had failed is worth another try. */
+  railAnswered(rail: Rail): void {
+    this.nextAt = Math.min(this.nextAt, this.#pace.answered(rail));
+  }
+
+  async #payments(rail: Rail, due: readonly DuePayment[]): Promise<void> {
     const payments = due.flatMap(({ agentId, transactionId }) => this.#toExecute(agentId, transactionId));
     if (payments.length === 0) return;
-    const done = await this.#ports.activities.executePayments({ payments }).catch((error: unknown) => {
+    const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
       for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId);
       throw error;
@@ -168,7 +176,13 @@ export class LedgerSweeps {
       // Somebody else has seen to it meanwhile, or it could not be done; if it was not, it comes again after the others.
       if (result === undefined || result.revision === 0) this.#putOff(agentId, request.transactionId);
       if (result !== undefined) this.#ports.judge(confirmationOf(agentId, result));
+      if (result !== undefined && result.outcome !== null) this.railAnswered(rail);
     });
+    const failed = new Set(
+      done.flatMap(({ hasFailed, transactionId }) => (hasFailed === true ? [transactionId] : [])),
+    );
+    const others = due.filter(({ transactionId }) => !failed.has(transactionId)).map(nameOf);
+    this.#note(due, new Set(others));
   }
 
   #toExecute(agentId: string, transactionId: string) {
@@ -203,7 +217,7 @@ export class LedgerSweeps {
     const written = new Set(await this.#ports.activities.writeAccounts({ accounts }));
     const records = accounts.filter(({ agentId }) => written.has(agentId)).map(recordOf);
     this.#ports.judge({ kind: "confirm_records", records });
-    this.#note(due.map(nameOf), new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))));
+    this.#note(due, new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))));
   }
 
   async #caps(due: readonly DueCap[]): Promise<void> {
@@ -215,8 +229,7 @@ export class LedgerSweeps {
     await this.#ports.activities.writeCaps({ projectId, caps });
     const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));
     this.#ports.judge({ kind: "confirm_caps", caps: recorded });
-    const names = due.map(nameOf);
-    this.#note(names, new Set(names));
+    this.#note(due, new Set(due.map(nameOf)));
   }
 
   /** A changed policy is mirrored at once, and beside the payments: none of them waits for it. */
@@ -234,7 +247,7 @@ export class LedgerSweeps {
       for (const { agentId, policyVersion } of limits) {
         if (isMirrored.has(agentId)) this.#ports.judge({ kind: "confirm_limits", agentId, policyVersion });
       }
-      this.#note(due.map(nameOf), new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
+      this.#note(due, new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
     } finally {
       for (const { agentId } of due) {
         const account = this.#ledger.accounts.get(agentId);
@@ -260,6 +273,8 @@ const isPayment = (due: Due | DueLimits): due is DuePayment => due.kind === "pay
 const isRecord = (due: Due | DueLimits): due is DueRecord => due.kind === "record";
 const isCap = (due: Due | DueLimits): due is DueCap => due.kind === "cap";
 const isLimits = (due: Due | DueLimits): due is DueLimits => due.kind === "limits";
+
+const placeOf = (due: Due | DueLimits): Place => (due.kind === "payment" ? due.rail : due.kind);
 
 function nameOf(due: Due | DueLimits): string {
   const kind: Kind = due.kind;

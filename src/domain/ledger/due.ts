@@ -1,3 +1,4 @@
+import type { Rail } from "../agent/payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
 /** What the ledger sees to itself, since nobody has in time: whoever decided may have died before acting. */
@@ -55,7 +56,14 @@ const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
 
 /** Something to see to. */
 export type Due =
-  | { readonly kind: "payment"; readonly agentId: string; readonly transactionId: string }
+  | {
+      readonly kind: "payment";
+      readonly agentId: string;
+      readonly transactionId: string;
+      readonly rail: Rail;
+      /** It is to be seen to at once, whatever it had waited for. */
+      readonly isWoken: boolean;
+    }
   | { readonly kind: "record"; readonly agentId: string }
   | { readonly kind: "cap"; readonly teamId: string | null };
 
@@ -75,7 +83,10 @@ export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { 
     if (isIdle) continue;
     note(recordDueAt(account, settings), { kind: "record", agentId });
     for (const [transactionId, open] of account.open) {
-      note(paymentDueAt(account, open, settings), { kind: "payment", agentId, transactionId });
+      const { rail } = open.payment.request;
+      const isWoken = open.dueAt !== undefined;
+      const what = { kind: "payment", agentId, transactionId, rail, isWoken } as const;
+      note(paymentDueAt(account, open, settings), what);
     }
   }
   return { due, nextAt };
