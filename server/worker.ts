@@ -1,4 +1,4 @@
-import type { LogEntry } from "@temporalio/worker";
+import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
@@ -52,6 +52,8 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
   readonly logger: Logger;
+  /** Of this worker's code; null: the engine gives any worker any task. */
+  readonly buildId: string | null;
 }
 
 /**
@@ -62,6 +64,21 @@ const STICKY_TIMEOUT = "2 seconds";
 
 /** Without a chain nobody has one. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
+
+/**
+ * Every workflow goes on with the version that is current: actors live for years, approvals for days, and an old worker need not outlive
+ * them. What a version may change is held by the replay of recorded histories.
+ */
+const versionOf = ({ buildId, connections }: WorkerOptions): Pick<SdkOptions, "workerDeploymentOptions"> =>
+  buildId === null
+    ? {}
+    : {
+        workerDeploymentOptions: {
+          version: { deploymentName: connections.addresses.taskQueue, buildId },
+          useWorkerVersioning: true,
+          defaultVersioningBehavior: "AUTO_UPGRADE",
+        },
+      };
 
 function activitiesOf({ connections, core, logger }: WorkerOptions): Activities {
   const activities = createActivities({
@@ -90,6 +107,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const native = await NativeConnection.connect({ address });
   const interceptors = { activity: [judgedInputs(new AgentPlaces(connections.db), core.onInputRefused)] };
   const common = {
+    ...versionOf(options),
     connection: native,
     namespace,
     dataConverter,

@@ -13,7 +13,8 @@ const READY: Readonly<Record<Role, RegExp>> = {
   worker: /^The worker is running\.$/m,
 };
 
-const READY_MS = 90_000;
+/** Also where the machine has much else to do. */
+const READY_MS = 240_000;
 /** Before a role is started again, as whoever runs it in earnest would. */
 const AGAIN_AFTER_MS = 300;
 /** Last words that are kept. */

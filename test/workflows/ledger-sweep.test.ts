@@ -107,7 +107,7 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
     }));
 
-  it("a payment whose rail fails holds up none beside it, and is tried ever less often until it works", () => {
+  it("a payment whose rail fails holds up none beside it, and is tried less often until it works", () => {
     let isDown = true;
     return play(
       async (stage) => {

@@ -105,7 +105,7 @@ describe("payments that a ledger could not carry out", () => {
     expect(sweeping.triedAt(id)).to.deep.equal([10, 20, 40, 80, 160, 320, 640, 960]);
   });
 
-  it("are tried 10 s after the last time once their rail has answered somebody, here or elsewhere", async () => {
+  it("are tried 10 s after the last time once their rail has answered anybody", async () => {
     const sweeping = new Sweeping();
     sweeping.broken.add("card");
     const id = sweeping.pay();
