@@ -1,5 +1,5 @@
 import type { Activities, UnfinishedPayment } from "../activities/types.ts";
-import { type Due, dueNow, isWithItsApproval, putOff, type SweepSettings } from "../src/domain/ledger/due.ts";
+import { type Due, dueNow, hurry, isWithItsApproval, putOff, type SweepSettings } from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
   type Account,
@@ -12,7 +12,6 @@ import {
 } from "../src/domain/ledger/state.ts";
 import { type Rail, RAILS } from "../src/domain/agent/payment.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
-import { SweepPace } from "./sweep-pace.ts";
 
 /** Payments, records and limits that one activity sees to at once. */
 const PAYMENTS_AT_ONCE_MAX = 20;
@@ -21,6 +20,9 @@ const LIMITS_AT_ONCE_MAX = 50;
 
 /** Activities of a ledger's sweeps at the same time, by what they see to: a rail that hangs takes no room from the records. */
 const SWEEPS_MAX: Readonly<Record<Place, number>> = { card: 6, wallet: 6, record: 2, cap: 1, limits: 2 };
+
+/** A record or a limit that keeps failing is tried at a slowing pace: the last pause is 2^6 times the first. */
+const SLOWED_MAX = 6;
 
 /** What sweeps need of whoever runs the ledger. */
 export interface SweepPorts {
@@ -43,6 +45,12 @@ export interface SweepPorts {
 
 type Kind = (Due | DueLimits)["kind"];
 
+/** How often something has failed in this run since it succeeded, and until when it is let alone. */
+interface Slowed {
+  readonly failures: number;
+  readonly until: number;
+}
+
 /** Where something has its activities: of payments each rail is a place of its own. */
 type Place = Exclude<Kind, "payment"> | Rail;
 
@@ -57,7 +65,9 @@ export class LedgerSweeps {
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
   readonly #running: Record<Place, number> = { card: 0, wallet: 0, record: 0, cap: 0, limits: 0 };
-  readonly #pace: SweepPace;
+  readonly #slowed = new Map<string, Slowed>();
+  /** Payments that have failed, with their agents, until they are known to have succeeded. */
+  readonly #failed: Record<Rail, Map<string, string>> = { card: new Map(), wallet: new Map() };
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
   readonly #unmirrored = new Set<string>();
   /** No later than when something is due; found out exactly by looking. */
@@ -67,8 +77,11 @@ export class LedgerSweeps {
     this.#ports = ports;
     this.#ledger = ledger;
     this.#settings = settings;
-    this.#pace = new SweepPace(settings.sweepAfterMs);
-    for (const account of ledger.accounts.values()) this.#noteLimits(account);
+    for (const account of ledger.accounts.values()) {
+      this.#noteLimits(account);
+      for (const [id, { failures, payment }] of account.open)
+        if (failures !== undefined) this.#failed[payment.request.rail].set(id, account.agentId);
+    }
   }
 
   /** An account has changed, and has something to see to by then. */
@@ -92,7 +105,7 @@ export class LedgerSweeps {
     const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
     this.nextAt = nextAt;
     const limits = [...this.#unmirrored].map((agentId) => ({ kind: "limits", agentId }) as const);
-    const waiting = [...due, ...limits].filter((each) => this.#isFree(each, now));
+    const waiting = [...due, ...limits].filter((each) => this.#isFree(nameOf(each), now));
     const payments = waiting.filter(isPayment);
     for (const rail of RAILS) {
       const own = payments.filter((each) => each.rail === rail);
@@ -104,11 +117,10 @@ export class LedgerSweeps {
   }
 
   /** Whether nobody sees to it, and it is not let alone for a while; if it is, it comes again then. */
-  #isFree(due: Due | DueLimits, now: number): boolean {
-    const name = nameOf(due);
+  #isFree(name: string, now: number): boolean {
     if (this.#sweeping.has(name)) return false;
-    const until = this.#pace.letAloneUntil(name);
-    if (until <= now || (isPayment(due) && due.isWoken)) return true;
+    const until = this.#slowed.get(name)?.until ?? 0;
+    if (until <= now) return true;
     this.nextAt = Math.min(this.nextAt, until);
     return false;
   }
@@ -133,7 +145,8 @@ export class LedgerSweeps {
     void work()
       .catch((error: unknown) => {
         this.#ports.onFailed(names, error);
-        this.#note(some, NONE);
+        // Payments have a pace of their own.
+        if (!some.every(isPayment)) this.#note(names, NONE);
       })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
@@ -150,17 +163,27 @@ export class LedgerSweeps {
   }
 
   /** Of what was tried, what was not done is let alone for a while, the longer the more often it has failed. */
-  #note(tried: readonly (Due | DueLimits)[], done: ReadonlySet<string>): void {
-    for (const each of tried) {
-      const name = nameOf(each);
-      if (done.has(name)) this.#pace.done(name);
-      else this.#pace.failed(name, isPayment(each) ? each.rail : "records", this.#ports.now());
+  #note(tried: readonly string[], done: ReadonlySet<string>): void {
+    for (const name of tried) {
+      if (done.has(name)) {
+        this.#slowed.delete(name);
+        continue;
+      }
+      const failures = (this.#slowed.get(name)?.failures ?? 0) + 1;
+      const pauseMs = this.#settings.sweepAfterMs * 2 ** Math.min(failures - 1, SLOWED_MAX);
+      this.#slowed.set(name, { failures, until: this.#ports.now() + pauseMs });
     }
   }
 
   /** A rail has answered, here or to whoever confirms a payment: what it had failed is worth another try. */
   railAnswered(rail: Rail): void {
-    this.nextAt = Math.min(this.nextAt, this.#pace.answered(rail));
+    for (const [transactionId, agentId] of this.#failed[rail]) {
+      const account = this.#ledger.accounts.get(agentId);
+      if (account === undefined) continue;
+      this.nextAt = Math.min(this.nextAt, hurry(account, transactionId, this.#settings));
+    }
+    // Each is hurried once.
+    this.#failed[rail].clear();
   }
 
   async #payments(rail: Rail, due: readonly DuePayment[]): Promise<void> {
@@ -168,21 +191,20 @@ export class LedgerSweeps {
     if (payments.length === 0) return;
     const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
-      for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId);
+      for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId, "failed", rail);
       throw error;
     });
+    // Before what has failed now is noted: that it answered one says nothing of another in the same breath.
+    if (done.some(({ outcome }) => outcome !== null)) this.railAnswered(rail);
     payments.forEach(({ profile: { agentId }, payment: { request } }, place) => {
       const result = done[place];
       // Somebody else has seen to it meanwhile, or it could not be done; if it was not, it comes again after the others.
-      if (result === undefined || result.revision === 0) this.#putOff(agentId, request.transactionId);
+      if (result === undefined || result.revision === 0) {
+        const why = result?.hasFailed === true ? "failed" : "waits";
+        this.#putOff(agentId, request.transactionId, why, rail);
+      }
       if (result !== undefined) this.#ports.judge(confirmationOf(agentId, result));
-      if (result !== undefined && result.outcome !== null) this.railAnswered(rail);
     });
-    const failed = new Set(
-      done.flatMap(({ hasFailed, transactionId }) => (hasFailed === true ? [transactionId] : [])),
-    );
-    const others = due.filter(({ transactionId }) => !failed.has(transactionId)).map(nameOf);
-    this.#note(due, new Set(others));
   }
 
   #toExecute(agentId: string, transactionId: string) {
@@ -206,9 +228,12 @@ export class LedgerSweeps {
     return this.#ledger.accounts.get(agentId)?.open.get(transactionId);
   }
 
-  #putOff(agentId: string, transactionId: string): void {
+  #putOff(agentId: string, transactionId: string, why: "waits" | "failed", rail: Rail): void {
     const account = this.#ledger.accounts.get(agentId);
-    if (account !== undefined) putOff(account, transactionId, this.#ports.now());
+    if (account === undefined) return;
+    putOff(account, transactionId, this.#ports.now(), why);
+    if (why === "failed" && account.open.get(transactionId)?.isHurried !== true)
+      this.#failed[rail].set(transactionId, agentId);
   }
 
   async #records(due: readonly DueRecord[]): Promise<void> {
@@ -217,7 +242,7 @@ export class LedgerSweeps {
     const written = new Set(await this.#ports.activities.writeAccounts({ accounts }));
     const records = accounts.filter(({ agentId }) => written.has(agentId)).map(recordOf);
     this.#ports.judge({ kind: "confirm_records", records });
-    this.#note(due, new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))));
+    this.#note(due.map(nameOf), new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))));
   }
 
   async #caps(due: readonly DueCap[]): Promise<void> {
@@ -229,7 +254,8 @@ export class LedgerSweeps {
     await this.#ports.activities.writeCaps({ projectId, caps });
     const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));
     this.#ports.judge({ kind: "confirm_caps", caps: recorded });
-    this.#note(due, new Set(due.map(nameOf)));
+    const names = due.map(nameOf);
+    this.#note(names, new Set(names));
   }
 
   /** A changed policy is mirrored at once, and beside the payments: none of them waits for it. */
@@ -247,7 +273,7 @@ export class LedgerSweeps {
       for (const { agentId, policyVersion } of limits) {
         if (isMirrored.has(agentId)) this.#ports.judge({ kind: "confirm_limits", agentId, policyVersion });
       }
-      this.#note(due, new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
+      this.#note(due.map(nameOf), new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
     } finally {
       for (const { agentId } of due) {
         const account = this.#ledger.accounts.get(agentId);

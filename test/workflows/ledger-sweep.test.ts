@@ -113,7 +113,7 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
       async (stage) => {
         const { account, ledger } = await withAccount(stage);
         const [failing] = await paidInOne(ledger, [account], 3);
-        await sweptAfter(stage, ledger, 1);
+        await sweptAfter(stage, ledger, 2);
         expect(await account.totals()).to.deep.equal({ spent: 2, reserved: 1, open: 1 });
         await stage.skip(HOUR_MS);
         const before = stage.notSwept.length;
