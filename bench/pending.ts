@@ -64,7 +64,12 @@ export interface PendingOptions {
 }
 
 /** The same service in turn with nothing pending and with a thousand wallet payments at 12 confirmations. */
-export async function measurePending({ onProgress, rounds, site, undo }: PendingOptions): Promise<PendingResult> {
+export async function measurePending({
+  onProgress,
+  rounds,
+  site,
+  undo,
+}: PendingOptions): Promise<PendingResult> {
   const { db, mongo } = await connectMongo(databaseOf(site.mongodbUri, DATABASE));
   undo(() => mongo.close());
   const scene = await prepare(site, db, undo);
@@ -150,7 +155,8 @@ async function sendAll({ db, port, wallets }: Scene): Promise<void> {
   client.close();
   // What was not answered in time is sent all the same.
   const pending = await pendingIn(collectionsOf(db));
-  if (pending < PENDING) throw new Error(`${String(pending)} payments are pending; ${errors[0] ?? "no errors"}`);
+  if (pending < PENDING)
+    throw new Error(`${String(pending)} payments are pending; ${errors[0] ?? "no errors"}`);
 }
 
 const pendingIn = ({ transactions }: Collections): Promise<number> =>
@@ -211,7 +217,9 @@ async function endedAfterMs(
   for (;;) {
     const ended = await transactions.find({ _id: { $in: [...ids] }, status }).toArray();
     if (ended.length === ids.length)
-      return ended.map(({ createdAt, recordedAt }) => (recordedAt ?? createdAt).getTime() - createdAt.getTime());
+      return ended.map(
+        ({ createdAt, recordedAt }) => (recordedAt ?? createdAt).getTime() - createdAt.getTime(),
+      );
     if (performance.now() > until)
       throw new Error(`of ${String(ids.length)} payments ${String(ended.length)} are ${status}`);
     await sleep(200);

@@ -9,11 +9,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import {
-  type DeliveryEnd,
-  type DeliveryInput,
-  DROPPED_SIGNAL,
-} from "../src/messages/delivery.ts";
+import { type DeliveryEnd, type DeliveryInput, DROPPED_SIGNAL } from "../src/messages/delivery.ts";
 import { deliveryStateKey } from "../src/messages/search-attributes.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 

@@ -1,5 +1,12 @@
 import type { Activities, UnfinishedPayment } from "../activities/types.ts";
-import { type Due, dueNow, hurry, isWithItsApproval, putOff, type SweepSettings } from "../src/domain/ledger/due.ts";
+import {
+  type Due,
+  dueNow,
+  hurry,
+  isWithItsApproval,
+  putOff,
+  type SweepSettings,
+} from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
   type Account,

@@ -8,5 +8,4 @@ import { RAILS } from "../domain/agent/payment.ts";
 export const WAITED_FOR = [...RAILS, "settlements", "webhooks"] as const;
 export type WaitedFor = (typeof WAITED_FOR)[number];
 
-export const sideTaskQueue = (taskQueue: string, waitedFor: WaitedFor): string =>
-  `${taskQueue}-${waitedFor}`;
+export const sideTaskQueue = (taskQueue: string, waitedFor: WaitedFor): string => `${taskQueue}-${waitedFor}`;

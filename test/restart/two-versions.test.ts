@@ -61,7 +61,7 @@ describe("Two versions of the workers at once", () => {
   /** Of all runs of a workflow, from the newest to the first. */
   async function eventsOf(workflowId: string): Promise<readonly HistoryEvent[]> {
     const events: HistoryEvent[] = [];
-    for (let runId: string | undefined; ; ) {
+    for (let runId: string | undefined; ;) {
       const run = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
       events.push(...run);
       const before = run[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? "";
@@ -114,7 +114,9 @@ describe("Two versions of the workers at once", () => {
     const { projectId } = tenant.organization;
     const actors = [ledgerWorkflowId(projectId), ...agents.map(({ agent }) => agentWorkflowId(agent.id))];
     const events = (await Promise.all(actors.map(eventsOf))).flat();
-    const failed = events.flatMap(({ workflowTaskFailedEventAttributes: task }) => task?.failure?.message ?? []);
+    const failed = events.flatMap(
+      ({ workflowTaskFailedEventAttributes: task }) => task?.failure?.message ?? [],
+    );
     expect(failed).to.deep.equal([]);
     const builds = events.flatMap(
       ({ workflowTaskCompletedEventAttributes: task }) => task?.deploymentVersion?.buildId ?? [],

@@ -118,7 +118,10 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
         await stage.skip(HOUR_MS);
         const before = stage.notSwept.length;
         await stage.skip(HOUR_MS);
-        expect(stage.notSwept.length - before, "in the second hour; at the first pace 360").to.be.within(8, 24);
+        expect(stage.notSwept.length - before, "in the second hour; at the first pace 360").to.be.within(
+          8,
+          24,
+        );
         expect(new Set(stage.notSwept)).to.deep.equal(new Set([failing]));
         isDown = false;
         await account.payThrough(1);

@@ -24,11 +24,7 @@ const pauseMs = ({ failures = 0 }: OpenPayment, { sweepAfterMs }: SweepSettings)
   sweepAfterMs * 2 ** Math.min(Math.max(0, failures - 1), SLOWED_MAX);
 
 /** When a payment is to be seen to, if nobody has by then; Infinity: it waits for nobody. */
-export function paymentDueAt(
-  { pausedAt }: Account,
-  open: OpenPayment,
-  settings: SweepSettings,
-): number {
+export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings: SweepSettings): number {
   const { changedAt, confirmedRevision, dueAt, isWithdrawn, payment } = open;
   const { sweepAfterMs } = settings;
   if (dueAt !== undefined) return dueAt;
