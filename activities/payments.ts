@@ -70,8 +70,10 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     try {
       return await withTimeout(SWEPT_MS, effects.executeAndTell(profile, payment, executor));
     } catch (error) {
-      if (!(error instanceof Superseded)) onSweepFailed(transactionId, error);
-      return { transactionId, revision: 0, outcome: null, payment };
+      const nothing = { transactionId, revision: 0, outcome: null, payment };
+      if (error instanceof Superseded) return nothing;
+      onSweepFailed(transactionId, error);
+      return { ...nothing, hasFailed: true };
     }
   }
 

@@ -17,6 +17,8 @@ export interface BenchOptions {
   readonly idleAgents: number | null;
   /** Transactions whose lists and export are measured; null: none. */
   readonly listedRows: number | null;
+  /** Whether recovery is measured beside a thousand pending wallet payments. */
+  readonly pending: boolean;
   /** Whether pure decisions are measured, too. */
   readonly decisions: boolean;
   readonly json: boolean;
@@ -65,9 +67,10 @@ function wholeUpTo(max: number) {
 const IDLE = "idle";
 const DECISIONS = "decisions";
 const LISTS = "lists";
+const PENDING = "pending";
 type Measured = SystemName | CaseName;
 /** What is measured by itself, not as a case of systems. */
-const APART = [IDLE, DECISIONS, LISTS] as const;
+const APART = [IDLE, DECISIONS, LISTS, PENDING] as const;
 type Name = Measured | (typeof APART)[number];
 const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, ...APART];
 
@@ -154,6 +157,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     cases: casesOf(flags.only),
     idleAgents: idleAgentsOf(flags),
     listedRows: listedRowsOf(flags),
+    pending: flags.only.includes(PENDING),
     decisions: flags.only.length === 0 || flags.only.includes(DECISIONS),
     json: flags.json,
     check: flags.check,

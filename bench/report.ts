@@ -6,6 +6,7 @@ import type { DecisionsResult } from "./decisions.ts";
 import type { IdleResult, Payments } from "./idle.ts";
 import type { ListFigures, ListsResult, PageFigures } from "./lists.ts";
 import type { BenchOptions } from "./options.ts";
+import { type PendingResult, RECOVERIES } from "./pending.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 import { eventsPerRequest, type Target } from "./targets.ts";
@@ -22,6 +23,8 @@ export interface BenchResult {
   readonly idle: IdleResult | string | null;
   /** Null: not asked for. */
   readonly lists: ListsResult | null;
+  /** Null: not asked for. */
+  readonly pending: PendingResult | null;
   /** Null: not asked for. */
   readonly decisions: DecisionsResult | null;
   /** Where books disagree; empty: nowhere. */
@@ -231,6 +234,22 @@ const turnsOf = ({ turns }: Pick<BenchOptions, "turns">): string =>
   turns === 1 ? "" : ` in ${String(turns)} turns`;
 
 /** What a person reads. */
+function pendingLines(result: PendingResult | null): string[] {
+  if (result === null) return [];
+  const { phases, settledSeconds } = result;
+  const rows = phases.map(({ figures, pending }) => [
+    String(pending),
+    ...RECOVERIES.flatMap((each) => [figures[each].p50Ms.toFixed(1), figures[each].p95Ms.toFixed(1)]),
+  ]);
+  const columns = RECOVERIES.flatMap((each) => [`${each} p50 ms`, `${each} p95 ms`]);
+  return [
+    "",
+    ...table(["pending", ...columns], rows, 0),
+    "",
+    `Once their chain had confirmed them, all were final within ${settledSeconds.toFixed(1)} s.`,
+  ];
+}
+
 export function report(result: BenchResult): string {
   const { decisions, disagreements, errors, idle, lists, options, series, targets } = result;
   const sorted = CASES.flatMap((name) => series.filter((each) => each.case === name));
@@ -244,6 +263,7 @@ export function report(result: BenchResult): string {
     ...decisionLines(decisions),
     ...idleLines(idle),
     ...listLines(lists),
+    ...pendingLines(result.pending),
     ...(series.length === 0 ? [] : [noise(sorted)]),
     disagreements.length === 0
       ? "Books agree: answered = approved = ledger entries = spent by the ledger."

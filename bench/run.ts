@@ -10,6 +10,7 @@ import { type DecisionsResult, measureDecisions } from "./decisions.ts";
 import { type IdleResult, measureIdle } from "./idle.ts";
 import type { BenchOptions } from "./options.ts";
 import { type ListsResult, measureLists } from "./lists.ts";
+import { measurePending } from "./pending.ts";
 import { type BenchResult, machine } from "./report.ts";
 import { Rounds, type Systems } from "./rounds.ts";
 import { startBare, startBareRuns, startBareStarts } from "./systems/bare.ts";
@@ -31,7 +32,7 @@ import { startPlain, startPlainLevels } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
 import { startTransfers } from "./systems/transfers.ts";
 import type { Site, System } from "./systems/system.ts";
-import { judge, judgeDecisions, judgeIdle, judgeLists } from "./targets.ts";
+import { judge, judgeDecisions, judgeIdle, judgeLists, judgePending } from "./targets.ts";
 
 type Say = (line: string) => void;
 
@@ -91,16 +92,24 @@ export async function runBench(options: BenchOptions, say: Say): Promise<BenchRe
 async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<BenchResult> {
   const startedAt = new Date();
   const decisions = options.decisions ? await decide(options, say) : null;
-  const onEngines = options.cases.length > 0 || options.idleAgents !== null || options.listedRows !== null;
+  const onEngines =
+    options.cases.length > 0 || options.idleAgents !== null || options.listedRows !== null || options.pending;
   const measured = onEngines ? await measureOnEngines(options, undo, say) : NOTHING;
-  const { disagreements, errors, idle, lists, series } = measured;
+  const { disagreements, errors, idle, lists, pending, series } = measured;
   return {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1_000,
     machine: machine(),
     options: { rounds: options.rounds, seconds: options.seconds, turns: options.turns },
     series,
-    targets: [...judge(series), ...judgeDecisions(decisions), ...judgeLists(lists), ...judgeIdle(idle)],
+    targets: [
+      ...judge(series),
+      ...judgeDecisions(decisions),
+      ...judgeLists(lists),
+      ...judgeIdle(idle),
+      ...judgePending(pending),
+    ],
+    pending,
     idle,
     lists,
     decisions,
@@ -112,8 +121,15 @@ async function measure(options: BenchOptions, undo: Undo, say: Say): Promise<Ben
 /** Lists are many, and each page is asked for a part of the time that a payment is. */
 const LIST_PARTS = 4;
 
-type Measured = Pick<BenchResult, "series" | "disagreements" | "idle" | "lists" | "errors">;
-const NOTHING: Measured = { series: [], disagreements: [], idle: null, lists: null, errors: 0 };
+type Measured = Pick<BenchResult, "series" | "disagreements" | "idle" | "lists" | "pending" | "errors">;
+const NOTHING: Measured = {
+  series: [],
+  disagreements: [],
+  idle: null,
+  lists: null,
+  pending: null,
+  errors: 0,
+};
 
 /** Before any engine runs: decisions are counted in one thread that nothing disturbs. */
 async function decide({ profileDir, rounds, seconds }: BenchOptions, say: Say): Promise<DecisionsResult> {
@@ -137,7 +153,11 @@ async function measureOnEngines(options: BenchOptions, undo: Undo, say: Say): Pr
   const disagreements = await audit(systems, rounds);
   const idle = await idleAgents(options, site, undo, say);
   const lists = await listed(options, site, generator, undo, say);
-  return { series, disagreements, idle, lists, errors };
+  const { pending: isAsked, rounds: turns } = options;
+  const pending = isAsked
+    ? await measurePending({ site, rounds: turns, onProgress: say, undo: (step) => undo.add(step) })
+    : null;
+  return { series, disagreements, idle, lists, pending, errors };
 }
 
 async function idleAgents(

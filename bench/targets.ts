@@ -3,6 +3,7 @@ import type { Measurement } from "./measurement.ts";
 import type { DecisionsResult } from "./decisions.ts";
 import type { IdleResult } from "./idle.ts";
 import type { KeyName, ListsResult } from "./lists.ts";
+import { type PendingResult, ratioOf, RECOVERIES } from "./pending.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 
@@ -349,6 +350,23 @@ export function judgeIdle(result: IdleResult | string | null): Target[] {
   const name = `memory for ${String(agents)} idle agents on one worker`;
   return [target(name, megabytes, "<=", (IDLE_MEGABYTES * agents) / IDLE_AGENTS, " MB")];
 }
+
+/** Recovery beside pending wallet payments, to recovery without. */
+const PENDING_RATIO = 1.2;
+const RECOVERY_TITLES = { approval: "an approval", sweep: "a sweep", expiry: "an expiry" } as const;
+
+export const judgePending = (result: PendingResult | null): Target[] =>
+  result === null
+    ? []
+    : RECOVERIES.map((recovery) =>
+        target(
+          `p50 of ${RECOVERY_TITLES[recovery]} beside 1,000 pending wallet payments, to without`,
+          ratioOf(result, recovery),
+          "<=",
+          PENDING_RATIO,
+          "",
+        ),
+      );
 
 /** What pages of lists and the export are to reach; nothing where they were not measured. */
 export function judgeLists(result: ListsResult | null): Target[] {

@@ -44,6 +44,8 @@ export interface Config {
   readonly webhooks: WebhookSettings;
   /** How long what is over is kept. */
   readonly retention: Retention;
+  /** What the engine tells this worker's code from another version's by; null: workers of any version get any task. */
+  readonly workerBuildId: string | null;
   /** Null: nothing is mailed. */
   readonly mail: MailSettings | null;
 }
@@ -201,6 +203,10 @@ const environment = z.object({
   SMTP_URL: smtpUrl,
   SMTP_CA_FILE: z.string().min(1).optional(),
   MAIL_FROM: mailFrom,
+  WORKER_BUILD_ID: z
+    .string()
+    .regex(/^[\w.+-]{0,128}$/, "must be letters, digits, and . + - _, 128 at most")
+    .optional(),
 });
 
 /** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */
@@ -232,6 +238,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),
     retention: retentionOf(value),
+    workerBuildId: (value.WORKER_BUILD_ID ?? "") === "" ? null : (value.WORKER_BUILD_ID ?? null),
     mail: mailOf(value),
   };
 }

@@ -25,6 +25,7 @@ import { Sealer } from "./secrets/sealer.ts";
 import type { MasterKey } from "./secrets/master-key.ts";
 import { verifyMasterKey } from "./secrets/verify-master-key.ts";
 import type { Backends } from "./service.ts";
+import type { WorkerOptions } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -107,7 +108,9 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
-  const worker = roles.worker ? await runWorker(connections, core, logger) : null;
+  // With engines of its own this is the only worker: nobody would tell the engine which version is current.
+  const buildId = embedded ? null : config.workerBuildId;
+  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
   const { probesHttp = null } = options;
   let isStopping = false;
@@ -154,9 +157,9 @@ function openAnchoring(
 }
 
 /** A process without a worker does not load the SDK for it. */
-async function runWorker(connections: Connections, core: Core, logger: Logger) {
+async function runWorker(options: WorkerOptions) {
   const { startWorker } = await import("./worker.ts");
-  return startWorker({ connections, core, logger });
+  return startWorker(options);
 }
 
 async function serveProbes(

@@ -1,17 +1,18 @@
-import type { LogEntry } from "@temporalio/worker";
+import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
 import { AgentPlaces } from "../activities/inputs/agent-places.ts";
 import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
-import { webhookTaskQueue } from "../src/messages/delivery.ts";
+import { sideTaskQueue, WAITED_FOR, type WaitedFor } from "../src/messages/task-queues.ts";
 import type { Connections } from "./connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "./logger.ts";
 import { observedActivities } from "./metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
-/** What it says of a worker that only sends webhooks, as it is meant to. */
+/** What it says of a worker that has only activities, as it is meant to. */
 const NO_WORKFLOWS = "No workflows registered";
 
 /** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
@@ -29,8 +30,15 @@ export function installRuntime(logger: Logger): void {
 }
 
 const SHUTDOWN_GRACE = "5 seconds";
-/** What waits for receivers in one process. */
-const WEBHOOK_ACTIVITIES_MAX = 300;
+/** Activities of one process that wait for the same thing at once. */
+const WAITING_MAX: Readonly<Record<WaitedFor, number>> = {
+  card: 100,
+  wallet: 100,
+  settlements: 200,
+  webhooks: 300,
+};
+/** Their calls that ask the engine for work: few come at once. */
+const WAITING_POLLS = 2;
 
 export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
@@ -44,63 +52,87 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
   readonly logger: Logger;
+  /** Of this worker's code; null: the engine gives any worker any task. */
+  readonly buildId: string | null;
 }
 
-/** Without a chain nobody has one. */
 /**
  * How long a workflow's task waits for the worker that has the workflow in its cache, before any other may take it: so late is what
  * a worker that was killed between two tasks has in its cache.
  */
 const STICKY_TIMEOUT = "2 seconds";
 
+/** Without a chain nobody has one. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
+
+/**
+ * Every workflow goes on with the version that is current: actors live for years, approvals for days, and an old worker need not outlive
+ * them. What a version may change is held by the replay of recorded histories.
+ */
+const versionOf = ({ buildId, connections }: WorkerOptions): Pick<SdkOptions, "workerDeploymentOptions"> =>
+  buildId === null
+    ? {}
+    : {
+        workerDeploymentOptions: {
+          version: { deploymentName: connections.addresses.taskQueue, buildId },
+          useWorkerVersioning: true,
+          defaultVersioningBehavior: "AUTO_UPGRADE",
+        },
+      };
+
+function activitiesOf({ connections, core, logger }: WorkerOptions): Activities {
+  const activities = createActivities({
+    ...core.effectDependencies,
+    agents: core.agents,
+    ledgers: core.ledgers,
+    ledgerStarter: core.actors,
+    onSweepFailed: (id, err) => {
+      logger.warn({ err, id }, "the execution of a payment or agent failed and will be repeated");
+    },
+    auditLog: core.auditLog,
+    db: connections.db,
+    limits: core.limits,
+    windows: core.windows,
+    webhooks: core.webhooks.activities,
+    mail: core.mail.activities,
+    treasuries: core.wallets?.treasuries ?? NO_TREASURIES,
+  });
+  return observedActivities(activities, core.metrics);
+}
 
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { connections, core, logger } = options;
+  const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   const native = await NativeConnection.connect({ address });
   const interceptors = { activity: [judgedInputs(new AgentPlaces(connections.db), core.onInputRefused)] };
-  const worker = await Worker.create({
+  const common = {
+    ...versionOf(options),
     connection: native,
     namespace,
+    dataConverter,
+    activities: activitiesOf(options),
+    interceptors,
+    shutdownGraceTime: SHUTDOWN_GRACE,
+  };
+  const worker = await Worker.create({
+    ...common,
     taskQueue,
     workflowBundle: WORKFLOW_BUNDLE,
-    dataConverter,
-    activities: observedActivities(
-      createActivities({
-        ...core.effectDependencies,
-        agents: core.agents,
-        ledgers: core.ledgers,
-        ledgerStarter: core.actors,
-        onSweepFailed: (id, err) => {
-          logger.warn({ err, id }, "the execution of a payment or agent failed and will be repeated");
-        },
-        auditLog: core.auditLog,
-        db: connections.db,
-        limits: core.limits,
-        windows: core.windows,
-        webhooks: core.webhooks.activities,
-        mail: core.mail.activities,
-        treasuries: core.wallets?.treasuries ?? NO_TREASURIES,
-      }),
-      core.metrics,
-    ),
-    interceptors,
-    shutdownGraceTime: SHUTDOWN_GRACE,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT,
   });
-  const receivers = await Worker.create({
-    connection: native,
-    namespace,
-    taskQueue: webhookTaskQueue(taskQueue),
-    dataConverter,
-    activities: { ...core.webhooks.activities, ...core.mail.activities },
-    maxConcurrentActivityTaskExecutions: WEBHOOK_ACTIVITIES_MAX,
-    interceptors,
-    shutdownGraceTime: SHUTDOWN_GRACE,
-  });
-  const run = Promise.all([worker.run(), receivers.run()]);
+  const waiting = await Promise.all(
+    WAITED_FOR.map((waitedFor) =>
+      Worker.create({
+        ...common,
+        taskQueue: sideTaskQueue(taskQueue, waitedFor),
+        maxConcurrentActivityTaskExecutions: WAITING_MAX[waitedFor],
+        maxConcurrentActivityTaskPolls: WAITING_POLLS,
+      }),
+    ),
+  );
+  const workers = [worker, ...waiting];
+  const run = Promise.all(workers.map((each) => each.run()));
   await core.webhooks.workflows.startWatch("events");
   if (core.wallets !== null) await core.webhooks.workflows.startWatch("deposits");
   const failed = run.then(
@@ -113,7 +145,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     cachedWorkflows: () => worker.getStatus().numCachedWorkflows,
     async stop() {
       core.webhooks.stopWatching();
-      for (const each of [worker, receivers]) if (each.getState() === "RUNNING") each.shutdown();
+      for (const each of workers) if (each.getState() === "RUNNING") each.shutdown();
       await run;
       await core.ledgers.flushAll();
       await core.agents.flushAll();

@@ -28,6 +28,7 @@ import type { AgentInput, AgentSettings, AgentStateView, SubmitResult } from "..
 import { STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
 import { agentRefusal } from "../src/messages/guards/refusals.ts";
 import { agentStateKey } from "../src/messages/search-attributes.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { describeAgent } from "./agent-details.ts";
 import { refuse } from "./refusing.ts";
 
@@ -44,11 +45,13 @@ type Duty = (typeof DUTIES)[number];
 /** What keeps failing is tried at a slowing pace: the last one is 2^8 times the first. */
 const SLOWED_MAX = 8;
 
-const { closeDeliveryWindow, detachWallet, followInLedger, writeAgent } = proxyActivities<Activities>({
+const PATIENCE = {
   startToCloseTimeout: "20 seconds",
   scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-});
+} as const;
+
+const { closeDeliveryWindow, followInLedger, writeAgent } = proxyActivities<Activities>(PATIENCE);
 
 /**
  * An agent's actor: decides about the agent's life, which is its name, its keys and its end, in synchronous updates. What the records and
@@ -227,6 +230,9 @@ class AgentActor {
   }
 
   async #detachWallet(): Promise<void> {
+    // What waits for the chain waits where only that rail's calls wait.
+    const taskQueue = sideTaskQueue(workflowInfo().taskQueue, "wallet");
+    const { detachWallet } = proxyActivities<Activities>({ ...PATIENCE, taskQueue });
     await detachWallet({ profile: this.state.profile });
     handle(this.state, { kind: "confirm_detached" }, Date.now());
   }

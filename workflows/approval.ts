@@ -7,6 +7,7 @@ import {
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/agent/payment.ts";
@@ -15,16 +16,19 @@ import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/me
 import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";
 import { isApprovalInput, isPayment } from "../src/messages/guards/payment.ts";
 import { approvalStateKey } from "../src/messages/search-attributes.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
 
 export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
 export const approvalStateQuery = defineQuery<ApprovalStateView>(STATE_QUERY);
 
-const { expireApproval, executeApproved } = proxyActivities<Activities>({
+const PATIENCE = {
   startToCloseTimeout: "20 seconds",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-});
+} as const;
+
+const { expireApproval } = proxyActivities<Activities>(PATIENCE);
 
 /**
  * Waits with a payment on hold: holds the timer for `expiresAt`, and carries out what a person has approved. The
@@ -57,6 +61,8 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
 
   if (payment.phase === "sending") {
     show("executing");
+    const taskQueue = sideTaskQueue(workflowInfo().taskQueue, payment.request.rail);
+    const { executeApproved } = proxyActivities<Activities>({ ...PATIENCE, taskQueue });
     payment = await executeApproved({ profile, payment });
   }
   show(payment.approval?.resolution ?? "pending");

@@ -9,13 +9,9 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import {
-  type DeliveryEnd,
-  type DeliveryInput,
-  DROPPED_SIGNAL,
-  webhookTaskQueue,
-} from "../src/messages/delivery.ts";
+import { type DeliveryEnd, type DeliveryInput, DROPPED_SIGNAL } from "../src/messages/delivery.ts";
 import { deliveryStateKey } from "../src/messages/search-attributes.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 export const dropped = defineSignal(DROPPED_SIGNAL);
 
@@ -25,7 +21,7 @@ export const dropped = defineSignal(DROPPED_SIGNAL);
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryEnd> {
   const { deliverWebhook } = proxyActivities<Activities>({
-    taskQueue: webhookTaskQueue(workflowInfo().taskQueue),
+    taskQueue: sideTaskQueue(workflowInfo().taskQueue, "webhooks"),
     startToCloseTimeout: "40 seconds",
     retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
   });

@@ -1,7 +1,7 @@
 import { proxyActivities, setCurrentDetails, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import { webhookTaskQueue } from "../src/messages/delivery.ts";
 import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 /**
  * Mails an invite: one activity, which is tried until the mail server has taken the mail or refused it for good, or nobody can accept the
@@ -9,7 +9,7 @@ import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
  */
 export async function inviteMail(input: InviteMailInput): Promise<InviteMailEnd> {
   const { mailInvite } = proxyActivities<Activities>({
-    taskQueue: webhookTaskQueue(workflowInfo().taskQueue),
+    taskQueue: sideTaskQueue(workflowInfo().taskQueue, "webhooks"),
     startToCloseTimeout: "1 minute",
     retry: { initialInterval: "1 second", backoffCoefficient: 3, maximumInterval: "15 minutes" },
   });

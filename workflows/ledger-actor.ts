@@ -17,10 +17,18 @@ export class LedgerActor {
     this.sweeps = new LedgerSweeps(ledger, settings, ports);
   }
 
+  /** Whoever confirms an outcome has had it of a rail. */
+  #noteAnswer(command: LedgerCommand): void {
+    if (command.kind !== "confirm" || command.outcome === null) return;
+    const open = this.ledger.accounts.get(command.agentId)?.open.get(command.transactionId);
+    if (open !== undefined) this.sweeps.railAnswered(open.payment.request.rail);
+  }
+
   /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
   submit(commands: readonly LedgerCommand[]): LedgerSubmitResult {
     const { ledger, sweeps } = this;
     ledger.touched.clear();
+    for (const command of commands) this.#noteAnswer(command);
     const replies = commands.map((command) => this.#judge(command));
     const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
     for (const account of touched) sweeps.expect(accountDueAt(account, this.#settings), account);

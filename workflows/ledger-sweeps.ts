@@ -1,5 +1,12 @@
-import type { Activities } from "../activities/types.ts";
-import { type Due, dueNow, isWithItsApproval, putOff, type SweepSettings } from "../src/domain/ledger/due.ts";
+import type { Activities, UnfinishedPayment } from "../activities/types.ts";
+import {
+  type Due,
+  dueNow,
+  hurry,
+  isWithItsApproval,
+  putOff,
+  type SweepSettings,
+} from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
   type Account,
@@ -10,7 +17,8 @@ import {
   profileIn,
   summaryOf,
 } from "../src/domain/ledger/state.ts";
-import { confirmationOf } from "../src/messages/ledger.ts";
+import { type Rail, RAILS } from "../src/domain/agent/payment.ts";
+import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 
 /** Payments, records and limits that one activity sees to at once. */
 const PAYMENTS_AT_ONCE_MAX = 20;
@@ -18,14 +26,20 @@ const RECORDS_AT_ONCE_MAX = 100;
 const LIMITS_AT_ONCE_MAX = 50;
 
 /** Activities of a ledger's sweeps at the same time, by what they see to: a rail that hangs takes no room from the records. */
-const SWEEPS_MAX: Readonly<Record<Kind, number>> = { payment: 6, record: 2, cap: 1, limits: 2 };
+const SWEEPS_MAX: Readonly<Record<Place, number>> = { card: 6, wallet: 6, record: 2, cap: 1, limits: 2 };
 
 /** A record or a limit that keeps failing is tried at a slowing pace: the last pause is 2^6 times the first. */
 const SLOWED_MAX = 6;
 
 /** What sweeps need of whoever runs the ledger. */
 export interface SweepPorts {
-  readonly activities: Pick<Activities, "executePayments" | "mirrorLimits" | "writeAccounts" | "writeCaps">;
+  readonly activities: Pick<Activities, "mirrorLimits" | "writeAccounts" | "writeCaps"> & {
+    /** Payments of one rail: one that hangs holds up none of the other. */
+    executePayments(
+      rail: Rail,
+      input: { payments: readonly UnfinishedPayment[] },
+    ): Promise<readonly ExecutionResult[]>;
+  };
   /** Puts a command to the ledger. */
   readonly judge: (command: LedgerCommand) => LedgerReply;
   readonly now: () => number;
@@ -44,6 +58,9 @@ interface Slowed {
   readonly until: number;
 }
 
+/** Where something has its activities: of payments each rail is a place of its own. */
+type Place = Exclude<Kind, "payment"> | Rail;
+
 /**
  * What a ledger sees to itself, since nobody has in time: whoever decided may have died before acting. Sweeps run beside the updates, so
  * that one rail that is down holds up nothing else.
@@ -54,8 +71,10 @@ export class LedgerSweeps {
   readonly #ports: SweepPorts;
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
-  readonly #running: Record<Kind, number> = { payment: 0, record: 0, cap: 0, limits: 0 };
+  readonly #running: Record<Place, number> = { card: 0, wallet: 0, record: 0, cap: 0, limits: 0 };
   readonly #slowed = new Map<string, Slowed>();
+  /** Payments that have failed, with their agents, until they are known to have succeeded. */
+  readonly #failed: Record<Rail, Map<string, string>> = { card: new Map(), wallet: new Map() };
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
   readonly #unmirrored = new Set<string>();
   /** No later than when something is due; found out exactly by looking. */
@@ -65,7 +84,11 @@ export class LedgerSweeps {
     this.#ports = ports;
     this.#ledger = ledger;
     this.#settings = settings;
-    for (const account of ledger.accounts.values()) this.#noteLimits(account);
+    for (const account of ledger.accounts.values()) {
+      this.#noteLimits(account);
+      for (const [id, { failures, payment }] of account.open)
+        if (failures !== undefined) this.#failed[payment.request.rail].set(id, account.agentId);
+    }
   }
 
   /** An account has changed, and has something to see to by then. */
@@ -90,7 +113,11 @@ export class LedgerSweeps {
     this.nextAt = nextAt;
     const limits = [...this.#unmirrored].map((agentId) => ({ kind: "limits", agentId }) as const);
     const waiting = [...due, ...limits].filter((each) => this.#isFree(nameOf(each), now));
-    this.#inBatches(waiting.filter(isPayment), PAYMENTS_AT_ONCE_MAX, (some) => this.#payments(some));
+    const payments = waiting.filter(isPayment);
+    for (const rail of RAILS) {
+      const own = payments.filter((each) => each.rail === rail);
+      this.#inBatches(own, PAYMENTS_AT_ONCE_MAX, (some) => this.#payments(rail, some));
+    }
     this.#inBatches(waiting.filter(isRecord), RECORDS_AT_ONCE_MAX, (some) => this.#records(some));
     this.#inBatches(waiting.filter(isCap), RECORDS_AT_ONCE_MAX, (some) => this.#caps(some));
     this.#inBatches(waiting.filter(isLimits), LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
@@ -112,27 +139,27 @@ export class LedgerSweeps {
   ): void {
     for (let from = 0; from < due.length; from += size) {
       const some = due.slice(from, from + size);
-      const kind = some[0]?.kind;
-      if (kind === undefined || this.#running[kind] >= SWEEPS_MAX[kind]) return;
-      this.#run(kind, some, () => work(some));
+      const [first] = some;
+      if (first === undefined || this.#running[placeOf(first)] >= SWEEPS_MAX[placeOf(first)]) return;
+      this.#run(placeOf(first), some, () => work(some));
     }
   }
 
-  #run(kind: Kind, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
+  #run(place: Place, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
     const names = some.map(nameOf);
     for (const name of names) this.#sweeping.add(name);
-    this.#running[kind] += 1;
+    this.#running[place] += 1;
     void work()
       .catch((error: unknown) => {
         this.#ports.onFailed(names, error);
         // Payments have a pace of their own.
-        if (kind !== "payment") this.#note(names, NONE);
+        if (!some.every(isPayment)) this.#note(names, NONE);
       })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
-        this.#running[kind] -= 1;
+        this.#running[place] -= 1;
         // There is room for what waits. The ledger's timer stays as it is, unless something is due sooner.
-        if (!this.#ports.isEnding()) this.sweep(Date.now());
+        if (!this.#ports.isEnding()) this.sweep(this.#ports.now());
         this.leaveCommand();
       });
   }
@@ -151,22 +178,38 @@ export class LedgerSweeps {
       }
       const failures = (this.#slowed.get(name)?.failures ?? 0) + 1;
       const pauseMs = this.#settings.sweepAfterMs * 2 ** Math.min(failures - 1, SLOWED_MAX);
-      this.#slowed.set(name, { failures, until: Date.now() + pauseMs });
+      this.#slowed.set(name, { failures, until: this.#ports.now() + pauseMs });
     }
   }
 
-  async #payments(due: readonly DuePayment[]): Promise<void> {
+  /** A rail has answered, here or to whoever confirms a payment: what it had failed is worth another try. */
+  railAnswered(rail: Rail): void {
+    for (const [transactionId, agentId] of this.#failed[rail]) {
+      const account = this.#ledger.accounts.get(agentId);
+      if (account === undefined) continue;
+      this.nextAt = Math.min(this.nextAt, hurry(account, transactionId, this.#settings));
+    }
+    // Each is hurried once.
+    this.#failed[rail].clear();
+  }
+
+  async #payments(rail: Rail, due: readonly DuePayment[]): Promise<void> {
     const payments = due.flatMap(({ agentId, transactionId }) => this.#toExecute(agentId, transactionId));
     if (payments.length === 0) return;
-    const done = await this.#ports.activities.executePayments({ payments }).catch((error: unknown) => {
+    const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
-      for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId);
+      for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId, "failed", rail);
       throw error;
     });
+    // Before what has failed now is noted: that it answered one says nothing of another in the same breath.
+    if (done.some(({ outcome }) => outcome !== null)) this.railAnswered(rail);
     payments.forEach(({ profile: { agentId }, payment: { request } }, place) => {
       const result = done[place];
       // Somebody else has seen to it meanwhile, or it could not be done; if it was not, it comes again after the others.
-      if (result === undefined || result.revision === 0) this.#putOff(agentId, request.transactionId);
+      if (result === undefined || result.revision === 0) {
+        const why = result?.hasFailed === true ? "failed" : "waits";
+        this.#putOff(agentId, request.transactionId, why, rail);
+      }
       if (result !== undefined) this.#ports.judge(confirmationOf(agentId, result));
     });
   }
@@ -192,9 +235,12 @@ export class LedgerSweeps {
     return this.#ledger.accounts.get(agentId)?.open.get(transactionId);
   }
 
-  #putOff(agentId: string, transactionId: string): void {
+  #putOff(agentId: string, transactionId: string, why: "waits" | "failed", rail: Rail): void {
     const account = this.#ledger.accounts.get(agentId);
-    if (account !== undefined) putOff(account, transactionId, this.#ports.now());
+    if (account === undefined) return;
+    putOff(account, transactionId, this.#ports.now(), why);
+    if (why === "failed" && account.open.get(transactionId)?.isHurried !== true)
+      this.#failed[rail].set(transactionId, agentId);
   }
 
   async #records(due: readonly DueRecord[]): Promise<void> {
@@ -260,6 +306,8 @@ const isPayment = (due: Due | DueLimits): due is DuePayment => due.kind === "pay
 const isRecord = (due: Due | DueLimits): due is DueRecord => due.kind === "record";
 const isCap = (due: Due | DueLimits): due is DueCap => due.kind === "cap";
 const isLimits = (due: Due | DueLimits): due is DueLimits => due.kind === "limits";
+
+const placeOf = (due: Due | DueLimits): Place => (due.kind === "payment" ? due.rail : due.kind);
 
 function nameOf(due: Due | DueLimits): string {
   const kind: Kind = due.kind;

@@ -13,6 +13,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
+import type { Rail } from "../src/domain/agent/payment.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
@@ -40,7 +41,9 @@ import {
   TEAM_BUDGETS_QUERY,
 } from "../src/messages/ledger.ts";
 import { projectIdKey } from "../src/messages/search-attributes.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { LedgerActor } from "./ledger-actor.ts";
+import type { SweepPorts } from "./ledger-sweeps.ts";
 import { accountView, booksPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
 import { refuse, refuseUnless } from "./refusing.ts";
 
@@ -92,12 +95,27 @@ export async function ledger(input: LedgerInput): Promise<void> {
   });
 }
 
-const activities = proxyActivities<Activities>({
+const PATIENCE = {
   startToCloseTimeout: "20 seconds",
   // What does not succeed by then makes room for the others, and is taken up again in its turn.
   scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-});
+} as const;
+
+const { writeAccounts, writeCaps } = proxyActivities<Activities>(PATIENCE);
+
+/** What calls a rail waits where only that rail's calls wait. */
+function sweepActivities(): SweepPorts["activities"] {
+  const on = (rail: Rail) =>
+    proxyActivities<Activities>({ ...PATIENCE, taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail) });
+  const rails = { card: on("card"), wallet: on("wallet") };
+  return {
+    executePayments: (rail, input) => rails[rail].executePayments(input),
+    mirrorLimits: (input) => rails.wallet.mirrorLimits(input),
+    writeAccounts,
+    writeCaps,
+  };
+}
 
 /** The ledger of this run of the workflow. */
 function actorOf({ settings, start }: LedgerInput): LedgerActor {
@@ -107,7 +125,7 @@ function actorOf({ settings, start }: LedgerInput): LedgerActor {
     money,
     { sweepAfterMs: settings.sweepAfterSeconds * 1_000 },
     {
-      activities,
+      activities: sweepActivities(),
       judge: (command) => judge(money, command, Date.now()),
       now: () => Date.now(),
       onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),

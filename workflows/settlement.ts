@@ -1,16 +1,12 @@
-import { continueAsNew, proxyActivities, setCurrentDetails, sleep } from "@temporalio/workflow";
+import { continueAsNew, proxyActivities, setCurrentDetails, sleep, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/agent/payment.ts";
 import type { SettlementInput } from "../src/messages/settlement.ts";
 import { isSettlementInput } from "../src/messages/guards/payment.ts";
 import { SETTLEMENT_PACE_SECONDS } from "../src/messages/settlement.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
-
-const { followPayment } = proxyActivities<Activities>({
-  startToCloseTimeout: "20 seconds",
-  retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-});
 
 /** Questions to the rail in one run; then the workflow goes on as new, so that its history stays small. */
 const ASKS_PER_RUN_MAX = 200;
@@ -21,6 +17,11 @@ const ASKS_PER_RUN_MAX = 200;
  */
 export async function settlement(input: SettlementInput): Promise<Payment> {
   refuseUnless(isSettlementInput(input), "payment to follow");
+  const { followPayment } = proxyActivities<Activities>({
+    taskQueue: sideTaskQueue(workflowInfo().taskQueue, "settlements"),
+    startToCloseTimeout: "20 seconds",
+    retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
+  });
   const { profile } = input;
   let payment = input.payment;
   for (let asks = 0; asks < ASKS_PER_RUN_MAX; asks += 1) {

@@ -1,6 +1,7 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import { type Watch, webhookTaskQueue } from "../src/messages/delivery.ts";
+import type { Watch } from "../src/messages/delivery.ts";
+import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 /** Looks in one run; then the workflow goes on as new, so that its history stays small. */
 const LOOKS_PER_RUN_MAX = 100;
@@ -13,7 +14,7 @@ const WHAT = {
 /** Has one worker at a time look after something for good; another takes over where it dies. */
 export async function watch(what: Watch): Promise<void> {
   const { watchDeposits, watchEvents } = proxyActivities<Activities>({
-    taskQueue: webhookTaskQueue(workflowInfo().taskQueue),
+    taskQueue: sideTaskQueue(workflowInfo().taskQueue, "webhooks"),
     startToCloseTimeout: "10 minutes",
     heartbeatTimeout: "5 seconds",
     retry: { initialInterval: "1 second", backoffCoefficient: 1.5, maximumInterval: "10 seconds" },

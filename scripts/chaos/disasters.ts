@@ -1,16 +1,37 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Changes } from "./changes.ts";
 import type { Mishap } from "./chain-proxy.ts";
 import { ENGINES, type EngineName } from "./engines.ts";
+import type { ForeignSender } from "./foreign.ts";
 import type { Place } from "./place.ts";
 import type { Random } from "../random.ts";
 import type { Role } from "./role-process.ts";
 
-export const DISASTERS = ["worker", "server", "temporal", "mongod", "anvil", "everything", "line"] as const;
+export const DISASTERS = [
+  "worker",
+  "server",
+  "temporal",
+  "mongod",
+  "anvil",
+  "everything",
+  "line",
+  "hang",
+  "clocks",
+  "foreign",
+] as const;
 export type DisasterName = (typeof DISASTERS)[number];
 
 /** The line to the chain is disturbed for so long. */
 const DISTURBED_MIN_MS = 2_000;
 const DISTURBED_MAX_MS = 5_000;
+
+/** Clocks go wrong by so much, either way; receivers of webhooks take what is signed within five minutes. */
+const CLOCK_MIN_MS = 60_000;
+const CLOCK_MAX_MS = 240_000;
+
+const FOREIGN_MAX = 3;
+/** So long nothing of the service reaches the chain, and what it signs meanwhile has a nonce that may be taken. */
+const UNSENT_MS = 700;
 
 const ANY_MISHAP: readonly Mishap[] = [
   "pass",
@@ -34,8 +55,19 @@ export interface Struck {
   readonly over: Promise<unknown>;
 }
 
+/** What a disaster acts with besides the deployment. */
+export interface Accomplices {
+  readonly changes: Pick<Changes, "stopAll">;
+  readonly foreign: ForeignSender;
+}
+
 /** Does it, at once. */
-export function strike(name: DisasterName, place: Place, random: Random): Struck {
+export function strike(
+  name: DisasterName,
+  place: Place,
+  { changes, foreign }: Accomplices,
+  random: Random,
+): Struck {
   switch (name) {
     case "worker":
     case "server":
@@ -48,6 +80,12 @@ export function strike(name: DisasterName, place: Place, random: Random): Struck
       return killEverything(place);
     case "line":
       return disturbLine(place, random);
+    case "hang":
+      return stopWhileHanging(place, changes, random);
+    case "clocks":
+      return setClocks(place, random);
+    case "foreign":
+      return takeNonces(place, foreign, random);
   }
 }
 
@@ -84,4 +122,44 @@ function disturbLine({ line }: Place, random: Random): Struck {
   const over = sleep(ms).then(() => line.behave(() => "pass"));
   const what = `line to the chain ${isCut ? "cut" : "disturbed"} for ${(ms / 1_000).toFixed(1)} s`;
   return { what, kills: 0, over };
+}
+
+/** Everybody who may be stopped is stopped while the chain says nothing, and some are started again while it still does not. */
+function stopWhileHanging({ line }: Place, changes: Accomplices["changes"], random: Random): Struck {
+  const ms = random.between(DISTURBED_MIN_MS, DISTURBED_MAX_MS);
+  line.behave(() => "silence");
+  const over = Promise.all([sleep(ms).then(() => line.behave(() => "pass")), changes.stopAll(ms)]);
+  return {
+    what: `the chain hangs for ${(ms / 1_000).toFixed(1)} s, and agents are stopped`,
+    kills: 0,
+    over,
+  };
+}
+
+/** Some roles' clocks, forward or back, and right again. */
+function setClocks(place: Place, random: Random): Struck {
+  const ms = random.between(DISTURBED_MIN_MS, DISTURBED_MAX_MS);
+  const victims = random.shuffled(place.roles).slice(0, random.between(1, place.roles.length));
+  const wrong = victims.map((role) => {
+    const offsetMs = random.between(CLOCK_MIN_MS, CLOCK_MAX_MS) * (random.chance(0.5) ? 1 : -1);
+    role.setClock(offsetMs);
+    return `${role.name} by ${String(Math.round(offsetMs / 1_000))} s`;
+  });
+  const over = sleep(ms).then(() => victims.forEach((role) => role.setClock(0)));
+  return { what: `clocks set for ${(ms / 1_000).toFixed(1)} s: ${wrong.join(", ")}`, kills: 0, over };
+}
+
+/** Somebody else sends by the service's key, at times what the service had signed and could not send yet. */
+function takeNonces({ line }: Place, foreign: ForeignSender, random: Random): Struck {
+  const times = random.between(1, FOREIGN_MAX);
+  const take = async (): Promise<void> => {
+    for (let time = 0; time < times; time += 1) {
+      line.behave((body) => (body.includes("eth_sendRawTransaction") ? "cut-before" : "pass"));
+      await sleep(UNSENT_MS);
+      await foreign.take();
+      line.behave(() => "pass");
+      await sleep(UNSENT_MS);
+    }
+  };
+  return { what: `${String(times)} foreign transactions of the service's key`, kills: 0, over: take() };
 }

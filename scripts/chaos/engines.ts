@@ -6,7 +6,7 @@ export const ENGINES = ["mongod", "temporal", "anvil"] as const;
 export type EngineName = (typeof ENGINES)[number];
 
 /** The supervisor's pauses, the engine's own start, and the machine's other work. */
-const BACK_MS = 90_000;
+const BACK_MS = 240_000;
 
 /** Settings of a service of this machine's own, which must not lead this run to it. */
 const NOT_INHERITED =

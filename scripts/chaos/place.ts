@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { choosePorts } from "../../src/engines/ports.ts";
+import { RETENTION_SETTINGS } from "./aging.ts";
 import { type ChainProxy, startChainProxy } from "./chain-proxy.ts";
 import { cleanEnvironment, Engines } from "./engines.ts";
 import { Letterbox } from "./letterbox.ts";
@@ -60,6 +61,7 @@ export class Place {
     const env = {
       ...cleanEnvironment(),
       ...letterbox.settings,
+      ...RETENTION_SETTINGS,
       MONGODB_URI: this.addresses.mongodbUri,
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: temporal.namespace,

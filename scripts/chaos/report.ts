@@ -32,6 +32,10 @@ export interface ChaosResult {
   readonly deliveries: number;
   /** Transactions on the chain. */
   readonly chainTransactions: number;
+  /** Of them those that somebody else has sent by the service's key. */
+  readonly foreignTransactions: number;
+  /** Records that were made as old as their retention. */
+  readonly agedRecords: number;
   /** Of the last audit, over everything that the run has made. */
   readonly differences: readonly string[];
   readonly passed: boolean;
@@ -55,10 +59,12 @@ export function roundText(round: RoundResult, rounds: number): string {
 
 export function summaryText(result: ChaosResult): string {
   const {
+    agedRecords,
     chainTransactions,
     dataDir,
     deliveries,
     differences,
+    foreignTransactions,
     kills,
     passed,
     payments,
@@ -70,7 +76,8 @@ export function summaryText(result: ChaosResult): string {
   return [
     "",
     `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
-    `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(deliveries)} webhook deliveries`,
+    `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(foreignTransactions)} of them foreign, ${String(deliveries)} webhook deliveries`,
+    `  ${String(agedRecords)} records were made older than their retention`,
     `  seed ${String(seed)}${passed ? "" : `; again: npm run chaos -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
     ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
     ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
 export type Role = "server" | "worker";
@@ -12,7 +13,8 @@ const READY: Readonly<Record<Role, RegExp>> = {
   worker: /^The worker is running\.$/m,
 };
 
-const READY_MS = 90_000;
+/** Also where the machine has much else to do. */
+const READY_MS = 240_000;
 /** Before a role is started again, as whoever runs it in earnest would. */
 const AGAIN_AFTER_MS = 300;
 /** Last words that are kept. */
@@ -67,6 +69,11 @@ export class RoleProcess {
     return this.#restarts;
   }
 
+  /** Sets its clock so many milliseconds wrong, until it is set right (0) or ends: a new process has the right one. */
+  setClock(clockOffsetMs: number): void {
+    if (this.#child?.connected === true) this.#child.send({ clockOffsetMs }, () => undefined);
+  }
+
   /** kill -9; it is started again by itself. */
   kill(): void {
     if (this.#child?.exitCode !== null || this.#child.signalCode !== null) return;
@@ -110,10 +117,11 @@ export class RoleProcess {
   /** One life of it. Answers how it ended, with its last words. */
   async #once(): Promise<string> {
     const { env, role } = this.#options;
-    const child = spawn(process.execPath, [builtFile("server/main.ts"), role], {
+    const args = ["--import", pathToFileURL(builtFile("scripts/chaos/wrong-clock.ts")).href];
+    const child = spawn(process.execPath, [...args, builtFile("server/main.ts"), role], {
       cwd: PACKAGE_ROOT,
       env,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
     });
     this.#child = child;
     living.add(child);
@@ -123,8 +131,8 @@ export class RoleProcess {
       this.#log.write(text);
       words = `${words}${text}`.slice(-WORDS_MAX);
     };
-    child.stderr.setEncoding("utf8").on("data", take);
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr?.setEncoding("utf8").on("data", take);
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       take(text);
       if (this.#isReady || this.#killed) return;
       said += text;

@@ -2,9 +2,11 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Aging } from "./aging.ts";
 import { compare } from "./audit/compare.ts";
 import { Reader, type Scope } from "./audit/reader.ts";
 import { type DisasterName, DISASTERS, strike } from "./disasters.ts";
+import { ForeignSender } from "./foreign.ts";
 import { finish, Load } from "./load.ts";
 import { Changes, type KnownStops, resumeAll } from "./changes.ts";
 import { Service } from "./http.ts";
@@ -67,12 +69,18 @@ const differencesIn = (reader: Reader, scope: Scope): Promise<readonly string[]>
     .books(scope)
     .then(compare, (error: unknown) => [`the books can't be read: ${reasonsOf(error).join(": ")}`]);
 
+interface BooksAtHand {
+  readonly reader: Reader;
+  readonly aging: Aging;
+}
+
 class ChaosRun {
   readonly #options: ChaosOptions;
   readonly #place: Place;
   readonly #say: Say;
   readonly #random: Random;
   readonly #tickets: Tickets;
+  readonly #foreign: ForeignSender;
   readonly #tenants: Tenant[] = [];
   readonly #stops: KnownStops = { stopped: [], resumedLate: new Map() };
   /** Oddities and endings that rounds have reported already. */
@@ -84,21 +92,23 @@ class ChaosRun {
     this.#say = say;
     this.#random = new Random(options.seed);
     this.#tickets = new Tickets(new Service(place.baseUrls));
+    this.#foreign = new ForeignSender(place);
   }
 
   async all(): Promise<ChaosResult> {
     const startedAt = new Date();
     const reader = await Reader.open(this.#place);
+    const aging = await Aging.open(this.#place.addresses.mongodbUri);
     try {
       const rounds: RoundResult[] = [];
       for (const [index, disaster] of this.#disasters().entries()) {
-        const round = await this.#round(index + 1, disaster, reader);
+        const round = await this.#round(index + 1, disaster, { reader, aging });
         rounds.push(round);
         this.#say(roundText(round, this.#options.rounds));
         // What comes after would only be more of the same.
         if (round.differences.length > 0) break;
       }
-      const scope = this.#scope(this.#tenants, Infinity);
+      const scope = this.#scope(this.#tenants, Infinity, aging);
       const differences = await differencesIn(reader, scope);
       return {
         seed: this.#options.seed,
@@ -110,12 +120,14 @@ class ChaosRun {
         retries: this.#tickets.retries,
         deliveries: this.#place.letterbox.requests,
         chainTransactions: await reader.chainTransactions(),
+        foreignTransactions: this.#foreign.sent.length,
+        agedRecords: aging.aged,
         differences,
         passed: differences.length === 0 && rounds.every((round) => round.differences.length === 0),
         dataDir: null,
       };
     } finally {
-      await reader.close();
+      await Promise.all([reader.close(), aging.close()]);
     }
   }
 
@@ -127,10 +139,12 @@ class ChaosRun {
     return chosen.slice(0, this.#options.rounds);
   }
 
-  async #round(round: number, disaster: DisasterName, reader: Reader): Promise<RoundResult> {
+  async #round(round: number, disaster: DisasterName, books: BooksAtHand): Promise<RoundResult> {
     const random = this.#random.fork(`round ${String(round)}`);
     const tickets = this.#tickets;
     const tenant = await this.#tenantOf(round);
+    await books.aging.age();
+    await books.aging.unremoved();
     await tenant.setCaps(round % CAPPED_EVERY === 0);
     const [paymentsBefore, retriesBefore] = [tickets.all.length, tickets.retries];
     const brief = await tenant.createBrief(round);
@@ -140,12 +154,17 @@ class ChaosRun {
     const startedAt = performance.now();
     const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
     await sleep(atMs);
-    const { kills, over, what } = strike(disaster, this.#place, random.fork("disaster"));
+    const { kills, over, what } = strike(
+      disaster,
+      this.#place,
+      { changes, foreign: this.#foreign },
+      random.fork("disaster"),
+    );
     await over;
     const backMs = performance.now() - startedAt - atMs;
     await sleep(Math.max(AFTERWARDS_MS, LOAD_MS - (performance.now() - startedAt)));
     await Promise.all([load.stop(), changes.stop()]);
-    const settled = await this.#settle(tenant, reader);
+    const settled = await this.#settle(tenant, books);
     return {
       round,
       disaster: what,
@@ -162,16 +181,19 @@ class ChaosRun {
   }
 
   /** Waits until nothing is left to do, then compares. What does not come to rest is a difference too. */
-  async #settle(tenant: Tenant, reader: Reader): Promise<{ ms: number; differences: readonly string[] }> {
+  async #settle(
+    tenant: Tenant,
+    { aging, reader }: BooksAtHand,
+  ): Promise<{ ms: number; differences: readonly string[] }> {
     const startedAt = performance.now();
-    const scope = this.#scope([tenant], RECEIPTS_PER_ROUND);
+    const scope = this.#scope([tenant], RECEIPTS_PER_ROUND, aging);
     const late: string[] = [];
     try {
       await untilNothingIsMissing("the service comes to rest", SETTLED_MS, async () => {
         await resumeAll(tenant);
         const unanswered = await finish(this.#tickets);
         if (unanswered > 0) return `${String(unanswered)} payments have no answer`;
-        return reader.unfinished(scope);
+        return (await reader.unfinished(scope)) ?? aging.unremoved();
       });
     } catch (error) {
       late.push(reasonOf(error));
@@ -191,7 +213,7 @@ class ChaosRun {
     return tenant;
   }
 
-  #scope(tenants: readonly Tenant[], receiptsMax: number): Scope {
+  #scope(tenants: readonly Tenant[], receiptsMax: number, aging: Aging): Scope {
     const agents = tenants.flatMap((tenant) => tenant.agents);
     const ids = new Set(agents.map(({ id }) => id));
     return {
@@ -205,6 +227,8 @@ class ChaosRun {
       stopped: this.#stops.stopped.filter(({ agentId }) => ids.has(agentId)),
       tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
       receiptsMax,
+      foreign: this.#foreign.sent,
+      removed: aging.approvals,
     };
   }
 

@@ -95,7 +95,7 @@ export class SimulatedLedger {
       ledger,
       { sweepAfterMs: SWEEP_AFTER_MS },
       {
-        activities,
+        activities: { ...activities, executePayments: (_rail, input) => activities.executePayments(input) },
         judge,
         now,
         onFailed: () => undefined,

@@ -1,8 +1,5 @@
 /** Names and payloads of the workflows that deliver events to webhook endpoints. */
 
-/** Deliveries wait for receivers, and so have a task queue of their own beside the service's. */
-export const webhookTaskQueue = (taskQueue: string): string => `${taskQueue}-webhooks`;
-
 export const DELIVERY_WORKFLOW = "delivery";
 
 /** A delivery that is sent again after its end runs once more, under a name of its own. */

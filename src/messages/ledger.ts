@@ -166,6 +166,8 @@ export interface ExecutionResult {
   readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
   /** The payment as its rail has left it. */
   readonly payment: Payment;
+  /** It was tried, and could not be done. */
+  readonly hasFailed?: true;
 }
 
 /** What the ledger is told of it. */

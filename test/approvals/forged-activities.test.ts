@@ -3,7 +3,7 @@ import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
 import { ACTIVITY_INPUTS } from "../../activities/inputs/activity-inputs.ts";
 import { INPUT_REFUSED } from "../../activities/inputs/interceptor.ts";
 import { newUuid } from "../../server/ids.ts";
-import { webhookTaskQueue } from "../../src/messages/delivery.ts";
+import { sideTaskQueue } from "../../src/messages/task-queues.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 import { send } from "../support/wire.ts";
 import { schedule, type ScheduledEnd } from "./scheduled.ts";
@@ -42,7 +42,7 @@ describe("activities that are scheduled past this service", () => {
   it("every one of them, of both workers, refuses an operator of MongoDB and is not tried again", async () => {
     const names = Object.keys(ACTIVITY_INPUTS);
     const input = { $gt: "" };
-    const ofWebhooks = webhookTaskQueue(world.service.connections.addresses.taskQueue);
+    const ofWebhooks = sideTaskQueue(world.service.connections.addresses.taskQueue, "webhooks");
     const onBoth = [
       ...names.map((name) => ({ name, input })),
       { name: "deliverWebhook", input, taskQueue: ofWebhooks },

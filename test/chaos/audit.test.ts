@@ -127,6 +127,8 @@ const cap = { capCents: 300, version: 2 };
 const level = { projectId: "project-1", teamId: "team-1", cap, recordedCap: cap, totals };
 const archived = { ...record, state: "archived", keyId: null } as const;
 
+const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isLost: false } as const;
+
 const good: Books = {
   agents: [agent],
   tickets: [ticketOf(card), ticketOf(wallet)],
@@ -148,7 +150,8 @@ const good: Books = {
     supplyUnits: 2_000n * UNITS_PER_CENT,
     heldUnits: 2_000n * UNITS_PER_CENT,
     nonce: 1,
-    recorded: [{ purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa" }],
+    recorded: [recordedSpend],
+    foreign: [],
     withoutReceipt: [],
   },
 };
@@ -179,7 +182,9 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   }),
   "tokens that are nowhere": onChain({ heldUnits: 0n }),
   "a nonce that is not in the chain": onChain({ nonce: 0 }),
-  "a gap in the nonces": onChain({ recorded: [{ purpose: "spend/txn_wallet/1", nonce: 1, hash: "0xaa" }] }),
+  "a gap in the nonces": onChain({ nonce: 2, recorded: [{ ...recordedSpend, nonce: 1 }] }),
+  "a nonce that was recorded twice": onChain({ recorded: [recordedSpend, recordedSpend] }),
+  "a foreign transaction that is not counted": onChain({ nonce: 2 }),
   "a recorded transaction without a receipt": onChain({ withoutReceipt: ["0xaa"] }),
   "an account with other totals": { accounts: [{ ...account, spentCents: 299 }] },
   "an account that keeps something on hold": { accounts: [{ ...account, reservedCents: 1 }] },
@@ -248,6 +253,30 @@ describe("the audit of the chaos run", () => {
   it("finds nothing in deliveries that came again as they were", () => {
     const again = [...arrivals.map((each) => ({ ...each, isAcknowledged: false })), ...arrivals];
     expect(compare({ ...good, told: [{ ...told, arrivals: again }] })).to.deep.equal([]);
+  });
+
+  it("finds nothing in a nonce that a foreign transaction has, before the service's or in its place", () => {
+    const before = { nonce: 2, recorded: [{ ...recordedSpend, nonce: 1 }] };
+    const inItsPlace = {
+      nonce: 2,
+      recorded: [
+        { ...recordedSpend, isLost: true },
+        { ...recordedSpend, nonce: 1 },
+      ],
+    };
+    const foreign = [{ nonce: 0, hash: "0xff" }] as const;
+    for (const change of [before, inItsPlace])
+      expect(compare({ ...good, ...onChain({ ...change, foreign }) })).to.deep.equal([]);
+  });
+
+  it("finds nothing in an agent that was archived while it was paused", () => {
+    const ended = [arrival("agent.paused", agent.id), arrival("agent.archived", agent.id)].map(
+      (each, index) => ({ ...each, createdAt: `2027-01-15T08:00:0${String(index + 1)}.000Z` }),
+    );
+    const all = [...arrivals, ...ended];
+    const books = { ...good, records: [archived], accounts: [], lives: [] };
+    const ending = { ...told, arrivals: all, deliveries: all.map(entryOf) };
+    expect(compare({ ...books, told: [ending] })).to.deep.equal([]);
   });
 
   for (const [what, change] of Object.entries(WRONG)) {

@@ -35,6 +35,15 @@ async function insert(uri: string, value: string): Promise<void> {
   }
 }
 
+async function parameter(uri: string, name: string): Promise<unknown> {
+  const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 10_000 });
+  try {
+    return (await client.db("admin").command({ getParameter: 1, [name]: 1 }))[name];
+  } finally {
+    await client.close();
+  }
+}
+
 async function values(uri: string): Promise<readonly unknown[]> {
   const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 10_000 });
   try {
@@ -114,6 +123,8 @@ describe("The embedded engines", () => {
   it("take transactions and workflows, on loopback only, and are gone after stop", async () => {
     const { chain, mongodb, temporal, stop } = await start();
     await insert(mongodb.uri, "first");
+    // Else what a killed server had begun holds up all others for a minute.
+    expect(await parameter(mongodb.uri, "transactionLifetimeLimitSeconds")).to.equal(10);
 
     const connection = await Connection.connect({ address: temporal.address });
     const { namespace } = temporal;

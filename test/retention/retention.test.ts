@@ -7,6 +7,7 @@ import { DeliveryKeyFiles } from "../../activities/key-delivery/delivery-keys.ts
 import { MongoDeliveryWindows } from "../../activities/key-delivery/windows.ts";
 import { paymentIn } from "../../activities/records.ts";
 import { ensureRetention, RETENTION_INDEX } from "../../activities/retention.ts";
+import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { ConfigError, readConfig } from "../../server/config.ts";
 import { breakIn, entriesOf, testSeal } from "../audit/support.ts";
@@ -156,6 +157,21 @@ describe("what a retention removes", () => {
     expect(await windows.close(agentId)).to.equal("committed");
     expect(await collectionsOf(service.db).keyDeliveries.countDocuments({ _id: agentId })).to.equal(0);
     expect(await windows.close(randomUUID())).to.equal("discarded");
+  });
+
+  it("is not missed by reconcile, of payments that are older than their approvals are kept", async () => {
+    const { db } = service;
+    const { transactions } = collectionsOf(db);
+    const lost = async () => {
+      const { organizationId } = world.organization;
+      const options = { organizationId, repair: false, patienceMs: 1_500, onProgress: () => undefined };
+      const { left } = await reconcileOn(service.connections, service.env, options);
+      return left.filter(({ kind }) => kind === "approval_record_differs").length;
+    };
+    expect(await lost(), "those that should be there still").to.equal(2);
+    const old = { createdAt: new Date(Date.now() - 401 * DAY_MS) };
+    await transactions.updateMany({ agentId, status: { $ne: "pending" } }, { $set: old });
+    expect(await lost()).to.equal(0);
   });
 
   it("is not needed for the audit chain: it is whole, and says who decided", async () => {

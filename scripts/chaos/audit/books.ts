@@ -3,6 +3,7 @@ import type { LedgerEntry, PaymentEntry, SpentEvent } from "../../../server/admi
 import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
 import type { Stopped } from "../changes.ts";
+import type { ForeignTransaction } from "../foreign.ts";
 import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
 import type { ApprovalEntry, Arrival, DeliveryEntry } from "./told.ts";
@@ -95,7 +96,9 @@ export interface ChainBooks {
   /** Transactions that the service's key has in the chain. */
   readonly nonce: number;
   readonly recorded: readonly RecordedEntry[];
-  /** Recorded transactions, of those that were looked up, that the chain knows nothing of. */
+  /** Transactions of the service's key that are somebody else's. */
+  readonly foreign: readonly ForeignTransaction[];
+  /** Recorded transactions, of those that were looked up and have not lost their nonce to a foreign one, that the chain knows nothing of. */
   readonly withoutReceipt: readonly Hash[];
 }
 
@@ -110,4 +113,23 @@ export interface RecordedEntry {
   readonly purpose: string;
   readonly nonce: number;
   readonly hash: Hash;
+  /** Its nonce is proven to have another transaction. */
+  readonly isLost: boolean;
 }
+
+/**
+ * The nonces that have a transaction, the service's own or another one, in their order. A foreign one that the chain has lost with its newest
+ * blocks, and nothing came after, has none.
+ */
+export function usedNonces({ foreign, nonce, recorded }: Pick<ChainBooks, "foreign" | "nonce" | "recorded">) {
+  const own = recorded.map((entry) => entry.nonce);
+  const end = Math.max(nonce, ...own);
+  const others = foreign.map((each) => each.nonce).filter((each) => each < end);
+  return [...new Set([...own, ...others])].toSorted((one, other) => one - other);
+}
+
+/** Whether a foreign transaction has a recorded one's nonce, and the service knows. */
+export const isTakenFrom = (
+  { isLost, nonce }: RecordedEntry,
+  foreign: readonly ForeignTransaction[],
+): boolean => isLost && foreign.some((other) => other.nonce === nonce);

@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
 import type { PayingAgent } from "../tenant.ts";
-import type { Books, RecordEntry, Shown, ToldBooks, TransactionEntry } from "./books.ts";
+import {
+  type Books,
+  type RecordEntry,
+  type Shown,
+  type ToldBooks,
+  type TransactionEntry,
+  usedNonces,
+} from "./books.ts";
 import { changesIn, compareTold, toldStates } from "./told.ts";
 
 /** Units of the sandbox's token (6 decimals) in a cent. */
@@ -224,13 +231,15 @@ function compareBalances({ agents, chain }: Books): string[] {
 /** No nonce is missing or stuck, and what is in the chain is what was recorded. */
 function compareNonces({ chain }: Books): string[] {
   const { nonce, recorded, withoutReceipt } = chain;
-  const numbers = recorded.map((entry) => entry.nonce).toSorted((one, other) => one - other);
+  const numbers = usedNonces(chain);
   const gap = numbers.findIndex((number, index) => number !== index);
+  const isTwice = new Set(recorded.map((entry) => entry.nonce)).size !== recorded.length;
   return [
-    ...(gap < 0 ? [] : [`nonce ${String(gap)} of the service's key was recorded twice, or never`]),
+    ...(gap < 0 ? [] : [`nonce ${String(gap)} of the service's key was never used`]),
+    ...(isTwice ? ["a nonce of the service's key was recorded twice"] : []),
     ...(nonce === numbers.length
       ? []
-      : [`${String(numbers.length)} transactions are recorded, ${String(nonce)} are in the chain`]),
+      : [`${String(numbers.length)} nonces are used, ${String(nonce)} are in the chain`]),
     ...withoutReceipt.map((hash) => `${hash} is recorded, and the chain has no receipt of it`),
   ];
 }

@@ -19,7 +19,6 @@ import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../..
 import { webhookCollections } from "../../../activities/webhooks/documents.ts";
 import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
 import type { ProjectDocument, TeamDocument } from "../../../activities/documents.ts";
-import { lifecycleOf } from "../../../src/domain/agent/state.ts";
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -36,19 +35,21 @@ import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
 import type { Place } from "../place.ts";
 import type { Stopped } from "../changes.ts";
+import type { ForeignTransaction } from "../foreign.ts";
 import type { PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
-import type {
-  AccountEntry,
-  Books,
-  ChainBooks,
-  LevelEntry,
-  LifeEntry,
-  RecordedEntry,
-  RecordEntry,
-  ToldBooks,
-  WalletEntry,
+import {
+  type Books,
+  type ChainBooks,
+  isTakenFrom,
+  type LevelEntry,
+  type RecordedEntry,
+  type ToldBooks,
+  usedNonces,
+  type WalletEntry,
 } from "./books.ts";
+import { accountEntry, approvalEntry, lifeEntry, recordEntry } from "./entries.ts";
+import type { ApprovalEntry } from "./told.ts";
 
 const CALL_MS = 10_000;
 /** Accounts that are read at once. */
@@ -72,6 +73,10 @@ export interface Scope {
   readonly letters: readonly OwnLetters[];
   /** How many of the newest recorded transactions are looked up in the chain. */
   readonly receiptsMax: number;
+  /** Transactions of the service's key that are somebody else's. */
+  readonly foreign: readonly ForeignTransaction[];
+  /** Approvals whose records a retention may have removed. */
+  readonly removed: readonly ApprovalEntry[];
 }
 
 type Where = Pick<Place, "addresses" | "letterbox">;
@@ -114,10 +119,12 @@ export class Reader {
   async books({
     agents,
     caps,
+    foreign,
     letters,
     organizationIds,
     projectIds,
     receiptsMax,
+    removed,
     stopped,
     tickets,
   }: Scope): Promise<Books> {
@@ -130,7 +137,7 @@ export class Reader {
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
-      this.#chainBooks(agents, receiptsMax),
+      this.#chainBooks(agents, receiptsMax, foreign),
     ]);
     return {
       agents,
@@ -147,12 +154,7 @@ export class Reader {
         to: merchant,
         hash: onChainTxHash,
       })),
-      approvals: approvals.map(({ _id, agentId, resolvedBy, transactionId }) => ({
-        id: _id,
-        agentId,
-        transactionId,
-        isDecidedByPerson: resolvedBy !== null,
-      })),
+      approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       told: await askEach(letters, (each) => this.#told(each, records)),
       cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
       records: records.map(recordEntry),
@@ -165,7 +167,7 @@ export class Reader {
   }
 
   /** What is left to be done, in a line; null: nothing is. */
-  async unfinished({ agents, organizationIds, projectIds }: Scope): Promise<string | null> {
+  async unfinished({ agents, foreign, organizationIds, projectIds }: Scope): Promise<string | null> {
     const of = { organizationId: { $in: [...organizationIds] } };
     const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
     if (pending > 0) return `${String(pending)} payments are pending`;
@@ -189,8 +191,8 @@ export class Reader {
     if (undelivered > 0) return `${String(undelivered)} deliveries are pending`;
     const recorded = await this.#recorded();
     const nonce = await this.#nonce();
-    if (nonce !== recorded.length)
-      return `of ${String(recorded.length)} recorded transactions ${String(nonce)} are in the chain`;
+    const used = usedNonces({ nonce, recorded, foreign }).length;
+    if (nonce !== used) return `of ${String(used)} nonces that are used ${String(nonce)} are in the chain`;
     const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization", "delivery")`;
     const { count } = await this.#temporal.workflow.count(query);
     return count > 0 ? `${String(count)} workflows still follow something` : null;
@@ -248,7 +250,11 @@ export class Reader {
     };
   }
 
-  async #chainBooks(agents: readonly PayingAgent[], receiptsMax: number): Promise<ChainBooks> {
+  async #chainBooks(
+    agents: readonly PayingAgent[],
+    receiptsMax: number,
+    foreign: readonly ForeignTransaction[],
+  ): Promise<ChainBooks> {
     const token = sandboxTokenDeployment(await this.#key()).address;
     const wallets = agents.map(({ wallet }) => addressOf(wallet));
     const [recorded, nonce, spent, entries, supplyUnits, heldUnits] = await Promise.all([
@@ -264,8 +270,11 @@ export class Reader {
       recorded,
       supplyUnits,
       heldUnits,
+      foreign,
       wallets: entries,
-      withoutReceipt: await this.#withoutReceipt(recorded.slice(-receiptsMax)),
+      withoutReceipt: await this.#withoutReceipt(
+        recorded.slice(-receiptsMax).filter((entry) => !isTakenFrom(entry, foreign)),
+      ),
       spent,
     };
   }
@@ -298,12 +307,12 @@ export class Reader {
   async #recorded(): Promise<readonly RecordedEntry[]> {
     const found = await this.#db
       .collection<ChainTransactionDocument>("chain_transactions")
-      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1 } })
+      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, lost: 1 } })
       .sort({ nonce: 1 })
       .toArray();
-    return found.map(({ _id, hash, nonce }) => {
+    return found.map(({ _id, hash, lost, nonce }) => {
       if (nonce === null || !isHex(hash)) throw new Error(`${_id} has a nonce and no hash`);
-      return { purpose: _id, nonce, hash };
+      return { purpose: _id, nonce, hash, isLost: lost !== null };
     });
   }
 
@@ -338,34 +347,13 @@ export class Reader {
   }
 }
 
-const accountEntry = ({ open, standing, ...account }: BookedAccount): AccountEntry => ({
-  agentId: account.agentId,
-  name: account.name,
-  keyId: account.keyId,
-  state: standing === "closed" ? "archived" : standing,
-  policy: account.policy,
-  policyVersion: account.policyVersion,
-  spentCents: account.spentCents,
-  reservedCents: account.reservedCents,
-  sequence: account.sequence,
-  openCount: open.length,
-});
-
-const lifeEntry = (state: AgentStateView): LifeEntry => ({
-  agentId: state.profile.agentId,
-  name: state.profile.name,
-  keyId: state.access.activeKeyId,
-  state: lifecycleOf(state),
-  isWindowOpen: !state.access.bundled.erased,
-});
-
-const recordEntry = ({ _id, key, lifecycle, name, policy, ...record }: AgentDocument): RecordEntry => ({
-  agentId: _id,
-  name,
-  keyId: key?.id ?? null,
-  state: lifecycle,
-  policy,
-  policyVersion: record.policyVersion,
-  spentCents: record.spentCents,
-  reservedCents: record.reservedCents,
-});
+/** The approvals that are there, and those of these agents that a retention has removed. */
+function withRemoved(
+  there: readonly ApprovalEntry[],
+  removed: readonly ApprovalEntry[],
+  agents: readonly PayingAgent[],
+): readonly ApprovalEntry[] {
+  const known = new Set(there.map(({ id }) => id));
+  const own = new Set(agents.map(({ id }) => id));
+  return [...there, ...removed.filter(({ agentId, id }) => own.has(agentId) && !known.has(id))];
+}

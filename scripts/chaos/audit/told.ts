@@ -69,21 +69,24 @@ export const stateChanges = (agentId: string, types: readonly string[]): Change[
 
 /**
  * The changes of state that lead an agent to where it is: as often paused and resumed in turn as there are deliveries of it, since a
- * pause that its owner had no answer to may have come to something, or not.
+ * pause that its owner had no answer to may have come to something, or not. It may be archived while it is paused.
  */
 export function toldStates(
   agentId: string,
   state: "active" | "paused" | "archived",
   arrivals: readonly Arrival[],
 ): Change[] {
-  const pauses = new Set(
-    arrivals.flatMap(({ deliveryId, record: about, type }) =>
-      type === "agent.paused" && about === agentId ? [deliveryId] : [],
-    ),
-  ).size;
+  const count = (wanted: string): number =>
+    new Set(
+      arrivals.flatMap(({ deliveryId, record: about, type }) =>
+        type === wanted && about === agentId ? [deliveryId] : [],
+      ),
+    ).size;
+  const pauses = count("agent.paused");
   const inTurn = Array.from({ length: pauses }, () => ["agent.paused", "agent.resumed"]).flat();
-  if (state === "archived") return stateChanges(agentId, [...inTurn, "agent.archived"]);
-  return stateChanges(agentId, state === "paused" ? inTurn.slice(0, -1) : inTurn);
+  const isPausedLast = state === "paused" || (state === "archived" && count("agent.resumed") < pauses);
+  const turns = isPausedLast ? inTurn.slice(0, -1) : inTurn;
+  return stateChanges(agentId, state === "archived" ? [...turns, "agent.archived"] : turns);
 }
 
 const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;

@@ -1,3 +1,4 @@
+import type { Rail } from "../agent/payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
 /** What the ledger sees to itself, since nobody has in time: whoever decided may have died before acting. */
@@ -16,19 +17,24 @@ const LOOK_AFTER_MAX_MS = 3_600_000;
  */
 const OVERDUE_SWEEPS = 2;
 
+/** What keeps failing is tried at a slowing pace: the last pause is 2^5 times the usual one. */
+const SLOWED_MAX = 5;
+
+const pauseMs = ({ failures = 0 }: OpenPayment, { sweepAfterMs }: SweepSettings): number =>
+  sweepAfterMs * 2 ** Math.min(Math.max(0, failures - 1), SLOWED_MAX);
+
 /** When a payment is to be seen to, if nobody has by then; Infinity: it waits for nobody. */
-export function paymentDueAt(
-  { pausedAt }: Account,
-  { changedAt, confirmedRevision, dueAt, isWithdrawn, payment }: OpenPayment,
-  { sweepAfterMs }: SweepSettings,
-): number {
+export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings: SweepSettings): number {
+  const { changedAt, confirmedRevision, dueAt, isWithdrawn, payment } = open;
+  const { sweepAfterMs } = settings;
   if (dueAt !== undefined) return dueAt;
   if (isWithdrawn !== true && pausedAt !== null && payment.phase === "sending") {
     // Whoever began to send it before the pause may have left it to its rail, and died; ever less likely.
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), LOOK_AFTER_MAX_MS);
   }
-  if (confirmedRevision < payment.revision) return changedAt + sweepAfterMs;
-  if (isWithItsApproval(payment)) return changedAt + OVERDUE_SWEEPS * sweepAfterMs;
+  if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
+  if (isWithItsApproval(payment))
+    return changedAt + Math.max(OVERDUE_SWEEPS * sweepAfterMs, pauseMs(open, settings));
   const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
   return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * sweepAfterMs;
 }
@@ -55,7 +61,12 @@ const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
 
 /** Something to see to. */
 export type Due =
-  | { readonly kind: "payment"; readonly agentId: string; readonly transactionId: string }
+  | {
+      readonly kind: "payment";
+      readonly agentId: string;
+      readonly transactionId: string;
+      readonly rail: Rail;
+    }
   | { readonly kind: "record"; readonly agentId: string }
   | { readonly kind: "cap"; readonly teamId: string | null };
 
@@ -75,16 +86,30 @@ export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { 
     if (isIdle) continue;
     note(recordDueAt(account, settings), { kind: "record", agentId });
     for (const [transactionId, open] of account.open) {
-      note(paymentDueAt(account, open, settings), { kind: "payment", agentId, transactionId });
+      const { rail } = open.payment.request;
+      note(paymentDueAt(account, open, settings), { kind: "payment", agentId, transactionId, rail });
     }
   }
   return { due, nextAt };
 }
 
-/** What is put off comes again after the usual pause; what was due at once is no longer. */
-export function putOff(account: Account, transactionId: string, now: number): void {
+/** What is put off comes again after the usual pause, what has failed ever later; what was due at once is no longer. */
+export function putOff(account: Account, transactionId: string, now: number, why: "waits" | "failed"): void {
   const open = account.open.get(transactionId);
   if (open === undefined) return;
-  const { dueAt: _dueAt, ...rest } = open;
-  account.open.set(transactionId, { ...rest, changedAt: now });
+  const { dueAt: _dueAt, failures = 0, ...rest } = open;
+  const tried = why === "failed" ? { failures: failures + 1 } : {};
+  account.open.set(transactionId, { ...rest, ...tried, changedAt: now });
+}
+
+/**
+ * The rail of a payment that has failed has answered others: it is tried again after the usual pause, once. What fails all the same is nothing
+ * that the rail's being back helps, and keeps its own pace. Answers when it is due; Infinity: as it was.
+ */
+export function hurry(account: Account, transactionId: string, { sweepAfterMs }: SweepSettings): number {
+  const open = account.open.get(transactionId);
+  if (open?.failures === undefined || open.isHurried === true) return Infinity;
+  const dueAt = open.changedAt + sweepAfterMs;
+  account.open.set(transactionId, { ...open, dueAt, isHurried: true });
+  return dueAt;
 }

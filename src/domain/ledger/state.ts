@@ -56,6 +56,10 @@ export interface OpenPayment {
   readonly dueAt?: number;
   /** It is not to be sent any more: what its rail has none of is released. */
   readonly isWithdrawn?: true;
+  /** How often in a row the ledger could not carry it out. */
+  readonly failures?: number;
+  /** Its rail has answered others since it first failed, and it was tried sooner for that, once. */
+  readonly isHurried?: true;
 }
 
 /**

@@ -38,14 +38,14 @@ export class Roles {
     return { child, baseUrl };
   }
 
-  async startWorker(): Promise<Child> {
-    const child = this.#run("worker");
+  async startWorker(settings: NodeJS.ProcessEnv = {}): Promise<Child> {
+    const child = this.#run("worker", settings);
     await child.printed(/^The worker is running\.$/m, START_MS);
     return child;
   }
 
-  #run(role: "server" | "worker"): Child {
-    const child = Child.node("server/main.ts", [role], this.#env);
+  #run(role: "server" | "worker", settings: NodeJS.ProcessEnv = {}): Child {
+    const child = Child.node("server/main.ts", [role], { ...this.#env, ...settings });
     this.#children.push(child);
     return child;
   }

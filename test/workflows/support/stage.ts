@@ -13,7 +13,6 @@ import type {
   PaymentWorkflows,
 } from "../../../activities/ports.ts";
 import type { WebhookActivities } from "../../../activities/webhooks/activities.ts";
-import { webhookTaskQueue } from "../../../src/messages/delivery.ts";
 import type { Activities } from "../../../activities/types.ts";
 import { TemporalCalls } from "../../../server/actors/calls.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
@@ -23,6 +22,7 @@ import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
 import { dataConverter } from "../../../src/lib/payload-compression.ts";
+import { sideTaskQueue, WAITED_FOR } from "../../../src/messages/task-queues.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
 import { eventsOf } from "./history.ts";
 import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED, VOUCHED } from "./doubles.ts";
@@ -105,18 +105,22 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       ...(identity === undefined ? {} : { identity }),
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
     });
-    const receivers = await Worker.create({
-      connection: native,
-      namespace: client.options.namespace,
-      taskQueue: webhookTaskQueue(taskQueue),
-      dataConverter,
-      activities: delegatingTo(current),
-      ...(identity === undefined ? {} : { identity }),
-    });
-    const running = Promise.all([worker.run(), receivers.run()]);
+    const waiting = await Promise.all(
+      WAITED_FOR.map((waitedFor) =>
+        Worker.create({
+          connection: native,
+          namespace: client.options.namespace,
+          taskQueue: sideTaskQueue(taskQueue, waitedFor),
+          dataConverter,
+          activities: delegatingTo(current),
+          ...(identity === undefined ? {} : { identity }),
+        }),
+      ),
+    );
+    const workers = [worker, ...waiting];
+    const running = Promise.all(workers.map((each) => each.run()));
     return async () => {
-      worker.shutdown();
-      receivers.shutdown();
+      for (const each of workers) each.shutdown();
       await running;
     };
   };

@@ -1,0 +1,59 @@
+import type { Client } from "@temporalio/client";
+import { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
+import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import {
+  LEDGER_SUBMIT_UPDATE,
+  ledgerWorkflowId,
+  type LedgerSubmitResult,
+} from "../../src/messages/ledger.ts";
+import { MasterKey } from "../../server/secrets/master-key.ts";
+import { newId } from "../../server/ids.ts";
+import { MASTER_KEY, ORDER } from "../systems/system.ts";
+import { APPROVAL_WINDOW_SECONDS } from "./service.ts";
+
+export interface PayerOf {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly agentId: string;
+  readonly keyId: string;
+}
+
+const proofs = new HmacPaymentProofs(
+  MasterKey.parse(MASTER_KEY, "MASTER_KEY").deriveKey("payment-proofs"),
+  () => undefined,
+);
+
+/** Decides a payment by card as a server does that dies before it acts; its id. */
+export async function payAndDie(temporal: Client, payer: PayerOf): Promise<string> {
+  const { agentId, keyId, projectId } = payer;
+  const transactionId = newId("txn");
+  const asked = {
+    transactionId,
+    approvalId: newId("apr"),
+    keyHash: `lost-${transactionId}`,
+    payloadHash: `lost-${transactionId}`,
+    likenessHash: `lost-${transactionId}`,
+    rail: ORDER.rail,
+    amountCents: ORDER.amountCents,
+    currency: "USD",
+    recipient: ORDER.merchant,
+    merchantCategory: null,
+    purpose: ORDER.purpose,
+  } as const;
+  const request = { ...asked, proof: proofs.ofOrder(payer, asked) };
+  const command: LedgerCommand = {
+    kind: "pay",
+    agentId,
+    keyId,
+    request,
+    approvalWindowSeconds: APPROVAL_WINDOW_SECONDS,
+    lookedUpThrough: 0,
+  };
+  const ledger = temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+  const { replies } = await ledger.executeUpdate<LedgerSubmitResult, [readonly LedgerCommand[]]>(
+    LEDGER_SUBMIT_UPDATE,
+    { args: [[command]] },
+  );
+  if (replies[0]?.kind !== "decided") throw new Error(`a payment was answered ${String(replies[0]?.kind)}`);
+  return transactionId;
+}

@@ -1,0 +1,59 @@
+import type { AgentDocument, ApprovalDocument } from "../../../activities/documents.ts";
+import { lifecycleOf } from "../../../src/domain/agent/state.ts";
+import type { AgentStateView } from "../../../src/messages/agent.ts";
+import type { BookedAccount } from "../../../src/messages/ledger.ts";
+import type { AccountEntry, LifeEntry, RecordEntry } from "./books.ts";
+import type { ApprovalEntry } from "./told.ts";
+
+/** What is read, as it is compared. */
+
+export const approvalEntry = ({
+  _id,
+  agentId,
+  resolvedBy,
+  transactionId,
+}: ApprovalDocument): ApprovalEntry => ({
+  id: _id,
+  agentId,
+  transactionId,
+  isDecidedByPerson: resolvedBy !== null,
+});
+
+export const accountEntry = ({ open, standing, ...account }: BookedAccount): AccountEntry => ({
+  agentId: account.agentId,
+  name: account.name,
+  keyId: account.keyId,
+  state: standing === "closed" ? "archived" : standing,
+  policy: account.policy,
+  policyVersion: account.policyVersion,
+  spentCents: account.spentCents,
+  reservedCents: account.reservedCents,
+  sequence: account.sequence,
+  openCount: open.length,
+});
+
+export const lifeEntry = (state: AgentStateView): LifeEntry => ({
+  agentId: state.profile.agentId,
+  name: state.profile.name,
+  keyId: state.access.activeKeyId,
+  state: lifecycleOf(state),
+  isWindowOpen: !state.access.bundled.erased,
+});
+
+export const recordEntry = ({
+  _id,
+  key,
+  lifecycle,
+  name,
+  policy,
+  ...record
+}: AgentDocument): RecordEntry => ({
+  agentId: _id,
+  name,
+  keyId: key?.id ?? null,
+  state: lifecycle,
+  policy,
+  policyVersion: record.policyVersion,
+  spentCents: record.spentCents,
+  reservedCents: record.reservedCents,
+});
