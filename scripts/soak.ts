@@ -11,6 +11,7 @@ const LONG_TESTS = [
   "test/authorization/matrix",
   "test/contracts/wallet-model",
   "test/contracts/wallet-mutants",
+  "test/dashboard/many",
   "test/domain",
   "test/engines/anvil",
   "test/agents/archive-races",

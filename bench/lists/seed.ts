@@ -194,7 +194,7 @@ export function transactionRecord(
   };
 }
 
-const agentRecord = (
+export const agentRecord = (
   place: { readonly organizationId: string; readonly projectId: string; readonly teamId: string },
   index: number,
   now: Date,

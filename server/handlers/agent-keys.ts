@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { AgentKeyRecord } from "../../activities/documents.ts";
+import type { AgentDocument, AgentKeyRecord } from "../../activities/documents.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
-import { ok, refused } from "../../src/domain/result.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { ActorUnavailable } from "../actors/actor-unavailable.ts";
 import { newId } from "../ids.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
@@ -26,6 +26,7 @@ export function agentKeyHandlers(
 ): Pick<Handlers, "mintAgentKey" | "revokeAgentKey"> {
   const { agents, clock, collections, hashApiKey, mcpUrl } = dependencies;
   const current = agentsIn(collections);
+  const revoke = keyRevokerOf(dependencies);
 
   function newKey(): { readonly apiKey: string; readonly record: AgentKeyRecord } {
     const apiKey = formatApiKey("agent", randomBytes);
@@ -70,23 +71,36 @@ export function agentKeyHandlers(
     },
 
     async revokeAgentKey(_input, { audit, target }) {
-      const { _id, candidateKeys = [], key, lifecycle } = await current(target._id);
-      if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
-      await audit.begin({ before: key === null ? null : namedBy(key), after: null });
-      const reply = await agents.submit(_id, { kind: "revoke_key" });
-      if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
-      if (reply.kind !== "key") return refused(refusal("NOT_FOUND"));
-      const now = await current(_id);
-      const known = key === null ? candidateKeys : [key, ...candidateKeys];
-      const revoked = known.find(({ id }) => id === reply.keyId);
-      if (now.key?.id === reply.keyId || revoked === undefined) {
-        throw new ActorUnavailable("the agent's record does not follow its actor");
-      }
-      audit.change(namedBy(revoked), null);
-      return ok({ body: { key: agentKeyView(revoked, "revoked") } });
+      const agent = await current(target._id);
+      if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
+      await audit.begin({ before: agent.key === null ? null : namedBy(agent.key), after: null });
+      const revoked = await revoke(agent);
+      if (!revoked.ok) return revoked;
+      audit.change(namedBy(revoked.value), null);
+      return ok({ body: { key: agentKeyView(revoked.value, "revoked") } });
     },
   };
 }
 
+/** Revokes an agent's active key; 404 where it has none. Its actor decides which one that is. */
+export const keyRevokerOf = ({
+  agents,
+  collections,
+}: Pick<HandlerDependencies, "agents" | "collections">) => {
+  const current = agentsIn(collections);
+  return async ({ _id, candidateKeys = [], key }: AgentDocument): Promise<Result<AgentKeyRecord>> => {
+    const reply = await agents.submit(_id, { kind: "revoke_key" });
+    if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
+    if (reply.kind !== "key") return refused(refusal("NOT_FOUND"));
+    const now = await current(_id);
+    const known = key === null ? candidateKeys : [key, ...candidateKeys];
+    const revoked = known.find(({ id }) => id === reply.keyId);
+    if (now.key?.id === reply.keyId || revoked === undefined) {
+      throw new ActorUnavailable("the agent's record does not follow its actor");
+    }
+    return ok(revoked);
+  };
+};
+
 /** A key as the audit log has it. */
-const namedBy = (key: AgentKeyRecord) => ({ keyId: key.id, last4: key.last4 });
+export const namedBy = (key: AgentKeyRecord) => ({ keyId: key.id, last4: key.last4 });

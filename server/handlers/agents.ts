@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Filter } from "mongodb";
 import type { z } from "zod";
 import type { AgentDocument } from "../../activities/documents.ts";
@@ -18,6 +17,7 @@ import { agentKeyHandlers } from "./agent-keys.ts";
 import { accountsOf } from "./agent-accounts.ts";
 import { agentsFollowing, agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
+import { standingsOf } from "./agent-standing.ts";
 import { createAgentHandler } from "./create-agent.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -46,6 +46,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const following = agentsFollowing(collections, ledgers);
   const accountOf = accountsOf(dependencies);
   const lastPayments = lastPaymentsIn(collections);
+  const setStanding = standingsOf(dependencies);
 
   async function budgetPolicy(agent: AgentDocument) {
     await caughtUp(ledgers.flush(agent, agent._id));
@@ -60,25 +61,17 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     agent.policyVersion >= version ? agent : accountOf(agent, { now: clock().getTime() });
 
   async function setLifecycle(agent: AgentDocument, kind: "pause" | "resume", audit: AuditNotes) {
-    const { _id: agentId, lifecycle } = agent;
     await audit.begin({
-      before: { state: lifecycle },
+      before: { state: agent.lifecycle },
       after: { state: kind === "pause" ? "paused" : "active" },
     });
-    const command = { kind, agentId, requestId: newUuid() } as const;
-    const { reply, revision } = await ledgers.answered(agent, command);
-    if (reply.kind !== "standing") return refused(refusal("AGENT_ARCHIVED"));
-    if (reply.changed) {
+    const set = await setStanding(agent, kind);
+    if (!set.ok) return set;
+    if (set.value.changed) {
       const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
       audit.change({ state: states[0] }, { state: states[1] });
     }
-    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
-    // have resumed or archived the agent since. And until nobody has leave any more to send what was decided before.
-    const [shown] = await Promise.all([
-      following(agent, revision),
-      reply.quietAfterMs > 0 ? sleep(reply.quietAfterMs) : null,
-    ]);
-    return ok({ body: { agent: agentView(shown) } });
+    return ok({ body: { agent: agentView(set.value.shown) } });
   }
 
   return {

@@ -15,6 +15,7 @@ import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
+import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
 import { transactionStoryHandlers } from "./transaction-story.ts";
@@ -34,6 +35,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...organizationKeyHandlers(dependencies),
   ...projectHandlers(dependencies),
   ...teamHandlers(dependencies),
+  ...stopHandlers(dependencies),
   ...budgetHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...agentHandlers(dependencies),

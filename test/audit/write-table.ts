@@ -133,6 +133,17 @@ const setsBudget = (kind: "project" | "team") =>
     };
   });
 
+const stops = (kind: "project" | "team", said: (agentId: string) => Omit<Prepared, "request">) =>
+  rowOf(
+    "begun",
+    newWorld,
+  )(async (world) => {
+    const agent = await world.agent();
+    const { projectId, teamId } = world.organization;
+    const request = { token: world.token, id: kind === "team" ? teamId : projectId };
+    return { request, ...said(agent.id) };
+  });
+
 const onKey = (rest: Omit<Prepared, "request">) =>
   committed(async (world) => {
     const { id } = await organizationKey(world);
@@ -257,6 +268,10 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   setTeamApprovalRules: setsRules("team"),
   setProjectBudget: setsBudget("project"),
   setTeamBudget: setsBudget("team"),
+  pauseTeamAgents: stops("team", (id) => ({ before: { active: [id] }, after: { paused: [id] } })),
+  pauseProjectAgents: stops("project", (id) => ({ before: { active: [id] }, after: { paused: [id] } })),
+  revokeTeamAgentKeys: stops("team", () => ({ before: {}, after: { keys: [] } })),
+  revokeProjectAgentKeys: stops("project", () => ({ before: {}, after: { keys: [] } })),
   createAgent: committed(({ organization: { teamId }, token }) => {
     const body = { name: "Agent", teamId, budgetCents: 500 };
     return Promise.resolve({

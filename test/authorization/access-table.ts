@@ -168,6 +168,11 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   mintAgentKey: manage(null, adminSteppedUp),
   revokeAgentKey: manage(null, adminSteppedUp),
   archiveAgent: manage("agents:write", adminSteppedUp),
+  // What stops one agent stops all of a team or project, for whoever may stop one.
+  pauseTeamAgents: manage("agents:write"),
+  pauseProjectAgents: manage("agents:write"),
+  revokeTeamAgentKeys: manage(null, adminSteppedUp),
+  revokeProjectAgentKeys: manage(null, adminSteppedUp),
   pauseAgent: manage("agents:write"),
   resumeAgent: manage("agents:write"),
 

@@ -124,6 +124,19 @@ describe("a key acts only inside its binding", () => {
     agentCase("getAgentWallet"),
     agentCase("getAgentBudgetPolicy"),
     agentCase("updateAgentBudgetPolicy", { version: 999 }, [409, "VERSION_CONFLICT"]),
+    // Before those that are resumed again.
+    {
+      id: "pauseTeamAgents",
+      request: ({ teamId }) => ({ id: teamId }),
+      success: [200, null],
+      acts: "in a team",
+    },
+    {
+      id: "pauseProjectAgents",
+      request: ({ projectId }) => ({ id: projectId }),
+      success: [200, null],
+      acts: "on a project",
+    },
     agentCase("pauseAgent"),
     agentCase("resumeAgent"),
     // A person created it.

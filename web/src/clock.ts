@@ -16,13 +16,26 @@ export function noteServiceTime(now: number | null): void {
 /** How long until then, by the service's clock. */
 export const msUntil = (iso: string): number => Date.parse(iso) - Date.now() - aheadMs;
 
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** One timer for whoever shows time, however many there are. */
 function subscribe(onTick: () => void): () => void {
-  const timer = setInterval(() => {
+  listeners.add(onTick);
+  timer ??= setInterval(() => {
     tick += 1;
-    onTick();
+    for (const listener of listeners) listener();
   }, 1_000);
-  return () => clearInterval(timer);
+  return () => {
+    listeners.delete(onTick);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
 }
 
 /** Has whoever uses it shown anew each second. */
 export const useSeconds = (): number => useSyncExternalStore(subscribe, () => tick);
+
+/** Whether that time has come, by the service's clock. Whoever uses it is drawn anew once it has. */
+export const useIsOver = (iso: string): boolean => useSyncExternalStore(subscribe, () => msUntil(iso) <= 0);

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import type { Item } from "../../src/client/types.ts";
 import { api } from "./api.ts";
 
@@ -8,6 +9,9 @@ export type Team = Item<"listTeams">;
 /** So many are shown to choose from; an organization with more finds them by their projects. */
 const SHOWN_MAX = 1_000;
 const PAGE = 200;
+
+/** Options that a menu draws at once; typing finds the others. */
+export const OPTIONS_MAX = 50;
 
 async function upTo<T>(records: AsyncGenerator<T, void, undefined>): Promise<readonly T[]> {
   const found: T[] = [];
@@ -37,10 +41,12 @@ export function useNames(): {
   readonly team: (id: string) => string;
   readonly project: (id: string) => string;
 } {
-  const { data: teams = [] } = useTeams();
-  const { data: projects = [] } = useProjects();
-  return {
-    team: (id) => teams.find((each) => each.id === id)?.name ?? "",
-    project: (id) => projects.find((each) => each.id === id)?.name ?? "",
-  };
+  const { data: teams } = useTeams();
+  const { data: projects } = useProjects();
+  return useMemo(() => ({ team: nameIn(teams), project: nameIn(projects) }), [teams, projects]);
+}
+
+function nameIn(containers: readonly (Project | Team)[] = []): (id: string) => string {
+  const names = new Map(containers.map(({ id, name }) => [id, name]));
+  return (id) => names.get(id) ?? "";
 }

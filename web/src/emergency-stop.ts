@@ -1,74 +1,114 @@
-import type { Refused } from "../../src/client/types.ts";
+import { isAmbiguous, pause } from "../../src/client/retries.ts";
+import type { Answer, Refused } from "../../src/client/types.ts";
 import { patientApi } from "./api.ts";
 import type { Agent } from "./words.ts";
 
-/** So many are stopped at the same time. */
-const AT_ONCE = 6;
-
 export type Stopped =
-  | { readonly ok: true; readonly stopped: number }
-  | { readonly ok: false; readonly refused: Refused; readonly stopped: number };
-
-type Stoppable = Pick<Agent, "id" | "key" | "state">;
+  | { readonly ok: true }
+  /** `isPaused`: nothing more is paid, though keys may be left. */
+  | { readonly ok: false; readonly isPaused: boolean; readonly refused: Refused };
 
 /** What is stopped: one agent, or all that a team or a project holds. */
 export type Scope =
-  { readonly agent: Stoppable } | { readonly teamId: string } | { readonly projectId: string };
+  { readonly agent: Pick<Agent, "id"> } | { readonly teamId: string } | { readonly projectId: string };
 
-async function agentsOf(scope: Scope): Promise<readonly Stoppable[]> {
-  if ("agent" in scope) return [scope.agent];
-  const found: Stoppable[] = [];
-  for await (const agent of patientApi.each("listAgents", { query: { ...scope, limit: 200 } })) {
-    if (agent.state !== "archived") found.push(agent);
+/** How far it is; `left` is null while that is not known. */
+export interface Progress {
+  readonly step: "pausing" | "revoking";
+  readonly left: number | null;
+}
+
+type Halves = Readonly<Record<Progress["step"], () => Promise<Answer<{ readonly remaining: number }>>>>;
+
+/** Calls in a row that have changed nothing, after which it is given up for now. */
+const FRUITLESS_MAX = 8;
+const AGAIN_MS = 500;
+
+const DONE = { ok: true, status: 200, value: { remaining: 0 }, now: null } as const;
+
+/** What is so already, or can't be otherwise any more, is as good as done. */
+async function doneBy(
+  call: Promise<Answer<unknown>>,
+  fine: readonly Refused["code"][],
+): Promise<Answer<{ readonly remaining: number }>> {
+  const answer = await call;
+  return answer.ok || fine.includes(answer.refused.code) ? DONE : answer;
+}
+
+function halvesOf(scope: Scope): Halves {
+  if ("agent" in scope) {
+    const { id } = scope.agent;
+    return {
+      pausing: () => doneBy(patientApi.pauseAgent({ id }), ["AGENT_ARCHIVED"]),
+      // Another person may have revoked it meanwhile.
+      revoking: () => doneBy(patientApi.revokeAgentKey({ id }), ["NOT_FOUND", "AGENT_ARCHIVED"]),
+    };
   }
-  return found;
+  if ("teamId" in scope) {
+    const { teamId: id } = scope;
+    return {
+      pausing: () => patientApi.pauseTeamAgents({ id }),
+      revoking: () => patientApi.revokeTeamAgentKeys({ id }),
+    };
+  }
+  const { projectId: id } = scope;
+  return {
+    pausing: () => patientApi.pauseProjectAgents({ id }),
+    revoking: () => patientApi.revokeProjectAgentKeys({ id }),
+  };
 }
 
-/** Runs it for all of them, some at a time; stops at the first refusal. */
-async function forAll<T>(
-  all: readonly T[],
-  run: (one: T) => Promise<Refused | null>,
+/** Repeats one half until nothing is left of it. What was lost on the way is asked for again: doing it twice changes nothing. */
+async function untilNoneIsLeft(
+  call: Halves[Progress["step"]],
+  onLeft: (left: number) => void,
 ): Promise<Refused | null> {
-  const waiting = [...all];
-  let refused: Refused | null = null;
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined && refused === null; next = waiting.shift()) {
-      refused = (await run(next)) ?? refused;
+  let fewest = Infinity;
+  for (let fruitless = 0; ;) {
+    const answer = await call();
+    if (answer.ok && answer.value.remaining === 0) return null;
+    if (answer.ok) onLeft(answer.value.remaining);
+    if (answer.ok && answer.value.remaining < fewest) {
+      fewest = answer.value.remaining;
+      fruitless = 0;
+      continue;
     }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return refused;
+    if (!answer.ok && !isAmbiguous(answer.refused)) return answer.refused;
+    fruitless += 1;
+    if (fruitless === FRUITLESS_MAX) return answer.ok ? STUCK : answer.refused;
+    await pause(AGAIN_MS);
+  }
 }
+
+const STUCK: Refused = {
+  code: "SERVICE_UNAVAILABLE",
+  status: 503,
+  message: "The service does not get on with it.",
+  issues: [],
+  retryAfterSeconds: null,
+  organizations: [],
+  missing: [],
+  unknown: [],
+  requestId: null,
+};
 
 /**
  * Pauses all of them first, which needs no second factor, so that nothing is paid while somebody looks for theirs; then revokes their
  * keys. `stepUp` is asked when the first key is.
  */
-export async function emergencyStop(scope: Scope, stepUp: () => Promise<boolean>): Promise<Stopped> {
-  const agents = await agentsOf(scope);
-  const paused = await forAll(
-    agents.filter(({ state }) => state === "active"),
-    async ({ id }) => refusedOf(await patientApi.pauseAgent({ id }), ["AGENT_ARCHIVED"]),
-  );
-  if (paused !== null) return { ok: false, refused: paused, stopped: 0 };
-  const withKeys = agents.filter(({ key }) => key?.status === "active");
-  const revoke = () =>
-    forAll(withKeys, async ({ id }) =>
-      // Another person may have revoked it meanwhile.
-      refusedOf(await patientApi.revokeAgentKey({ id }), ["NOT_FOUND", "AGENT_ARCHIVED"]),
-    );
-  const refused = await revoke();
-  if (refused?.code !== "STEP_UP_REQUIRED") return ended(refused, agents.length);
-  if (!(await stepUp())) return ended(refused, agents.length);
-  return ended(await revoke(), agents.length);
-}
-
-const ended = (refused: Refused | null, stopped: number): Stopped =>
-  refused === null ? { ok: true, stopped } : { ok: false, refused, stopped };
-
-function refusedOf(
-  answer: { readonly ok: true } | { readonly ok: false; readonly refused: Refused },
-  fine: readonly Refused["code"][],
-): Refused | null {
-  return answer.ok || fine.includes(answer.refused.code) ? null : answer.refused;
+export async function emergencyStop(
+  scope: Scope,
+  stepUp: () => Promise<boolean>,
+  onProgress: (progress: Progress) => void,
+): Promise<Stopped> {
+  const halves = halvesOf(scope);
+  const run = (step: Progress["step"]): Promise<Refused | null> => {
+    onProgress({ step, left: null });
+    return untilNoneIsLeft(halves[step], (left) => onProgress({ step, left }));
+  };
+  const unpaused = await run("pausing");
+  if (unpaused !== null) return { ok: false, isPaused: false, refused: unpaused };
+  let refused = await run("revoking");
+  if (refused?.code === "STEP_UP_REQUIRED" && (await stepUp())) refused = await run("revoking");
+  return refused === null ? { ok: true } : { ok: false, isPaused: true, refused };
 }

@@ -1,7 +1,8 @@
-import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { type Query, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import type { Output } from "../../src/client/types.ts";
 import { api } from "./api.ts";
+import { isFarRead } from "./far-read.ts";
 import { PENDING } from "./pending.ts";
 import { ME } from "./session.tsx";
 import type { Approval } from "./words.ts";
@@ -32,6 +33,8 @@ const PACE_ELSE_MS = 2_000;
 
 const FIRST_PAUSE_MS = 1_000;
 const PAUSE_MS_MAX = 60_000;
+
+const isNear = ({ state }: Query): boolean => !isFarRead(state.data);
 
 /** One stream of changes for the whole page: what changes elsewhere is shown or read again here. */
 class Live {
@@ -84,7 +87,9 @@ class Live {
   #readAgain(kind: string): void {
     this.#due.delete(kind);
     this.#lastMs.set(kind, Date.now());
-    for (const queryKey of STALE[kind] ?? []) void this.#client.invalidateQueries({ queryKey });
+    for (const queryKey of STALE[kind] ?? []) {
+      void this.#client.invalidateQueries({ queryKey, predicate: isNear });
+    }
   }
 
   /** Opens another one, in a session that is refreshed where it has to be. */

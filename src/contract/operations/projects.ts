@@ -4,6 +4,7 @@ import { CREATE_ERRORS } from "../creates.ts";
 import { define } from "../define.ts";
 import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
 import { listOf, project } from "../records.ts";
+import { stopsOf } from "../stops.ts";
 import { creates, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
@@ -89,3 +90,5 @@ export const archiveProject = define({
   output: answer,
   errors: ["NOT_FOUND", "CONTAINER_NOT_EMPTY"],
 });
+
+export const { pauseAgents: pauseProjectAgents, revokeKeys: revokeProjectAgentKeys } = stopsOf("project");

@@ -4,6 +4,7 @@ import { CREATE_INSIDE_ERRORS } from "../creates.ts";
 import { define } from "../define.ts";
 import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
 import { listOf, team } from "../records.ts";
+import { stopsOf } from "../stops.ts";
 import { creates, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
@@ -98,3 +99,5 @@ export const archiveTeam = define({
   output: answer,
   errors: ["NOT_FOUND", "CONTAINER_NOT_EMPTY"],
 });
+
+export const { pauseAgents: pauseTeamAgents, revokeKeys: revokeTeamAgentKeys } = stopsOf("team");

@@ -1,13 +1,14 @@
 import { Button, Group, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useCallback, useState } from "react";
 import { api } from "../api.ts";
-import { useNames, useTeams } from "../containers.ts";
+import { OPTIONS_MAX, useNames, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { Card, Empty, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { More, usePages } from "../parts/list.tsx";
+import { Table } from "../parts/table.tsx";
 import { AgentMark, Usage } from "../parts/agent.tsx";
 import { useMay } from "../session.tsx";
 import type { Agent } from "../words.ts";
@@ -78,6 +79,7 @@ export function Agents(): ReactElement {
           placeholder="Every team"
           clearable
           searchable
+          limit={OPTIONS_MAX}
           data={teams.map(({ id, name }) => ({ value: id, label: name }))}
           value={teamId ?? null}
           onChange={(value) =>
@@ -101,7 +103,7 @@ export function Agents(): ReactElement {
             An agent gets a budget, limits, a wallet, and one key that it pays with. It can do nothing else.
           </Empty>
         ) : null}
-        {agents.length === 0 ? null : <Table agents={agents} />}
+        {agents.length === 0 ? null : <AgentTable agents={agents} />}
         <More {...pages} />
       </Card>
       {create === true && isAdmin ? <CreateAgent onClose={() => open(false)} /> : null}
@@ -109,60 +111,65 @@ export function Agents(): ReactElement {
   );
 }
 
-function Table({ agents }: { readonly agents: readonly Agent[] }): ReactElement {
+function AgentTable({ agents }: { readonly agents: readonly Agent[] }): ReactElement {
   const names = useNames();
+  const cells = useCallback(
+    (agent: Agent) => <Cells agent={agent} team={names.team(agent.teamId)} />,
+    [names.team],
+  );
   return (
-    <table className="rows stacked">
-      <thead>
-        <tr>
+    <Table
+      items={agents}
+      keyOf={({ id }) => id}
+      columns={6}
+      cells={cells}
+      head={
+        <>
           <th>Agent</th>
           <th>State</th>
           <th>Team</th>
           <th>Used of its budget</th>
           <th>Last payment</th>
           <th className="right">Left</th>
-        </tr>
-      </thead>
-      <tbody>
-        {agents.map((agent) => (
-          <tr key={agent.id}>
-            <td className="main">
-              <Group gap="sm" wrap="nowrap">
-                <AgentMark agent={agent} />
-                <div>
-                  <Link to="/agents/$id" params={{ id: agent.id }} className="row-link">
-                    <Written text={agent.name} />
-                  </Link>
-                  {agent.description === null ? null : (
-                    <Text size="xs" c="dimmed" className="clamp">
-                      <Written text={agent.description} />
-                    </Text>
-                  )}
-                </div>
-              </Group>
-            </td>
-            <td>
-              <State of={agent.state} />
-            </td>
-            <td className="away">
-              <Written text={names.team(agent.teamId)} />
-            </td>
-            <td className="wide usage">
-              <Usage agent={agent} />
-            </td>
-            <td className="away">
-              {agent.lastPayment ? (
-                <When iso={agent.lastPayment.createdAt} />
-              ) : (
-                <span className="muted">None</span>
-              )}
-            </td>
-            <td className="right away">
-              <Money cents={Math.max(0, agent.budgetCents - agent.spentCents - agent.reservedCents)} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+        </>
+      }
+    />
+  );
+}
+
+function Cells({ agent, team }: { readonly agent: Agent; readonly team: string }): ReactElement {
+  return (
+    <>
+      <td className="main">
+        <Group gap="sm" wrap="nowrap">
+          <AgentMark agent={agent} />
+          <div>
+            <Link to="/agents/$id" params={{ id: agent.id }} className="row-link">
+              <Written text={agent.name} />
+            </Link>
+            {agent.description === null ? null : (
+              <Text size="xs" c="dimmed" className="clamp">
+                <Written text={agent.description} />
+              </Text>
+            )}
+          </div>
+        </Group>
+      </td>
+      <td>
+        <State of={agent.state} />
+      </td>
+      <td className="away">
+        <Written text={team} />
+      </td>
+      <td className="wide usage">
+        <Usage agent={agent} />
+      </td>
+      <td className="away">
+        {agent.lastPayment ? <When iso={agent.lastPayment.createdAt} /> : <span className="muted">None</span>}
+      </td>
+      <td className="right away">
+        <Money cents={Math.max(0, agent.budgetCents - agent.spentCents - agent.reservedCents)} />
+      </td>
+    </>
   );
 }

@@ -68,6 +68,9 @@ function saidOf(approval: Approval, decided: Decided): string | null {
 
 type Asked = { readonly how: "deny" | "approve several"; readonly approvals: readonly Approval[] };
 
+/** Cards that are drawn at first, and with each further step: each holds much to decide by. */
+const SHOWN = 20;
+
 function Inbox(): ReactElement {
   const client = useQueryClient();
   const { data, error, refetch } = usePending();
@@ -75,9 +78,9 @@ function Inbox(): ReactElement {
   const [deciding, setDeciding] = useState<ReadonlySet<string>>(new Set());
   const [said, setSaid] = useState<readonly string[]>([]);
   const [asked, setAsked] = useState<Asked | null>(null);
+  const [shown, setShown] = useState(SHOWN);
   const approvals = data?.approvals ?? [];
   const selected = approvals.filter(({ id }) => chosen.has(id));
-  useExpiry(approvals, () => void refetch());
   useKeys(approvals.length > 0);
 
   const run = async (which: readonly Approval[], decision: Decision): Promise<void> => {
@@ -129,7 +132,8 @@ function Inbox(): ReactElement {
             onApprove={() => setAsked({ how: "approve several", approvals: selected })}
             onDeny={() => setAsked({ how: "deny", approvals: selected })}
           />
-          {approvals.map((approval) => (
+          <Expiry approvals={approvals} onExpired={() => void refetch()} />
+          {approvals.slice(0, shown).map((approval) => (
             <ApprovalCard
               key={approval.id}
               approval={approval}
@@ -140,6 +144,11 @@ function Inbox(): ReactElement {
               onDeny={() => setAsked({ how: "deny", approvals: [approval] })}
             />
           ))}
+          {approvals.length <= shown ? null : (
+            <Button variant="default" onClick={() => setShown(shown + SHOWN)}>
+              Show {Math.min(SHOWN, approvals.length - shown)} more of {approvals.length}
+            </Button>
+          )}
           <Text size="xs" c="dimmed" className="keys">
             <Kbd size="xs">j</Kbd> <Kbd size="xs">k</Kbd> next and previous · <Kbd size="xs">x</Kbd> choose ·{" "}
             <Kbd size="xs">a</Kbd> approve, with Enter · <Kbd size="xs">d</Kbd> deny
@@ -206,13 +215,19 @@ function Several({ all, onAll, onApprove, onDeny, selected }: SeveralProps): Rea
   );
 }
 
-/** What expires while it is looked at is read again when its time is over. */
-function useExpiry(approvals: readonly Approval[], onExpired: () => void): void {
+interface ExpiryProps {
+  readonly approvals: readonly Approval[];
+  readonly onExpired: () => void;
+}
+
+/** What expires while it is looked at is read again when its time is over. It looks each second, and the inbox is not drawn for that. */
+function Expiry({ approvals, onExpired }: ExpiryProps): null {
   const tick = useSeconds();
   const isOver = approvals.some(({ expiresAt }) => msUntil(expiresAt) <= 0);
   useEffect(() => {
     if (isOver) onExpired();
   }, [isOver, isOver ? tick : 0]);
+  return null;
 }
 
 const CARD = "[data-approval]";

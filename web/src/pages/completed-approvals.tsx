@@ -5,6 +5,7 @@ import { api } from "../api.ts";
 import { More, usePages } from "../parts/list.tsx";
 import { Card, Empty, Money, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
+import { Table } from "../parts/table.tsx";
 import type { Approval } from "../words.ts";
 
 /** What was decided, by whom, and what came of it. */
@@ -26,33 +27,32 @@ export function CompletedApprovals(): ReactElement {
           Each decision is kept here, with who took it and what the agent was told.
         </Empty>
       ) : (
-        <table className="rows stacked">
-          <thead>
-            <tr>
+        <Table
+          items={approvals}
+          keyOf={({ id }) => id}
+          columns={6}
+          cells={cellsOf}
+          head={
+            <>
               <th>To</th>
               <th>Resolution</th>
               <th>By</th>
               <th>What the agent was told</th>
               <th>When</th>
               <th className="right">Amount</th>
-            </tr>
-          </thead>
-          <tbody>
-            {approvals.map((approval) => (
-              <Row key={approval.id} approval={approval} />
-            ))}
-          </tbody>
-        </table>
+            </>
+          }
+        />
       )}
       <More {...pages} />
     </Card>
   );
 }
 
-function Row({ approval }: { readonly approval: Approval }): ReactElement {
+function cellsOf(approval: Approval): ReactElement {
   const { feedback, resolvedBy } = approval;
   return (
-    <tr>
+    <>
       <td className="main">
         <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link clamp">
           <Written text={approval.recipient} />
@@ -80,6 +80,6 @@ function Row({ approval }: { readonly approval: Approval }): ReactElement {
       <td className="right">
         <Money cents={approval.amountCents} currency={approval.currency} />
       </td>
-    </tr>
+    </>
   );
 }

@@ -17,7 +17,7 @@ import { type ReactElement, type SyntheticEvent, useRef, useState } from "react"
 import type { Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";
 import { api } from "../api.ts";
-import { useProjects, useTeams } from "../containers.ts";
+import { OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { Connect } from "../parts/connect.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
@@ -157,6 +157,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
         <Select
           label="Team"
           searchable
+          limit={OPTIONS_MAX}
           data={groups}
           value={teamId}
           onChange={setTeam}

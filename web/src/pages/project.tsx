@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { type ReactElement, useState } from "react";
 import { valueOf } from "../../../src/client/client.ts";
 import type { Input, Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";
@@ -93,9 +93,18 @@ function Known({ project }: { readonly project: Project }): ReactElement {
 
 const STALE = [["budgets"], ["agents"]];
 
+const shown = ({ teams, ...budget }: Output<"getProjectBudget">): Budget => ({
+  ...budget,
+  children: teams.map(({ capCents, teamId }) => ({
+    id: teamId,
+    cents: capCents,
+  })),
+});
+
 function ProjectBudget({ id }: { readonly id: string }): ReactElement {
   const client = useQueryClient();
   const names = useNames();
+  const [typed, setTyped] = useState("");
   const isAdmin = useMay("admin");
   const queryKey = ["budgets", "project", id];
   const { data, error } = useQuery({
@@ -105,19 +114,17 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
   const save = useAction((body: Input<"setProjectBudget">["body"]) => api.setProjectBudget({ id, body }), {
     stale: STALE,
   });
-  const shown = ({ teams, ...budget }: Output<"getProjectBudget">): Budget => ({
-    ...budget,
-    children: teams.map(({ capCents, teamId }) => ({
-      id: teamId,
-      name: names.team(teamId),
-      cents: capCents,
-    })),
-  });
   if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
     <BudgetEditor
       about="Of the whole project, and of each of its teams."
       childLabel="Caps of its teams"
+      names={{
+        nameOf: names.team,
+        typed,
+        onTyped: setTyped,
+        found: foundIn(data.teams, names.team, typed),
+      }}
       budget={shown(data)}
       mayClear
       isReadOnly={!isAdmin}
@@ -135,6 +142,18 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
       }}
     />
   );
+}
+
+/** Those of the teams whose names have that in them; null: nothing is looked for. */
+function foundIn(
+  teams: Output<"getProjectBudget">["teams"],
+  nameOf: (id: string) => string,
+  typed: string,
+): ReadonlySet<string> | null {
+  const text = typed.trim().toLowerCase();
+  if (text === "") return null;
+  const ids = teams.map(({ teamId }) => teamId);
+  return new Set(ids.filter((id) => nameOf(id).toLowerCase().includes(text)));
 }
 
 function ProjectRules({ id }: { readonly id: string }): ReactElement {

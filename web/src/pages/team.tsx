@@ -1,7 +1,8 @@
 import { Alert, Button, Stack } from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { type ReactElement, useMemo, useState } from "react";
 import { valueOf } from "../../../src/client/client.ts";
 import type { Input, Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";
@@ -9,9 +10,11 @@ import { api } from "../api.ts";
 import { type Team, useNames } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { type Budget, BudgetEditor } from "../parts/budget-editor.tsx";
+import type { ChildNames } from "../parts/budget-rows.tsx";
 import { Confirm, useOpened } from "../parts/confirm.tsx";
 import { ContainerForm } from "../parts/container-form.tsx";
 import { ButtonLink, TextLink } from "../parts/links.tsx";
+import { usePages } from "../parts/list.tsx";
 import { Page, Waiting, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { RulesEditor } from "../parts/rules-editor.tsx";
@@ -103,28 +106,53 @@ function Known({ team }: { readonly team: Team }): ReactElement {
 
 const STALE = [["budgets"], ["agents"]];
 const AGENTS = 200;
+const TYPED_MS = 250;
 
-/** Names of a team's agents by their ids. */
-const useAgentNames = (teamId: string) =>
-  useQuery({
-    queryKey: ["agents", "of team", teamId],
-    queryFn: async ({ signal }) => {
-      const names = new Map<string, string>();
-      for await (const { id, name } of api.each(
-        "listAgents",
-        { query: { teamId, limit: AGENTS } },
-        { signal },
-      )) {
-        names.set(id, name);
-      }
-      return names;
-    },
+/**
+ * Names of a team's agents. The list has them in the budget's own order, so it is read as far as somebody looks; whom somebody looks
+ * for by name, the service finds.
+ */
+function useChildNames(teamId: string): ChildNames {
+  const [typed, setTyped] = useState("");
+  const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);
+  const read = usePages(["agents", "of team", teamId], (cursor, options) =>
+    api.listAgents({ query: { teamId, limit: AGENTS, ...cursor } }, options),
+  );
+  const found = useQuery({
+    queryKey: ["agents", "of team", teamId, "found", debounced],
+    queryFn: async ({ signal }) =>
+      valueOf(await api.listAgents({ query: { teamId, limit: AGENTS, name: debounced } }, { signal })).agents,
+    enabled: debounced !== "",
+    placeholderData: keepPreviousData,
   });
+  const known = useMemo(() => {
+    const agents = [...(read.data?.pages ?? []).flatMap((page) => page.agents), ...(found.data ?? [])];
+    return new Map(agents.map(({ id, name }) => [id, name]));
+  }, [read.data, found.data]);
+  const { fetchNextPage, hasNextPage, isFetching } = read;
+  return {
+    nameOf: (id) => known.get(id) ?? "",
+    onSeen: () => {
+      if (debounced === "" && hasNextPage && !isFetching) void fetchNextPage();
+    },
+    typed,
+    onTyped: setTyped,
+    found: debounced === "" || found.data === undefined ? null : new Set(found.data.map((agent) => agent.id)),
+  };
+}
+
+const shown = ({ agents, ...budget }: Output<"getTeamBudget">): Budget => ({
+  ...budget,
+  children: agents.map(({ agentId, budgetCents }) => ({
+    id: agentId,
+    cents: budgetCents,
+  })),
+});
 
 function TeamBudget({ id }: { readonly id: string }): ReactElement {
   const client = useQueryClient();
   const isAdmin = useMay("admin");
-  const names = useAgentNames(id);
+  const names = useChildNames(id);
   const queryKey = ["budgets", "team", id];
   const { data, error, isPending } = useQuery({
     queryKey,
@@ -133,20 +161,13 @@ function TeamBudget({ id }: { readonly id: string }): ReactElement {
   const save = useAction((body: Input<"setTeamBudget">["body"]) => api.setTeamBudget({ id, body }), {
     stale: STALE,
   });
-  const shown = ({ agents, ...budget }: Output<"getTeamBudget">): Budget => ({
-    ...budget,
-    children: agents.map(({ agentId, budgetCents }) => ({
-      id: agentId,
-      name: names.data?.get(agentId) ?? agentId,
-      cents: budgetCents,
-    })),
-  });
-  if (isPending || names.isPending) return <Waiting />;
+  if (isPending) return <Waiting />;
   if (error !== null) return <Failed error={error} />;
   return (
     <BudgetEditor
       about="Of the whole team, and of each of its agents."
       childLabel="Budgets of its agents"
+      names={names}
       budget={shown(data)}
       mayClear={false}
       isReadOnly={!isAdmin}

@@ -1,18 +1,16 @@
 import { Button, SegmentedControl, Select } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
-import { addressOfFile, valueOf } from "../../../src/client/client.ts";
-import { api } from "../api.ts";
-import { useProjects, useTeams } from "../containers.ts";
+import { addressOfFile } from "../../../src/client/client.ts";
+import { OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
+import { AgentSelect } from "../parts/agent-select.tsx";
 import { Card, Page } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { TransactionDrawer } from "../parts/transaction-drawer.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
 import { type Filters, filtersIn } from "../transaction-filters.ts";
 
-const AGENTS = 200;
 const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Statuses that an export can be narrowed by; with another one it has all. */
@@ -60,12 +58,6 @@ interface FilterProps {
 function FilterBar({ filters, set }: FilterProps): ReactElement {
   const { data: teams = [] } = useTeams();
   const { data: projects = [] } = useProjects();
-  const { data: agents = [] } = useQuery({
-    queryKey: ["agents", "names"],
-    queryFn: async ({ signal }) =>
-      valueOf(await api.listAgents({ query: { limit: AGENTS } }, { signal })).agents,
-    staleTime: 30_000,
-  });
   return (
     <div className="filters">
       <SegmentedControl
@@ -105,20 +97,13 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         value={filters.type ?? null}
         onChange={(type) => set({ type })}
       />
-      <Select
-        aria-label="Agent"
-        placeholder="Every agent"
-        clearable
-        searchable
-        data={agents.map(({ id, name }) => ({ value: id, label: name }))}
-        value={filters.agentId ?? null}
-        onChange={(agentId) => set({ agentId })}
-      />
+      <AgentSelect value={filters.agentId ?? null} onChange={(agentId) => set({ agentId })} />
       <Select
         aria-label="Team"
         placeholder="Every team"
         clearable
         searchable
+        limit={OPTIONS_MAX}
         data={teams.map(({ id, name }) => ({ value: id, label: name }))}
         value={filters.teamId ?? null}
         onChange={(teamId) => set({ teamId })}
@@ -128,6 +113,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         placeholder="Every project"
         clearable
         searchable
+        limit={OPTIONS_MAX}
         data={projects.map(({ id, name }) => ({ value: id, label: name }))}
         value={filters.projectId ?? null}
         onChange={(projectId) => set({ projectId })}

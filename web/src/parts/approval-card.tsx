@@ -2,7 +2,7 @@ import { Badge, Button, Checkbox, Group, Text, Tooltip } from "@mantine/core";
 import { useInViewport } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
-import { msUntil, useSeconds } from "../clock.ts";
+import { msUntil, useIsOver, useSeconds } from "../clock.ts";
 import { money, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { type Approval, flagOf, RAILS, shortFlagOf } from "../words.ts";
@@ -20,13 +20,27 @@ interface CardProps {
 
 const HOUR_MS = 3_600_000;
 
+/** Drawn anew each second, unlike the card that it is on. */
+function TimeLeft({ until }: { readonly until: string }): ReactElement {
+  useSeconds();
+  const leftMs = msUntil(until);
+  return (
+    <Badge
+      color={leftMs > 0 && leftMs < HOUR_MS ? "red" : "gray"}
+      leftSection={<Icon name="clock" size={13} />}
+      role="timer"
+      className="timer"
+    >
+      {leftMs <= 0 ? "Time is over" : timeLeft(leftMs)}
+    </Badge>
+  );
+}
+
 /** One payment that waits, with all that there is to decide by. */
 export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
-  useSeconds();
   const { inViewport, ref } = useInViewport();
-  const leftMs = msUntil(approval.expiresAt);
-  const isOver = leftMs <= 0;
+  const isOver = useIsOver(approval.expiresAt);
   const amount = money(approval.amountCents, approval.currency);
   return (
     <article
@@ -53,14 +67,7 @@ export function ApprovalCard(props: CardProps): ReactElement {
             </strong>
           </Text>
         </div>
-        <Badge
-          color={isOver ? "gray" : leftMs < HOUR_MS ? "red" : "gray"}
-          leftSection={<Icon name="clock" size={13} />}
-          role="timer"
-          className="timer"
-        >
-          {isOver ? "Time is over" : timeLeft(leftMs)}
-        </Badge>
+        <TimeLeft until={approval.expiresAt} />
       </div>
       <div className="approval-body">
         <div className="approval-facts">

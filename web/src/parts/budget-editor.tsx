@@ -4,12 +4,12 @@ import type { Refused } from "../../../src/client/types.ts";
 import { centsOf, money, typedOf } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { AmountInput } from "./amount.tsx";
-import { BudgetBar, Card, Written } from "./parts.tsx";
+import { BudgetRows, type ChildNames } from "./budget-rows.tsx";
+import { BudgetBar, Card } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
 
 export interface BudgetChild {
   readonly id: string;
-  readonly name: string;
   /** Null: no cap. */
   readonly cents: number | null;
 }
@@ -27,6 +27,7 @@ interface EditorProps {
   /** Children may have no cap of their own. */
   readonly mayClear: boolean;
   readonly childLabel: string;
+  readonly names: ChildNames;
   readonly isReadOnly: boolean;
   readonly isBusy: boolean;
   readonly refused: Refused | null;
@@ -57,8 +58,8 @@ const STALE_CODES: readonly Refused["code"][] = [
 
 /** A budget is replaced whole: the cap, and what each child may spend of it. */
 export function BudgetEditor(props: EditorProps): ReactElement {
-  const { about, budget, childLabel, isBusy, isReadOnly, mayClear, onReload, onSave, problem, refused } =
-    props;
+  const { about, budget, childLabel, isBusy, isReadOnly, mayClear, names, onReload, onSave } = props;
+  const { problem, refused } = props;
   const [base, setBase] = useState(budget);
   const [typed, setTyped] = useState(() => typedBudget(budget));
   const [wrong, setWrong] = useState<Typed>({});
@@ -87,7 +88,11 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     const cap = read(CAP, true, problems);
     const children = new Map(base.children.map(({ id }) => [id, read(id, mayClear, problems)]));
     setWrong(problems);
-    if (Object.keys(problems).length > 0) return;
+    if (Object.keys(problems).length > 0) {
+      // What is wrong may be out of sight.
+      names.onTyped("");
+      return;
+    }
     const saved = await onSave(cap, children, base.version);
     if (saved === null) return;
     setBase(saved);
@@ -139,22 +144,15 @@ export function BudgetEditor(props: EditorProps): ReactElement {
               <Text size="sm" fw={550}>
                 {childLabel}
               </Text>
-              {base.children.map(({ id, name }) => (
-                <div key={id} className="budget-row">
-                  <span className="break">
-                    <Written text={name} />
-                  </span>
-                  <AmountInput
-                    label=""
-                    ariaLabel={name}
-                    placeholder={mayClear ? "No cap" : ""}
-                    value={typed[id] ?? ""}
-                    error={wrong[id]}
-                    disabled={isReadOnly}
-                    onChange={set(id)}
-                  />
-                </div>
-              ))}
+              <BudgetRows
+                ids={base.children.map(({ id }) => id)}
+                names={names}
+                values={typed}
+                problems={wrong}
+                placeholder={mayClear ? "No cap" : ""}
+                isReadOnly={isReadOnly}
+                onChange={(id, value) => set(id)(value)}
+              />
               <Text size="xs" c="dimmed">
                 Together {money(together)}. They may add up to more than the cap, which binds on its own.
               </Text>

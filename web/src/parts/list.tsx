@@ -1,38 +1,76 @@
 import { Button } from "@mantine/core";
-import { useInfiniteQuery, type QueryKey } from "@tanstack/react-query";
-import type { ReactElement } from "react";
+import { type InfiniteData, type QueryKey, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactElement, useEffect, useRef } from "react";
 import { valueOf } from "../../../src/client/client.ts";
 import type { Answer, CallOptions } from "../../../src/client/types.ts";
+import { isFarRead } from "../far-read.ts";
 
 interface PageOf {
   readonly nextCursor: string | null;
 }
 
-/** A list of the service's, page after page. `call` asks for one, from a cursor on. */
+const isNear = ({ state }: { readonly state: { readonly data: unknown } }): boolean => !isFarRead(state.data);
+
+/**
+ * A list of the service's, page after page. `call` asks for one, from a cursor on. Pages are read again one after another, so who has
+ * gone far down a list keeps what was read; it is read again from its beginning when it is come back to.
+ */
 export function usePages<P extends PageOf>(
   queryKey: QueryKey,
   call: (cursor: { readonly cursor?: string }, options: CallOptions) => Promise<Answer<P>>,
 ) {
+  const client = useQueryClient();
+  const key = JSON.stringify(queryKey);
+  useEffect(
+    () => () => {
+      client.setQueryData<InfiniteData<P>>(queryKey, (read) =>
+        read !== undefined && isFarRead(read)
+          ? { pages: read.pages.slice(0, 1), pageParams: read.pageParams.slice(0, 1) }
+          : read,
+      );
+    },
+    [client, key],
+  );
   return useInfiniteQuery({
     queryKey,
     queryFn: async ({ pageParam, signal }) =>
       valueOf(await call(pageParam === "" ? {} : { cursor: pageParam }, { signal })),
     initialPageParam: "",
     getNextPageParam: ({ nextCursor }: P) => nextCursor,
+    refetchOnWindowFocus: isNear,
+    refetchOnReconnect: isNear,
   });
 }
 
 interface MoreProps {
   readonly hasNextPage: boolean;
   readonly isFetchingNextPage: boolean;
+  readonly isFetchNextPageError: boolean;
   readonly fetchNextPage: () => Promise<unknown>;
 }
 
-/** Below a list that goes on. */
-export function More({ fetchNextPage, hasNextPage, isFetchingNextPage }: MoreProps): ReactElement | null {
+/** Before its end is seen. */
+const AHEAD = "600px";
+
+/** Below a list that goes on: who comes near it gets more, and who goes by keys has a button. */
+export function More(props: MoreProps): ReactElement | null {
+  const { fetchNextPage, hasNextPage, isFetchingNextPage, isFetchNextPageError } = props;
+  const end = useRef<HTMLDivElement>(null);
+  const isWaiting = hasNextPage && !isFetchingNextPage && !isFetchNextPageError;
+  useEffect(() => {
+    if (end.current === null || !isWaiting) return;
+    const seen = new IntersectionObserver(
+      ([entry]) => {
+        if (entry?.isIntersecting === true) void fetchNextPage();
+      },
+      { rootMargin: AHEAD },
+    );
+    seen.observe(end.current);
+    return () => seen.disconnect();
+  }, [isWaiting, fetchNextPage]);
   if (!hasNextPage) return null;
   return (
-    <div className="more">
+    <div ref={end} className="more">
       <Button
         variant="default"
         size="compact-md"

@@ -7,6 +7,7 @@ import { api } from "../api.ts";
 import { useNames } from "../containers.ts";
 import { asWritten, dayOf, money, shortMoney, titled } from "../format.ts";
 import type { Filters } from "../transaction-filters.ts";
+import { useAgentNames } from "./agent-select.tsx";
 import { Card, Waiting } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 
@@ -111,14 +112,14 @@ function ceilingOf(cents: number): number {
 }
 
 function Bars({ count, days, group, height }: BarsProps): ReactElement {
-  const nameOf = useSeriesNames(group);
+  const series = seriesOf(days);
+  const nameOf = useSeriesNames(group, series);
   const total = days.reduce((sum, { amountCents }) => sum + amountCents, 0);
   const today = new Date();
   const byDay = new Map(days.map((day) => [day.day, day]));
   const shown = Array.from({ length: count }, (_none, index) =>
     isoDay(new Date(today.getTime() - (count - 1 - index) * DAY_MS)),
   );
-  const series = seriesOf(days);
   const top = ceilingOf(Math.max(0, ...days.map(({ amountCents }) => amountCents)));
   const step = (WIDTH - AXIS) / count;
   const y = (cents: number): number => (height - FOOT) * (1 - cents / top);
@@ -214,19 +215,12 @@ function Column({ day, iso, nameOf, series, width, x, y }: ColumnProps): ReactEl
   );
 }
 
-const AGENTS = 200;
-
-function useSeriesNames(group: Group): (key: string) => string {
+function useSeriesNames(group: Group, series: readonly string[]): (key: string) => string {
   const names = useNames();
-  const { data: agents = [] } = useQuery({
-    queryKey: ["agents", "names"],
-    queryFn: async ({ signal }) =>
-      valueOf(await api.listAgents({ query: { limit: AGENTS } }, { signal })).agents,
-    staleTime: 30_000,
-  });
+  const agentName = useAgentNames(group === "agent" ? series : []);
   return (key) => {
     if (group === "rail") return titled(key);
-    const name = group === "team" ? names.team(key) : (agents.find(({ id }) => id === key)?.name ?? "");
+    const name = group === "team" ? names.team(key) : agentName(key);
     return name === "" ? `${key.slice(0, 8)}…` : asWritten(name);
   };
 }

@@ -2,7 +2,8 @@ import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
 import { sentenceOf } from "../api.ts";
-import { emergencyStop, type Scope } from "../emergency-stop.ts";
+import { emergencyStop, type Progress, type Scope } from "../emergency-stop.ts";
+import { number } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { useStepUp } from "../step-up.tsx";
 import { Problem } from "./problem.tsx";
@@ -19,21 +20,20 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
   const client = useQueryClient();
   const stepUp = useStepUp();
   const [isOpen, setOpen] = useState(false);
-  const [isBusy, setBusy] = useState(false);
+  const [progress, setProgress] = useState<Progress | null>(null);
   const [problem, setProblem] = useState("");
   const stop = async (): Promise<void> => {
-    setBusy(true);
     setProblem("");
     try {
-      const ended = await emergencyStop(scope, stepUp);
+      const ended = await emergencyStop(scope, stepUp, setProgress);
       if (ended.ok) return setOpen(false);
       setProblem(
         ended.refused.code === "STEP_UP_REQUIRED"
           ? "Everything is paused. The keys are still good: they are revoked once you have confirmed that it’s you."
-          : sentenceOf(ended.refused),
+          : `${ended.isPaused ? "Everything is paused, but keys are left. " : ""}${sentenceOf(ended.refused)} What is done stays done: go on by stopping again.`,
       );
     } finally {
-      setBusy(false);
+      setProgress(null);
       await client.invalidateQueries({ queryKey: ["agents"] });
     }
   };
@@ -49,11 +49,12 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
             To take it back, mint new keys and resume.
           </Text>
           <Problem text={problem} />
+          <div role="status">{progress === null ? null : <Text size="sm">{saidOf(progress)}</Text>}</div>
           <Group justify="flex-end">
-            <Button variant="default" onClick={() => setOpen(false)} disabled={isBusy}>
+            <Button variant="default" onClick={() => setOpen(false)} disabled={progress !== null}>
               Cancel
             </Button>
-            <Button color="red" loading={isBusy} onClick={() => void stop()} data-autofocus>
+            <Button color="red" loading={progress !== null} onClick={() => void stop()} data-autofocus>
               Stop now
             </Button>
           </Group>
@@ -62,3 +63,8 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
     </>
   );
 }
+
+const saidOf = ({ left, step }: Progress): string => {
+  const what = step === "pausing" ? "Pausing" : "Everything is paused. Revoking keys";
+  return left === null ? `${what}…` : `${what}: ${number(left)} to go…`;
+};

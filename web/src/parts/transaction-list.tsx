@@ -1,13 +1,15 @@
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { type ReactElement, useCallback } from "react";
 import { api } from "../api.ts";
 import { titled } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import type { Filters } from "../transaction-filters.ts";
+import type { Transaction } from "../words.ts";
 import { More, usePages } from "./list.tsx";
 import { Empty, Money, State, Waiting, When, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
+import { Table } from "./table.tsx";
 
 interface ListProps {
   readonly filters: Omit<Filters, "open">;
@@ -18,6 +20,10 @@ interface ListProps {
 export function TransactionList({ filters, hidesAgent = false }: ListProps): ReactElement {
   const pages = usePages(["transactions", "list", filters], (cursor, options) =>
     api.listTransactions({ query: { ...filters, ...cursor, limit: 50 } }, options),
+  );
+  const cells = useCallback(
+    (each: Transaction) => <Cells transaction={each} filters={filters} hidesAgent={hidesAgent} />,
+    [JSON.stringify(filters), hidesAgent],
   );
   if (pages.data === undefined)
     return pages.error === null ? (
@@ -37,54 +43,63 @@ export function TransactionList({ filters, hidesAgent = false }: ListProps): Rea
   }
   return (
     <>
-      <table className="rows stacked">
-        <thead>
-          <tr>
+      <Table
+        items={transactions}
+        keyOf={({ id }) => id}
+        columns={hidesAgent ? 5 : 6}
+        cells={cells}
+        head={
+          <>
             <th>To</th>
             <th>State</th>
             {hidesAgent ? null : <th>Agent</th>}
             <th>Purpose</th>
             <th>When</th>
             <th className="right">Amount</th>
-          </tr>
-        </thead>
-        <tbody>
-          {transactions.map((each) => (
-            <tr key={each.id}>
-              <td className="main">
-                <Link to="/transactions" search={{ ...filters, open: each.id }} className="row-link clamp">
-                  <Written text={each.merchant} />
-                </Link>
-                <Text size="xs" c="dimmed" className="inline">
-                  <Icon name={each.rail === "card" ? "card" : "wallet"} size={13} /> {titled(each.rail)}
-                </Text>
-              </td>
-              <td>
-                <State of={each.status} />
-              </td>
-              {hidesAgent ? null : (
-                <td>
-                  <Link to="/agents/$id" params={{ id: each.agentId }} className="row-link clamp">
-                    <Written text={each.agentName} />
-                  </Link>
-                </td>
-              )}
-              <td className="wide purpose">
-                <span className="clamp">
-                  <Written text={each.purpose} />
-                </span>
-              </td>
-              <td>
-                <When iso={each.createdAt} />
-              </td>
-              <td className="right">
-                <Money cents={each.amountCents} currency={each.currency} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+          </>
+        }
+      />
       <More {...pages} />
+    </>
+  );
+}
+
+interface CellsProps extends ListProps {
+  readonly transaction: Transaction;
+}
+
+function Cells({ filters, hidesAgent = false, transaction: each }: CellsProps): ReactElement {
+  return (
+    <>
+      <td className="main">
+        <Link to="/transactions" search={{ ...filters, open: each.id }} className="row-link clamp">
+          <Written text={each.merchant} />
+        </Link>
+        <Text size="xs" c="dimmed" className="inline">
+          <Icon name={each.rail === "card" ? "card" : "wallet"} size={13} /> {titled(each.rail)}
+        </Text>
+      </td>
+      <td>
+        <State of={each.status} />
+      </td>
+      {hidesAgent ? null : (
+        <td>
+          <Link to="/agents/$id" params={{ id: each.agentId }} className="row-link clamp">
+            <Written text={each.agentName} />
+          </Link>
+        </td>
+      )}
+      <td className="wide purpose">
+        <span className="clamp">
+          <Written text={each.purpose} />
+        </span>
+      </td>
+      <td>
+        <When iso={each.createdAt} />
+      </td>
+      <td className="right">
+        <Money cents={each.amountCents} currency={each.currency} />
+      </td>
     </>
   );
 }

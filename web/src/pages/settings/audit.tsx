@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useCallback, useState } from "react";
 import { addressOfFile } from "../../../../src/client/client.ts";
 import type { Item, Output } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
@@ -11,6 +11,7 @@ import { useOpened } from "../../parts/confirm.tsx";
 import { More, usePages } from "../../parts/list.tsx";
 import { Card, Empty, Fact, Facts, Waiting, When, Written } from "../../parts/parts.tsx";
 import { Failed, Problem } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { Block } from "../../parts/secret.tsx";
 
 type Entry = Item<"listAuditLog">;
@@ -46,6 +47,7 @@ export function AuditLog(): ReactElement {
   const [opened, open, close] = useOpened<Entry>();
   const [isChecking, setChecking] = useState(false);
   const entries = pages.data?.pages.flatMap((page) => page.entries) ?? [];
+  const cells = useCallback((entry: Entry) => <Cells entry={entry} onOpen={open} />, [open]);
   return (
     <Card
       title="Audit log"
@@ -81,39 +83,21 @@ export function AuditLog(): ReactElement {
         </Empty>
       ) : null}
       {entries.length === 0 ? null : (
-        <table className="rows stacked">
-          <thead>
-            <tr>
+        <Table
+          items={entries}
+          keyOf={({ sequence }) => sequence}
+          columns={5}
+          cells={cells}
+          head={
+            <>
               <th>What</th>
               <th>Who</th>
               <th>Result</th>
               <th>When</th>
               <th className="right">No.</th>
-            </tr>
-          </thead>
-          <tbody>
-            {entries.map((entry) => (
-              <tr key={entry.sequence}>
-                <td className="main">
-                  <button type="button" className="row-link plain" onClick={() => open(entry)}>
-                    {actionOf(entry.action)}
-                  </button>
-                  <Text size="xs" c="dimmed" className="mono break">
-                    {entry.resource.type} {entry.resource.id}
-                  </Text>
-                </td>
-                <td>
-                  <Written text={actorOf(entry)} />
-                </td>
-                <td className="away">{entry.result.code ?? entry.result.status ?? "Done"}</td>
-                <td>
-                  <When iso={entry.at} />
-                </td>
-                <td className="right figure away">{entry.sequence}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+            </>
+          }
+        />
       )}
       <More {...pages} />
       {opened === null ? null : <Detail entry={opened} onClose={close} />}
@@ -121,6 +105,32 @@ export function AuditLog(): ReactElement {
     </Card>
   );
 }
+
+interface CellsProps {
+  readonly entry: Entry;
+  readonly onOpen: (entry: Entry) => void;
+}
+
+const Cells = ({ entry, onOpen }: CellsProps): ReactElement => (
+  <>
+    <td className="main">
+      <button type="button" className="row-link plain" onClick={() => onOpen(entry)}>
+        {actionOf(entry.action)}
+      </button>
+      <Text size="xs" c="dimmed" className="mono break">
+        {entry.resource.type} {entry.resource.id}
+      </Text>
+    </td>
+    <td>
+      <Written text={actorOf(entry)} />
+    </td>
+    <td className="away">{entry.result.code ?? entry.result.status ?? "Done"}</td>
+    <td>
+      <When iso={entry.at} />
+    </td>
+    <td className="right figure away">{entry.sequence}</td>
+  </>
+);
 
 interface FilterProps {
   readonly label: string;

@@ -1,6 +1,6 @@
 import { Button, Drawer, Select, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useCallback, useState } from "react";
 import { valueOf } from "../../../../src/client/client.ts";
 import type { Item } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
@@ -10,6 +10,7 @@ import { useOpened } from "../../parts/confirm.tsx";
 import { More, usePages } from "../../parts/list.tsx";
 import { Card, Empty, State, Waiting, When } from "../../parts/parts.tsx";
 import { Failed, Problem } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { Block } from "../../parts/secret.tsx";
 
 type Delivery = Item<"listWebhookDeliveries">;
@@ -29,6 +30,7 @@ export function Deliveries({ endpoint }: DeliveriesProps): ReactElement {
   );
   const [opened, open, close] = useOpened<Delivery>();
   const deliveries = pages.data?.pages.flatMap((page) => page.deliveries) ?? [];
+  const cells = useCallback((delivery: Delivery) => <Cells delivery={delivery} onOpen={open} />, [open]);
   return (
     <Card
       title="Deliveries"
@@ -57,46 +59,54 @@ export function Deliveries({ endpoint }: DeliveriesProps): ReactElement {
         </Empty>
       ) : null}
       {deliveries.length === 0 ? null : (
-        <table className="rows stacked">
-          <thead>
-            <tr>
+        <Table
+          items={deliveries}
+          keyOf={({ id: deliveryId }) => deliveryId}
+          columns={5}
+          cells={cells}
+          head={
+            <>
               <th>Event</th>
               <th>State</th>
               <th>Last answer</th>
               <th>Attempts</th>
               <th>When</th>
-            </tr>
-          </thead>
-          <tbody>
-            {deliveries.map((delivery) => (
-              <tr key={delivery.id}>
-                <td className="main">
-                  <button type="button" className="row-link plain" onClick={() => open(delivery)}>
-                    {delivery.eventType}
-                  </button>
-                  <Text size="xs" c="dimmed" className="mono">
-                    {delivery.id}
-                    {delivery.test ? " (test)" : ""}
-                  </Text>
-                </td>
-                <td>
-                  <State of={delivery.status} />
-                </td>
-                <td>{answerOf(delivery)}</td>
-                <td className="away figure">{delivery.attempts.length}</td>
-                <td className="away">
-                  <When iso={delivery.createdAt} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+            </>
+          }
+        />
       )}
       <More {...pages} />
       {opened === null ? null : <Detail endpoint={endpoint} delivery={opened} onClose={close} />}
     </Card>
   );
 }
+
+interface CellsProps {
+  readonly delivery: Delivery;
+  readonly onOpen: (delivery: Delivery) => void;
+}
+
+const Cells = ({ delivery, onOpen }: CellsProps): ReactElement => (
+  <>
+    <td className="main">
+      <button type="button" className="row-link plain" onClick={() => onOpen(delivery)}>
+        {delivery.eventType}
+      </button>
+      <Text size="xs" c="dimmed" className="mono">
+        {delivery.id}
+        {delivery.test ? " (test)" : ""}
+      </Text>
+    </td>
+    <td>
+      <State of={delivery.status} />
+    </td>
+    <td>{answerOf(delivery)}</td>
+    <td className="away figure">{delivery.attempts.length}</td>
+    <td className="away">
+      <When iso={delivery.createdAt} />
+    </td>
+  </>
+);
 
 const answerOf = ({ attempts }: Delivery): string => {
   const last = attempts.at(-1);

@@ -13,7 +13,7 @@ import { type ReactElement, type SyntheticEvent, useState } from "react";
 import type { Input } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
-import { useProjects, useTeams } from "../../containers.ts";
+import { OPTIONS_MAX, useProjects, useTeams } from "../../containers.ts";
 import { Problem } from "../../parts/problem.tsx";
 
 type Body = Input<"mintOrganizationKey">["body"];
@@ -105,6 +105,7 @@ export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
                 aria-label={kind === "project" ? "Project" : "Team"}
                 placeholder={kind === "project" ? "Choose a project" : "Choose a team"}
                 searchable
+                limit={OPTIONS_MAX}
                 data={containers.map((each) => ({ value: each.id, label: each.name }))}
                 value={container}
                 onChange={setContainer}

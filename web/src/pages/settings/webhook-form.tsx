@@ -3,7 +3,7 @@ import { type ReactElement, type SyntheticEvent, useState } from "react";
 import type { Input, Item } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
-import { useProjects, useTeams } from "../../containers.ts";
+import { OPTIONS_MAX, useProjects, useTeams } from "../../containers.ts";
 import { Problem } from "../../parts/problem.tsx";
 
 type Endpoint = Item<"listWebhooks">;
@@ -113,6 +113,7 @@ export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactE
                   aria-label={scopeType === "project" ? "Projects" : "Teams"}
                   placeholder={scopeType === "project" ? "Choose projects" : "Choose teams"}
                   searchable
+                  limit={OPTIONS_MAX}
                   data={containers.map((each) => ({ value: each.id, label: each.name }))}
                   value={[...scopeIds]}
                   onChange={setScopeIds}

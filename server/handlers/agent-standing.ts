@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { AgentDocument } from "../../activities/documents.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import { newUuid } from "../ids.ts";
+import { agentsFollowing } from "./agent-records.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+
+interface StandingSet {
+  /** The agent's record, which shows it. */
+  readonly shown: AgentDocument;
+  /** Whether this has changed it: it may have been so before. */
+  readonly changed: boolean;
+}
+
+/** Pauses or resumes an agent. Its project's ledger decides. */
+export const standingsOf = ({
+  collections,
+  ledgers,
+}: Pick<HandlerDependencies, "collections" | "ledgers">) => {
+  const following = agentsFollowing(collections, ledgers);
+  return async (agent: AgentDocument, kind: "pause" | "resume"): Promise<Result<StandingSet>> => {
+    const command = { kind, agentId: agent._id, requestId: newUuid() } as const;
+    const { reply, revision } = await ledgers.answered(agent, command);
+    if (reply.kind !== "standing") return refused(refusal("AGENT_ARCHIVED"));
+    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
+    // have resumed or archived the agent since. And until nobody has leave any more to send what was decided before.
+    const [shown] = await Promise.all([
+      following(agent, revision),
+      reply.quietAfterMs > 0 ? sleep(reply.quietAfterMs) : null,
+    ]);
+    return ok({ shown, changed: reply.changed });
+  };
+};

@@ -1,0 +1,117 @@
+import type { Filter } from "mongodb";
+import type { AgentDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
+import { STOPPED_AT_ONCE } from "../../src/contract/stops.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused, type Result } from "../../src/domain/result.ts";
+import type { AuditNotes } from "../audit/notes.ts";
+import type { Deadline } from "../deadline.ts";
+import { keyRevokerOf, namedBy } from "./agent-keys.ts";
+import { standingsOf } from "./agent-standing.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+type StopHandlers = Pick<
+  Handlers,
+  "pauseTeamAgents" | "revokeTeamAgentKeys" | "pauseProjectAgents" | "revokeProjectAgentKeys"
+>;
+
+/** So many are under way at the same time: as many as the ledger takes in one update. */
+const UNDER_WAY_MAX = 128;
+/** Nothing more is begun for a caller who is answered within this. */
+const BEGUN_BEFORE_MS = 500;
+
+type Place = { readonly teamId: string } | { readonly projectId: string };
+
+interface Asked {
+  readonly audit: AuditNotes;
+  readonly deadline: Deadline;
+}
+
+/** Those who can still pay, and those who hold a key that is good. */
+const activeIn = (place: Place): Filter<AgentDocument> => ({ ...place, lifecycle: "active" });
+const withKeysIn = (place: Place): Filter<AgentDocument> => ({
+  ...place,
+  lifecycle: { $in: ["active", "paused"] },
+  key: { $ne: null },
+});
+
+const idOf = ({ _id }: AgentDocument): string => _id;
+
+/** Emergency stops of teams and projects: what stops one agent, for all that are in one. */
+export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
+  const { agents } = dependencies.collections;
+  const setStanding = standingsOf(dependencies);
+  const revoke = keyRevokerOf(dependencies);
+
+  const some = (filter: Filter<AgentDocument>): Promise<AgentDocument[]> =>
+    agents.find(filter).sort({ createdAt: -1, _id: -1 }).limit(STOPPED_AT_ONCE).toArray();
+
+  async function pauseAll(place: Place, { audit, deadline }: Asked) {
+    const found = await some(activeIn(place));
+    if (found.length === 0) return ok({ body: { paused: 0, remaining: 0 } });
+    await audit.begin({ before: { active: found.map(idOf) }, after: { paused: found.map(idOf) } });
+    const paused = await forAll(found, deadline, (agent) => setStanding(agent, "pause"));
+    const changed = paused.filter(([, set]) => set.changed).map(([agent]) => idOf(agent));
+    audit.change({ active: changed }, { paused: changed });
+    const remaining = await agents.countDocuments(activeIn(place));
+    return ok({ body: { paused: changed.length, remaining } });
+  }
+
+  async function revokeAll(place: Place, { audit, deadline }: Asked) {
+    const found = await some(withKeysIn(place));
+    if (found.length === 0) return ok({ body: { revoked: 0, remaining: 0 } });
+    const known = found.flatMap(({ _id, key }) => (key === null ? [] : [{ agentId: _id, ...namedBy(key) }]));
+    await audit.begin({ before: { keys: known }, after: { keys: [] } });
+    const revoked = await forAll(found, deadline, revoke);
+    const keys = revoked.map(([{ _id }, key]) => ({ agentId: _id, ...namedBy(key) }));
+    audit.change({ keys }, { keys: [] });
+    const remaining = await agents.countDocuments(withKeysIn(place));
+    return ok({ body: { revoked: keys.length, remaining } });
+  }
+
+  return {
+    pauseTeamAgents: (_input, { target, ...asked }) =>
+      live(target, () => pauseAll({ teamId: target._id }, asked)),
+    revokeTeamAgentKeys: (_input, { target, ...asked }) =>
+      live(target, () => revokeAll({ teamId: target._id }, asked)),
+    pauseProjectAgents: (_input, { target, ...asked }) =>
+      live(target, () => pauseAll({ projectId: target._id }, asked)),
+    revokeProjectAgentKeys: (_input, { target, ...asked }) =>
+      live(target, () => revokeAll({ projectId: target._id }, asked)),
+  };
+}
+
+/** Nothing in an archived container is live, and nothing is written to it. */
+const live = <T>(
+  { archivedAt }: ProjectDocument | TeamDocument,
+  stop: () => Promise<Result<T>>,
+): Promise<Result<T>> =>
+  archivedAt === null ? stop() : Promise.resolve(refused(refusal("CONTAINER_ARCHIVED")));
+
+/**
+ * Does it for each of them, some at a time, as long as there is time. Answers those for whom it was done; refused is who was
+ * archived or has no key any more. One that fails does not stop the others; where it was done for nobody, its failure is thrown.
+ */
+async function forAll<T>(
+  all: readonly AgentDocument[],
+  deadline: Deadline,
+  stop: (agent: AgentDocument) => Promise<Result<T>>,
+): Promise<(readonly [AgentDocument, T])[]> {
+  const waiting = [...all];
+  const done: (readonly [AgentDocument, T])[] = [];
+  const failed: unknown[] = [];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      try {
+        const result = await stop(next);
+        if (result.ok) done.push([next, result.value]);
+      } catch (error) {
+        failed.push(error);
+      }
+      if (deadline.spareMs < BEGUN_BEFORE_MS) return;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(UNDER_WAY_MAX, all.length) }, work));
+  if (done.length === 0 && failed.length > 0) throw failed[0];
+  return done;
+}

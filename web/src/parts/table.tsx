@@ -1,0 +1,103 @@
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { memo, type ReactElement, type ReactNode, useLayoutEffect, useRef, useState } from "react";
+
+/** So many rows are simply drawn; of more only those that are seen, and some around them. */
+const DRAWN_MAX = 100;
+const AROUND = 10;
+const ROW_PX = 62;
+
+interface TableProps<T> {
+  readonly items: readonly T[];
+  readonly keyOf: (item: T) => string | number;
+  /** The cells of its row; the same function as long as they are the same. */
+  readonly cells: (item: T) => ReactNode;
+  /** The head's cells. */
+  readonly head: ReactNode;
+  readonly columns: number;
+}
+
+/** A table whose rows are drawn as far as they are seen, however many there are. On a phone they are stacked. */
+export function Table<T>({ head, items, ...rows }: TableProps<T>): ReactElement {
+  const isWindowed = items.length > DRAWN_MAX;
+  return (
+    <table className="rows stacked" aria-rowcount={isWindowed ? items.length + 1 : undefined}>
+      <thead>
+        <tr>{head}</tr>
+      </thead>
+      {isWindowed ? <Windowed items={items} {...rows} /> : <Whole items={items} {...rows} />}
+    </table>
+  );
+}
+
+type RowsProps<T> = Omit<TableProps<T>, "head">;
+
+const Whole = <T,>({ cells, items, keyOf }: RowsProps<T>): ReactElement => (
+  <tbody>
+    {items.map((item) => (
+      <Row key={keyOf(item)} item={item} cells={cells} />
+    ))}
+  </tbody>
+);
+
+function Windowed<T>({ cells, columns, items, keyOf }: RowsProps<T>): ReactElement {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const [scrollMargin, setScrollMargin] = useState(0);
+  // Whatever is above the rows may grow, such as a chart that has been read by now.
+  useLayoutEffect(() => {
+    const top = (body.current?.getBoundingClientRect().top ?? 0) + window.scrollY;
+    if (Math.abs(top - scrollMargin) > 1) setScrollMargin(top);
+  });
+  const rows = useWindowVirtualizer({
+    count: items.length,
+    estimateSize: () => ROW_PX,
+    getItemKey: (index) => {
+      const item = items[index];
+      return item === undefined ? index : keyOf(item);
+    },
+    overscan: AROUND,
+    scrollMargin,
+  });
+  const drawn = rows.getVirtualItems();
+  const above = (drawn[0]?.start ?? scrollMargin) - scrollMargin;
+  const below = rows.getTotalSize() - ((drawn.at(-1)?.end ?? scrollMargin) - scrollMargin);
+  return (
+    <tbody ref={body}>
+      <Gap columns={columns} height={above} />
+      {drawn.map(({ index, key }) => {
+        const item = items[index];
+        if (item === undefined) return null;
+        return (
+          <Row key={String(key)} item={item} cells={cells} index={index} measure={rows.measureElement} />
+        );
+      })}
+      <Gap columns={columns} height={below} />
+    </tbody>
+  );
+}
+
+interface RowProps<T> {
+  readonly item: T;
+  readonly cells: (item: T) => ReactNode;
+  readonly index?: number;
+  readonly measure?: (row: HTMLTableRowElement | null) => void;
+}
+
+function PlainRow<T>({ cells, index, item, measure }: RowProps<T>): ReactElement {
+  // The head is the first row.
+  const place = index === undefined ? {} : { "data-index": index, "aria-rowindex": index + 2 };
+  return (
+    <tr ref={measure} {...place}>
+      {cells(item)}
+    </tr>
+  );
+}
+
+/** Scrolling draws only the rows that come. */
+const Row = memo(PlainRow) as typeof PlainRow;
+
+const Gap = ({ columns, height }: { readonly columns: number; readonly height: number }): ReactNode =>
+  height <= 0 ? null : (
+    <tr className="gap" aria-hidden="true">
+      <td colSpan={columns} style={{ height }} />
+    </tr>
+  );
