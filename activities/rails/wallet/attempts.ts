@@ -10,7 +10,7 @@ import { centsOf, unitsOf } from "../../chain/units.ts";
 import { LEAVE_MS } from "../../../src/domain/agent/leave.ts";
 import { LeaveTooLate } from "../../effects.ts";
 import type { AskForLeave } from "../../ports.ts";
-import { within } from "../../within.ts";
+import { withTimeout } from "../../with-timeout.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
 import type { Wallet } from "./wallets.ts";
 
@@ -83,7 +83,7 @@ interface Waiting {
 export const inTime =
   (leave: AskForLeave): AskForLeave =>
   () =>
-    within(LEAVE_MS, leave());
+    withTimeout(LEAVE_MS, leave());
 
 /** Wallets, and factories, that are remembered: those that were used last. */
 const READY_MAX = 100_000;
