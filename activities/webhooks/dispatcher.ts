@@ -29,6 +29,11 @@ const LINES_MAX = 16;
  * time, in two inserts, of which the later is not to overtake the earlier; a payment's may wait 50 ms before its own.
  */
 export const SETTLED_MS = 75;
+/**
+ * What is stamped so much later than now was stamped by a clock that ran ahead and may have been set right since. It waits for nothing: its
+ * time may be days away.
+ */
+const AHEAD_MS = 5_000;
 /** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
 const FORGOTTEN_MS = 2_000;
 
@@ -110,7 +115,9 @@ export class EventDispatcher {
   /** Tells workflows what whoever should have has not told them; how many those were. */
   async sweep(): Promise<number> {
     const { clock, workflows } = this.#dependencies;
-    const before = new Date(clock().getTime() - FORGOTTEN_MS);
+    const now = clock().getTime();
+    const isForgotten = (at: Date): boolean =>
+      at.getTime() <= now - FORGOTTEN_MS || at.getTime() > now + AHEAD_MS;
     const untold = await this.#webhooks.deliveries
       .find({ untold: { $exists: true } })
       .limit(STEP_MAX)
@@ -120,7 +127,7 @@ export class EventDispatcher {
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
     const due = untold.filter(
       ({ createdAt, eventId, untold: what }) =>
-        what === "drop" || (createdAt <= before && (eventId === null || !pending.has(eventId))),
+        what === "drop" || (isForgotten(createdAt) && (eventId === null || !pending.has(eventId))),
     );
     await inLines(
       due.map((delivery) => [delivery]),
@@ -141,14 +148,15 @@ export class EventDispatcher {
 
   /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
   async #pending(): Promise<EventDocument[]> {
-    const settledBefore = new Date(this.#dependencies.clock().getTime() - SETTLED_MS);
+    const now = this.#dependencies.clock().getTime();
+    const isSettled = { $not: { $gt: new Date(now - SETTLED_MS), $lte: new Date(now + AHEAD_MS) } };
     const organizations = this.#nextInTurn(
       await this.#events.distinct("organizationId", { isPending: true }),
     );
     const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable.keys()] } };
     const ofEach = organizations.map((organizationId) =>
       this.#events
-        .find({ isPending: true, organizationId, createdAt: { $lte: settledBefore }, ...unspeakable })
+        .find({ isPending: true, organizationId, createdAt: isSettled, ...unspeakable })
         .sort({ createdAt: 1, _id: 1 })
         .limit(Math.ceil(STEP_MAX / organizations.length))
         .toArray(),

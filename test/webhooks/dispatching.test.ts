@@ -101,19 +101,33 @@ describe("dispatching of events", () => {
     expect(await database.db.collection(COLLECTIONS.events).countDocuments({ isPending: true })).to.equal(0);
   });
 
+  it("what a clock that ran ahead has stamped is told now; what has just happened settles first", async () => {
+    await endpointOf("told");
+    await happens("told", 1, { _id: "evt_told_new", createdAt: new Date(NOW + 1) });
+    await happens("told", 1, { _id: "evt_told_ahead", createdAt: new Date(NOW + 3_600_000) });
+    await dispatcher().step();
+    expect(begunOf("told")).to.deep.equal(["evt_told_ahead"]);
+  });
+
   it("what was left untold is begun by the sweep, but never before its event's turn has come", async () => {
     const event = eventDocument("told", 0);
     const endpoint = endpointDocument("told");
-    const madeAt = new Date(NOW - 10_000);
-    const left = newDelivery({ event, data: {}, endpoint, now: madeAt, retentionDays: 1 });
-    await webhookCollections(database.db).deliveries.insertOne(left);
-    await happens("told", 1);
+    const { deliveries } = webhookCollections(database.db);
     const events = dispatcher();
-    await events.sweep();
-    expect(begun).to.deep.equal([]);
-    await database.db.collection(COLLECTIONS.events).updateMany({}, { $unset: { isPending: "" } });
-    await events.sweep();
-    expect(begunOf("told")).to.deep.equal([event._id]);
+    await happens("told", 1);
+    // Some time ago, or by a clock that ran ahead.
+    for (const madeAt of [NOW - 10_000, NOW + 3_600_000]) {
+      begun = [];
+      await deliveries.deleteMany({});
+      const now = new Date(madeAt);
+      await deliveries.insertOne(newDelivery({ event, data: {}, endpoint, now, retentionDays: 1 }));
+      await database.db.collection(COLLECTIONS.events).updateMany({}, { $set: { isPending: true } });
+      await events.sweep();
+      expect(begun).to.deep.equal([]);
+      await database.db.collection(COLLECTIONS.events).updateMany({}, { $unset: { isPending: "" } });
+      await events.sweep();
+      expect(begunOf("told")).to.deep.equal([event._id]);
+    }
   });
 
   it("an organization with a thousand events keeps no other one waiting", async () => {
