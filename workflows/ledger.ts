@@ -16,7 +16,12 @@ import type { Activities } from "../activities/types.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
-import { isAccountQueryInput, isBooksQueryInput } from "../src/messages/guards/ledger-commands.ts";
+import { behindOf } from "../src/domain/ledger/behind.ts";
+import {
+  isAccountQueryInput,
+  isBooksQueryInput,
+  isKnownRevisions,
+} from "../src/messages/guards/ledger-commands.ts";
 import { ledgerRefusal } from "../src/messages/guards/refusals.ts";
 import type {
   AccountQueryInput,
@@ -24,6 +29,7 @@ import type {
   BooksPage,
   BooksQueryInput,
   CapsView,
+  KnownRevisions,
   LedgerCommand,
   LedgerInput,
   LedgerSettings,
@@ -42,9 +48,9 @@ import {
 import { projectIdKey } from "../src/messages/search-attributes.ts";
 import { LedgerActor } from "./ledger-actor.ts";
 import { accountView, booksPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
-import { refuse, refuseUnless } from "./refusing.ts";
+import { refuse, refuseBehind, refuseUnless } from "./refusing.ts";
 
-export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[]]>(
+export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(
   LEDGER_SUBMIT_UPDATE,
 );
 export const accountQuery = defineQuery<AccountView | null, [AccountQueryInput]>(ACCOUNT_QUERY);
@@ -67,8 +73,12 @@ const FIRST_TASK = "first-task";
 export async function ledger(input: LedgerInput): Promise<void> {
   patched(FIRST_TASK);
   const actor = actorOf(input);
-  setHandler(submitToLedger, (commands) => actor.submit(commands), {
-    validator: (commands) => refuse(ledgerRefusal(commands)),
+  setHandler(submitToLedger, (commands, known) => actor.submit(commands, known), {
+    validator: (commands, known) => {
+      refuseUnless(isKnownRevisions(known), "word of how far the ledger has come");
+      refuseBehind(behindOf(actor.ledger, known));
+      refuse(ledgerRefusal(commands));
+    },
   });
   setHandler(accountQuery, (query) => {
     refuseUnless(isAccountQueryInput(query), "question about an account");
