@@ -306,4 +306,5 @@ export const COLLECTIONS = {
   chainTransactions: "chain_transactions",
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
+  ledgerRevisions: "ledger_revisions",
 } as const;

@@ -35,6 +35,8 @@ export type OnForged = PaymentProofs["onForged"];
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #key: KeyObject;
+  /** Requests whose proof was checked, with whose they are: each is looked at wherever something follows from it, and none ever changes. */
+  readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 
   constructor(key: KeyObject, onForged: OnForged) {
@@ -54,7 +56,12 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   isAccepted(payer: Payer, { request }: Payment): boolean {
-    return isSame(request.proof, this.ofOrder(payer, request));
+    const { agentId, organizationId } = payer;
+    const whose = `${organizationId} ${agentId}`;
+    if (this.#accepted.get(request) === whose) return true;
+    const isAccepted = isSame(request.proof, this.ofOrder(payer, request));
+    if (isAccepted) this.#accepted.set(request, whose);
+    return isAccepted;
   }
 
   isResolvedAsNamed(payer: Payer, { approval, request }: Payment): boolean {

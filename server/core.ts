@@ -9,6 +9,7 @@ import type { OnInputRefused } from "../activities/inputs/interceptor.ts";
 import { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { MongoProjections } from "../activities/projections.ts";
 import type { Retention } from "../activities/retention.ts";
+import { MongoLedgerRevisions } from "../activities/ledger-revisions.ts";
 import { PaymentTeller } from "../activities/telling.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
@@ -152,7 +153,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     onError,
   });
   const ledgers = new Ledgers({
-    submit: (place, commands) => actors.submitToLedger(place, commands),
+    submit: (place, commands, known) => actors.submitToLedger(place, commands, known),
+    revisions: new MongoLedgerRevisions(db),
     recordAccount: accountRecorder({ projections: records, agents }),
     hurry: () => telling.hurry(),
     confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,

@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from "node:crypto";
+import { hash, randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulid";
 import { v7 } from "uuid";
 
@@ -45,7 +45,7 @@ export const newUuid = (): string => v7();
 
 /** 128 bits of a SHA-256, short enough to be remembered 2,000 times over. */
 export const shortHash = (value: string): string =>
-  createHash("sha256").update(value).digest().subarray(0, 16).toString("base64url");
+  hash("sha256", value, "buffer").subarray(0, 16).toString("base64url");
 
 /** A hash of a parsed body, the same for the same content in any order of fields. */
 export const payloadHash = (payload: unknown): string => shortHash(canonicalJson(payload));

@@ -150,10 +150,18 @@ export class Payments {
   async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
     const { profile, remembered } = payer;
     const told = await this.#decide(payer, this.#requestOf(profile, order));
-    const { reply, request } = told;
+    const { kept, reply, request } = told;
     switch (reply.kind) {
-      case "decided":
-        return ok(await this.#execute(profile, decidedPayment(request, reply.decision), told, bound));
+      case "decided": {
+        const payment = decidedPayment(request, reply.decision);
+        const isAnswered = this.#dependencies.ledgers.answering(profile);
+        try {
+          const [paid] = await Promise.all([this.#execute(profile, payment, told, bound), kept]);
+          return ok(paid);
+        } finally {
+          isAnswered();
+        }
+      }
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
         await this.#execute(profile, reply.payment, {}, bound);
@@ -221,7 +229,7 @@ export class Payments {
             isLookedUp ? this.#earlier.load({ agentId, keyHash: asked.keyHash }) : null,
           ]),
         );
-        if (earlier !== null) return { reply: { kind: "recorded" }, request: asked };
+        if (earlier !== null) return { reply: { kind: "recorded" }, request: asked, kept: Promise.resolve() };
         const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
         const rules = isLookedUp
           ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
@@ -236,12 +244,12 @@ export class Payments {
           ...(remembered === undefined ? {} : { rememberedRevision: remembered.revision }),
           ...(rules === undefined ? {} : { rules }),
         } as const;
-        const asking = metrics.timed(rail, "decision", () => ledgers.answered(profile, command));
+        const asking = metrics.timed(rail, "decision", () => ledgers.decided(profile, command));
         hasAsked();
-        const { askedMs, reply } = await asking;
+        const { askedMs, kept, reply } = await asking;
         if (reply.kind === "look_up") lookedUpThrough = reply.closed;
         else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
-        else return { reply, request, decidedSinceMs: askedMs };
+        else return { reply, request, kept, decidedSinceMs: askedMs };
       }
     } finally {
       hasAsked();
@@ -323,6 +331,8 @@ interface Told extends ExecutionHints {
   readonly reply: LedgerReply;
   /** The payment as the ledger was asked for it. */
   readonly request: PaymentRequest;
+  /** Before which nobody is told what it said. */
+  readonly kept: Promise<void>;
 }
 
 const TOO_MANY_OPEN = {

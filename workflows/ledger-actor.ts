@@ -1,6 +1,6 @@
 import { accountDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
 import { type Account, type Ledger, summaryOf } from "../src/domain/ledger/state.ts";
-import type { LedgerCommand, LedgerSubmitResult } from "../src/messages/ledger.ts";
+import { type LedgerCommand, type LedgerSubmitResult, NOTHING_KNOWN } from "../src/messages/ledger.ts";
 import { LedgerSweeps, type SweepPorts } from "./ledger-sweeps.ts";
 
 /** A project's ledger at work, whoever runs it: judges batches, and knows what it is to sweep and when. */
@@ -25,8 +25,10 @@ export class LedgerActor {
   }
 
   /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
-  submit(commands: readonly LedgerCommand[]): LedgerSubmitResult {
+  submit(commands: readonly LedgerCommand[], known = NOTHING_KNOWN): LedgerSubmitResult {
     const { ledger, sweeps } = this;
+    ledger.revision += 1;
+    ledger.recordedRevision = Math.max(ledger.recordedRevision, known.recorded);
     ledger.touched.clear();
     for (const command of commands) this.#noteAnswer(command);
     const replies = commands.map((command) => this.#judge(command));
@@ -34,6 +36,7 @@ export class LedgerActor {
     for (const account of touched) sweeps.expect(accountDueAt(account, this.#settings), account);
     if (replies.some(({ kind }) => kind === "replaced")) sweeps.lookAgain();
     return {
+      revision: ledger.revision,
       replies,
       accounts: touched
         .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)

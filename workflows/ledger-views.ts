@@ -78,6 +78,8 @@ export function ledgerStateView(ledger: Ledger): LedgerStateView {
     openPayments: ledger.openPayments,
     rememberedKeys: ledger.keys.count,
     weightBytes: ledger.weightBytes,
+    revision: ledger.revision,
+    recordedRevision: ledger.recordedRevision,
   };
 }
 

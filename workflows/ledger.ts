@@ -17,7 +17,12 @@ import type { Rail } from "../src/domain/agent/payment.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
-import { isAccountQueryInput, isBooksQueryInput } from "../src/messages/guards/ledger-commands.ts";
+import { behindOf } from "../src/domain/ledger/behind.ts";
+import {
+  isAccountQueryInput,
+  isBooksQueryInput,
+  isKnownRevisions,
+} from "../src/messages/guards/ledger-commands.ts";
 import { ledgerRefusal } from "../src/messages/guards/refusals.ts";
 import type {
   AccountQueryInput,
@@ -25,6 +30,7 @@ import type {
   BooksPage,
   BooksQueryInput,
   CapsView,
+  KnownRevisions,
   LedgerCommand,
   LedgerInput,
   LedgerSettings,
@@ -45,9 +51,9 @@ import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { LedgerActor } from "./ledger-actor.ts";
 import type { SweepPorts } from "./ledger-sweeps.ts";
 import { accountView, booksPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
-import { refuse, refuseUnless } from "./refusing.ts";
+import { refuse, refuseBehind, refuseUnless } from "./refusing.ts";
 
-export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[]]>(
+export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(
   LEDGER_SUBMIT_UPDATE,
 );
 export const accountQuery = defineQuery<AccountView | null, [AccountQueryInput]>(ACCOUNT_QUERY);
@@ -70,8 +76,12 @@ const FIRST_TASK = "first-task";
 export async function ledger(input: LedgerInput): Promise<void> {
   patched(FIRST_TASK);
   const actor = actorOf(input);
-  setHandler(submitToLedger, (commands) => actor.submit(commands), {
-    validator: (commands) => refuse(ledgerRefusal(commands)),
+  setHandler(submitToLedger, (commands, known) => actor.submit(commands, known), {
+    validator: (commands, known) => {
+      refuseUnless(isKnownRevisions(known), "word of how far the ledger has come");
+      refuseBehind(behindOf(actor.ledger, known));
+      refuse(ledgerRefusal(commands));
+    },
   });
   setHandler(accountQuery, (query) => {
     refuseUnless(isAccountQueryInput(query), "question about an account");

@@ -1,5 +1,6 @@
 import { ApplicationFailure } from "@temporalio/workflow";
-import { type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
+import type { Behind } from "../src/domain/ledger/behind.ts";
+import { BEHIND, type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
 
 /**
  * For validators of updates, which must be synchronous: an update that is refused leaves nothing in the history, and its
@@ -16,4 +17,14 @@ export function refuse(refusal: Refusal | null): void {
 export function refuseUnless(isGood: boolean, what: string): void {
   if (isGood) return;
   throw ApplicationFailure.create({ type: REFUSED, message: `it is no ${what}`, nonRetryable: true });
+}
+
+/** The same for updates of which ledger or records are from a backup: nothing may be decided then. */
+export function refuseBehind(behind: Behind | null): void {
+  if (behind === null) return;
+  throw ApplicationFailure.create({
+    type: BEHIND[behind],
+    message: `the ${behind === "ledger" ? "ledger is behind its records" : "records are behind the ledger"}`,
+    nonRetryable: true,
+  });
 }

@@ -23,19 +23,20 @@ export interface Books {
  */
 export async function auditPayments(
   db: Db,
+  organizationId: string,
   accounts: readonly BookedAccount[],
   { answered, booked }: Books,
 ): Promise<string[]> {
   const transactions = db.collection(COLLECTIONS.transactions);
   const approved = await transactions
     .aggregate<AgentTotals>([
-      { $match: { status: "approved" } },
+      { $match: { organizationId, status: "approved" } },
       { $group: { _id: "$agentId", count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } } },
     ])
     .toArray();
   const counts = {
     answered,
-    transactions: await transactions.countDocuments(),
+    transactions: await transactions.countDocuments({ organizationId }),
     approved: approved.reduce((sum, { count }) => sum + count, 0),
     ...booked,
     "spent by the ledger": accounts.reduce((sum, { spentCents }) => sum + spentCents, 0) / ORDER.amountCents,
@@ -46,20 +47,23 @@ export async function auditPayments(
 }
 
 /** The card processor's ledger. */
-export const bookedByProcessor = async (db: Db) => ({
-  "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments(),
-  "ledger entries of approved transactions": await ledgerEntriesOfApproved(db),
+export const bookedByProcessor = async (db: Db, organizationId: string) => ({
+  "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments({ organizationId }),
+  "ledger entries of approved transactions": await ledgerEntriesOfApproved(db, organizationId),
 });
 
 /** The audit log's. */
-export const keptDecisions = async (db: Db) => ({
-  "decisions in the audit log": await db.collection(AUDIT_LOG).countDocuments({ action: "decidePayment" }),
+export const keptDecisions = async (db: Db, organizationId: string) => ({
+  "decisions in the audit log": await db
+    .collection(AUDIT_LOG)
+    .countDocuments({ organizationId, action: "decidePayment" }),
 });
 
-async function ledgerEntriesOfApproved(db: Db): Promise<number> {
+async function ledgerEntriesOfApproved(db: Db, organizationId: string): Promise<number> {
   const [joined] = await db
     .collection(COLLECTIONS.sandboxCardLedger)
     .aggregate<{ count: number }>([
+      { $match: { organizationId } },
       {
         $lookup: {
           from: COLLECTIONS.transactions,

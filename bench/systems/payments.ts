@@ -39,6 +39,11 @@ const MADE_MS = 900_000;
 /** What differs between the rails that agents pay on. */
 interface Paying {
   readonly name: string;
+  /**
+   * Pays in an organization of its own on the service that the payments by card are measured on, where that runs: two starts of the same
+   * code differ by more than what is measured.
+   */
+  readonly isBesidePayments?: boolean;
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly keepsPaymentDecisions?: boolean;
@@ -58,7 +63,7 @@ interface Paying {
     place: PaidIn,
   ) => Promise<readonly string[]>;
   /** What the rail's own books have of approved payments, by name. */
-  readonly booked: (db: Db, site: Site) => Promise<Readonly<Record<string, number>>>;
+  readonly booked: (db: Db, organizationId: string, site: Site) => Promise<Readonly<Record<string, number>>>;
   /** What its webhooks are sent to; none by default. */
   readonly hooks?: Hooks;
   /** What goes on beside it. */
@@ -106,13 +111,14 @@ const FROM_WALLETS: Paying = {
   teams: 1,
   order: TRANSFER,
   prepare: prepareWallets,
-  booked: (db, { evmRpcUrl }) => spentOnChain(db, evmRpcUrl),
+  booked: (db, _organizationId, { evmRpcUrl }) => spentOnChain(db, evmRpcUrl),
 };
 
 /** The same with a cap over each team and one over the project; none is ever reached. */
 const UNDER_CAPS: Paying = {
   ...BY_CARD,
   name: "capped",
+  isBesidePayments: true,
   teams: CAPPED_TEAMS,
   prepare: async (_agents, port, token, place) => {
     await setCaps(port, token, place);
@@ -156,7 +162,7 @@ export const startPaymentsAmong = (site: Site, count: number): Promise<System> =
 
 /** The same while the hot agent sends 200 payments at a time. */
 export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
-  startPaying(site, { ...BY_CARD, name: "runaway", hasRunaway: true });
+  startPaying(site, { ...BY_CARD, name: "runaway", isBesidePayments: true, hasRunaway: true });
 
 /** The same with an endpoint that is told of everything. */
 export async function startToldPayments(site: Site): Promise<System> {
@@ -169,7 +175,10 @@ export async function startToldPayments(site: Site): Promise<System> {
       open: async ({ port, token }) => void (await receiver.subscribe(port, token, ["*"])),
       settle: allDelivered,
     },
-    booked: async (db) => ({ ...(await bookedByProcessor(db)), ...(await deliveredPayments(db, receiver)) }),
+    booked: async (db, organizationId) => ({
+      ...(await bookedByProcessor(db, organizationId)),
+      ...(await deliveredPayments(db, receiver)),
+    }),
   });
 }
 
@@ -208,17 +217,16 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     prepare,
     used,
   } = paying;
-  const env = {
-    ...serviceEnvironment(site, `bench_${name}`),
-    ...hooks?.receiver.settings,
-    ...paying.settings,
-  };
-  const logFile = join(site.dataDir, "logs", `${name}.log`);
-  const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
-  const { profileDir, temporal } = site;
-  const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
+  const { temporal } = site;
+  const host = await hostOf(site, paying);
+  const { child, env } = host;
   const port = portOf(child.port);
-  const { agents: all, owner, place, token } = await createOrganizationWithAgents(env, port, paying.teams);
+  const {
+    agents: all,
+    owner,
+    place,
+    token,
+  } = await createOrganizationWithAgents(env, port, paying.teams, name);
   const prepared = await prepare(all, port, token, place);
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   await hooks?.open({ db, port, token, agents: all });
@@ -268,11 +276,12 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       if (beside !== null) await settle(() => accountsOf([beside.agent]), false);
       const accounts = await accountsOf(audited);
       const payments = answered + prepared + (beside?.payments ?? 0) + (runaway?.paid ?? 0);
+      const { organizationId } = place;
       const books = {
-        ...(await booked(db, site)),
-        ...(keepsPaymentDecisions ? await keptDecisions(db) : {}),
+        ...(await booked(db, organizationId, site)),
+        ...(keepsPaymentDecisions ? await keptDecisions(db, organizationId) : {}),
       };
-      const found = await auditPayments(db, accounts, { answered: payments, booked: books });
+      const found = await auditPayments(db, organizationId, accounts, { answered: payments, booked: books });
       if (used === undefined) return [...wrong, ...found];
       const spentCents = payments * ORDER.amountCents;
       // The session that the caps were set with may be over by now.
@@ -280,14 +289,56 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     },
     async stop() {
       await mongo.close();
-      await child.stop();
+      await host.leave();
       await hooks?.receiver.stop();
     },
   };
 }
 
-export async function createOrganizationWithAgents(env: NodeJS.ProcessEnv, port: number, teams: number) {
-  const owner = { email: "owner@example.com", password: "correct horse battery staple" };
+/** A process of the service, and what it was told. */
+interface Host {
+  readonly child: Child;
+  readonly env: NodeJS.ProcessEnv;
+  /** Stops it, where nobody else is on it. */
+  leave(): Promise<void>;
+}
+
+/** Processes on which others pay, too, with how many do. */
+const shared = new WeakMap<Site, { readonly host: Host; users: number }>();
+
+async function hostOf(site: Site, paying: Paying): Promise<Host> {
+  const { hooks, isBesidePayments = false, keepsPaymentDecisions = true, name } = paying;
+  const isShared = isBesidePayments || name === BY_CARD.name;
+  const known = isShared ? shared.get(site) : undefined;
+  if (known !== undefined) {
+    known.users += 1;
+    return known.host;
+  }
+  const env = {
+    ...serviceEnvironment(site, `bench_${name}`),
+    ...hooks?.receiver.settings,
+    ...paying.settings,
+  };
+  const logFile = join(site.dataDir, "logs", `${name}.log`);
+  const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
+  const { profileDir } = site;
+  const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
+  const use = { host: { child, env, leave }, users: 1 };
+  async function leave(): Promise<void> {
+    use.users -= 1;
+    if (use.users === 0) await child.stop();
+  }
+  if (isShared) shared.set(site, use);
+  return use.host;
+}
+
+export async function createOrganizationWithAgents(
+  env: NodeJS.ProcessEnv,
+  port: number,
+  teams: number,
+  name = "owner",
+) {
+  const owner = { email: `${name}@example.com`, password: "correct horse battery staple" };
   const { organizationId, projectId, teamId } = await createOrganization(env, {
     name: "Bench",
     ownerEmail: owner.email,

@@ -1,4 +1,5 @@
 import type { Activities } from "../../activities/types.ts";
+import { RecordsBehind } from "../../server/actors/actor-unavailable.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import {
   type AgentState,
@@ -8,9 +9,10 @@ import {
   summarize,
 } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
+import { behindOf } from "../../src/domain/ledger/behind.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
 import type { SubmitResult } from "../../src/messages/agent.ts";
-import type { LedgerSubmitResult } from "../../src/messages/ledger.ts";
+import { type LedgerSubmitResult, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
 import { LedgerActor } from "../../workflows/ledger-actor.ts";
 import { accountView, capsView } from "../../workflows/ledger-views.ts";
 import type { Observer } from "./audit/observer.ts";
@@ -61,8 +63,12 @@ export class SimulatedLedger {
     return this.#actor.ledger;
   }
 
-  submit(commands: readonly LedgerCommand[]): LedgerSubmitResult {
-    const result = this.#actor.submit(commands);
+  submit(commands: readonly LedgerCommand[], known = NOTHING_KNOWN): LedgerSubmitResult {
+    const behind = behindOf(this.ledger, known);
+    // Another process has written them, and said so, since they were read; nothing is ever from a backup.
+    if (behind === "records") throw new RecordsBehind("the records were read too early");
+    if (behind === "ledger") throw new Error("the ledger would be from a backup");
+    const result = this.#actor.submit(commands, known);
     this.#arm();
     return result;
   }

@@ -146,6 +146,8 @@ export class Records {
   readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
   readonly caps = new Map<string | null, Cap>();
   readonly rules = new Map<string | null, RecordedRules>();
+  /** How far the ledger had come, as far as anybody was told. */
+  ledgerRevision = 0;
   /** Payments whose approval's record is pending, as people see them, with their agents. */
   readonly pending = new Map<string, string>();
   readonly #approvals = new Map<string, number>();
@@ -155,6 +157,10 @@ export class Records {
 
   constructor(observer: Observer) {
     this.#observer = observer;
+  }
+
+  writeLedgerRevision(revision: number): void {
+    this.ledgerRevision = Math.max(this.ledgerRevision, revision);
   }
 
   writePayment(profile: AgentProfile, payment: Payment): void {

@@ -75,7 +75,11 @@ export class ServiceProcess {
       submit: (agentId: string, command: AgentCommand) => this.agents.submit(agentId, command),
     };
     this.ledgers = new Ledgers({
-      submit: (_place, commands) => this.#call(() => surroundings.ledger().submit(commands)),
+      submit: (_place, commands, known) => this.#call(() => surroundings.ledger().submit(commands, known)),
+      revisions: {
+        read: () => this.#call(() => surroundings.records.ledgerRevision),
+        write: (_projectId, revision) => this.#call(() => surroundings.records.writeLedgerRevision(revision)),
+      },
       recordAccount: accountRecorder({ projections, agents }),
       hurry: () => undefined,
       confirmAfterMs: CONFIRM_AFTER_MS,

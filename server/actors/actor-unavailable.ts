@@ -10,3 +10,15 @@ export class ActorUnavailable extends Error {
 export class LedgerGone extends ActorUnavailable {
   override readonly name = "LedgerGone";
 }
+
+/**
+ * A ledger, or its records, were restored from a backup that is older than the other: nothing is decided until an operator has restored
+ * the ledger, or taken the records as they are.
+ */
+export class LedgerBehind extends ActorUnavailable {
+  override readonly name = "LedgerBehind";
+}
+
+export class RecordsBehind extends ActorUnavailable {
+  override readonly name = "RecordsBehind";
+}

@@ -1,6 +1,7 @@
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
-import { isRefusal, type Refusal, REFUSED } from "../../src/messages/guards/refusals.ts";
+import { BEHIND, isRefusal, type Refusal, REFUSED } from "../../src/messages/guards/refusals.ts";
+import { LedgerBehind, RecordsBehind } from "./actor-unavailable.ts";
 
 /**
  * An actor has refused a batch of commands, and decided nothing of it: its worker is older than this process and does not
@@ -21,7 +22,10 @@ export class CommandsRefused extends Error {
 export function refusalIn(error: unknown): unknown {
   if (!(error instanceof WorkflowUpdateFailedError)) return error;
   const { cause } = error;
-  if (!(cause instanceof ApplicationFailure) || cause.type !== REFUSED) return error;
+  if (!(cause instanceof ApplicationFailure)) return error;
+  if (cause.type === BEHIND.ledger) return new LedgerBehind(cause.message, { cause: error });
+  if (cause.type === BEHIND.records) return new RecordsBehind(cause.message, { cause: error });
+  if (cause.type !== REFUSED) return error;
   const [refusal]: readonly unknown[] = cause.details ?? [];
   return isRefusal(refusal) ? new CommandsRefused(refusal, { cause: error }) : error;
 }

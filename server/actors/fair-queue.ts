@@ -31,6 +31,11 @@ export class FairQueue<T> {
     return this.#size;
   }
 
+  /** Whether something waits that stops its sender. */
+  get hasStop(): boolean {
+    return this.#stopped.size > 0;
+  }
+
   sizeOf(sender: string): number {
     return this.#bySender.get(sender)?.length ?? 0;
   }

@@ -1,13 +1,15 @@
 import { withTimeout } from "../../activities/with-timeout.ts";
 import type { RecordAccount } from "../../activities/accounts.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
-import type { LedgerPlace, LedgerSubmitResult } from "../../src/messages/ledger.ts";
+import type { LedgerPlace } from "../../src/messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../../src/messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchRoom } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue, type Urgency } from "./fair-queue.ts";
+import { Gathering, type Release } from "./gathering.ts";
+import type { Submitted } from "./ledger-revisions.ts";
 import { realTimers, type Timers } from "./timers.ts";
 
 /** Commands that may wait in this process: for one agent, for one project, and stops beyond both. */
@@ -18,12 +20,9 @@ const WAITING_STOPS_MAX = 100;
 /** How long who reads waits until what was carried out is told of, so that it can be confirmed. */
 const TOLD_MS = 1_000;
 
-/** So long a batch waits for requests that are about to ask, where there are any. */
-const LINGER_MS = 2;
-
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
-  readonly submit: (place: LedgerPlace, commands: readonly LedgerCommand[]) => Promise<LedgerSubmitResult>;
+  readonly submit: (place: LedgerPlace, commands: readonly LedgerCommand[]) => Promise<Submitted>;
   readonly recordAccount: RecordAccount;
   /** What is being told of payments is not to wait for more to go with. */
   readonly hurry: () => void;
@@ -40,6 +39,8 @@ export interface Answered {
   readonly revision: number;
   /** When it was asked, by `performance.now()`: what it allows for a while it allows from then on. */
   readonly askedMs: number;
+  /** Once the records show how far the ledger had come with it: nobody is told of it before. */
+  readonly kept: Promise<void>;
 }
 
 interface Waiting {
@@ -68,16 +69,20 @@ export class LedgerMailbox {
   #inFlight: Promise<void> | null = null;
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
-  /** Requests that are about to ask. */
-  #expected = 0;
-  #cancelLinger: (() => void) | null = null;
-  #hasLingered = false;
+  readonly #gathering: Gathering;
+  #cancelGathering: (() => void) | null = null;
+  /** Since when what is first waits. */
+  #waitingSinceMs = 0;
 
   constructor(place: LedgerPlace, dependencies: LedgerMailboxDependencies, retire: () => void) {
     this.#place = place;
     this.#dependencies = dependencies;
     this.#retire = retire;
     this.#timers = dependencies.timers ?? realTimers;
+    this.#gathering = new Gathering(this.#timers, () => {
+      this.#pump();
+      this.#rest();
+    });
     this.#records = new AccountRecords(dependencies, () => this.#rest());
   }
 
@@ -94,22 +99,20 @@ export class LedgerMailbox {
       this.#waiting.sizeOf(sender) >= WAITING_OF_AGENT_MAX + spare;
     if (isFull) return Promise.reject(new ActorUnavailable("too many requests wait for this ledger"));
     return new Promise((resolve, reject) => {
+      if (this.#waiting.size === 0) this.#waitingSinceMs = this.#timers.monotonicMs();
       this.#waiting.add(sender, { sender, command, resolve, reject });
       this.#pump();
     });
   }
 
   /** A request is about to ask: a batch waits a moment for it. Whoever says so calls the answer once it has asked, or will not. */
-  expect(): () => void {
-    this.#expected += 1;
-    let isOver = false;
-    return () => {
-      if (isOver) return;
-      isOver = true;
-      this.#expected -= 1;
-      if (this.#expected === 0 && this.#cancelLinger !== null) this.#pump();
-      this.#rest();
-    };
+  expect(): Release {
+    return this.#gathering.asking();
+  }
+
+  /** A request was decided: a batch waits a moment for its caller to come again. Called as above once it was answered. */
+  answering(): Release {
+    return this.#gathering.answering();
   }
 
   confirmLater(confirmation: Confirmation, told: Promise<void>): void {
@@ -179,27 +182,31 @@ export class LedgerMailbox {
     if (this.#inFlight === null && this.#hasToConfirm()) this.#send();
   }
 
-  /** Sends the next batch, a moment later where requests are about to ask. */
+  /** Sends the next batch, a moment later where more is about to come. */
   #pump(): void {
     if (this.#inFlight !== null || this.#waiting.size === 0) return;
-    if (this.#expected > 0 && !this.#hasLingered) {
-      this.#cancelLinger ??= this.#timers.after(LINGER_MS, () => {
-        this.#cancelLinger = null;
-        this.#hasLingered = true;
+    this.#cancelGathering?.();
+    this.#cancelGathering = null;
+    const { size } = this.#waiting;
+    const canWait = size < LEDGER_BATCH_MAX && !this.#waiting.hasStop;
+    const leftMs = canWait ? this.#gathering.leftMs(size, this.#waitingSinceMs) : 0;
+    if (leftMs <= 0) this.#send();
+    else
+      this.#cancelGathering = this.#timers.after(leftMs, () => {
+        this.#cancelGathering = null;
         this.#pump();
       });
-      return;
-    }
-    this.#send();
   }
 
   #send(): void {
     this.#clearTimer();
-    this.#cancelLinger?.();
-    this.#cancelLinger = null;
-    this.#hasLingered = false;
+    this.#cancelGathering?.();
+    this.#cancelGathering = null;
+    this.#gathering.sent(this.#waiting.size);
+    const sentMs = this.#timers.monotonicMs();
     this.#inFlight = this.#exchange().finally(() => {
       this.#inFlight = null;
+      this.#gathering.updated(this.#timers.monotonicMs() - sentMs);
       this.#pump();
       this.#rest();
     });
@@ -210,7 +217,7 @@ export class LedgerMailbox {
     if (this.#inFlight !== null || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
       this.#cancelTimer ??= this.#timers.after(this.#dependencies.confirmAfterMs, () => this.#confirmNow());
-    else if (this.#untold.size === 0 && this.#expected === 0 && !this.#records.hasToWrite) this.#retire();
+    else if (this.#untold.size === 0 && this.#gathering.isEmpty && !this.#records.hasToWrite) this.#retire();
   }
 
   async #exchange(): Promise<void> {
@@ -239,7 +246,7 @@ export class LedgerMailbox {
 
   #answer(
     batch: readonly Waiting[],
-    { accounts, replies }: LedgerSubmitResult,
+    { accounts, kept, replies }: Submitted,
     { askedMs, skipped }: { readonly askedMs: number; readonly skipped: number },
   ): void {
     const revisions = new Map(accounts.map(({ agentId, revision }) => [agentId, revision]));
@@ -248,7 +255,7 @@ export class LedgerMailbox {
       const reply = replies[skipped + place];
       if (reply === undefined) reject(new Error("the ledger answered fewer commands than it got"));
       else if (reply.kind === "failed") reject(new Error(`the ledger could not judge: ${reply.message}`));
-      else resolve({ reply, revision: revisions.get(sender) ?? 0, askedMs });
+      else resolve({ reply, revision: revisions.get(sender) ?? 0, askedMs, kept });
     });
   }
 

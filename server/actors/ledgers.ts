@@ -2,10 +2,19 @@ import { LRUCache } from "lru-cache";
 import type { LedgerGateway } from "../../activities/ports.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { LedgerPlace } from "../../src/messages/ledger.ts";
+import type { LedgerRevisionRecords } from "../../activities/ledger-revisions.ts";
+import type { Release } from "./gathering.ts";
 import { type Answered, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
+import { LedgerRevisions, type SubmitKnowing } from "./ledger-revisions.ts";
+import { realTimers } from "./timers.ts";
 
 /** Agents whose forgotten idempotency keys are known of; who is not known of costs one more question. */
 const KNOWN_CLOSED_MAX = 10_000;
+
+export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "submit"> {
+  readonly submit: SubmitKnowing;
+  readonly revisions: LedgerRevisionRecords;
+}
 
 /** The way to the ledgers of projects, for this process: a mailbox for each project that has something under way. */
 export class Ledgers implements LedgerGateway {
@@ -13,11 +22,13 @@ export class Ledgers implements LedgerGateway {
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
 
-  constructor(dependencies: LedgerMailboxDependencies) {
+  constructor(dependencies: LedgersDependencies) {
+    const { revisions: records, submit, timers = realTimers } = dependencies;
+    const revisions = new LedgerRevisions(records, submit, timers);
     this.#dependencies = {
       ...dependencies,
       submit: async (place, commands) => {
-        const result = await dependencies.submit(place, commands);
+        const result = await revisions.submit(place, commands);
         for (const [agentId, closed] of Object.entries(result.closed)) this.#closed.set(agentId, closed);
         return result;
       },
@@ -37,13 +48,25 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** The same, for who waits until the agent's record has come that far. */
-  answered(place: LedgerPlace, command: LedgerCommand): Promise<Answered> {
+  async answered(place: LedgerPlace, command: LedgerCommand): Promise<Answered> {
+    const answered = await this.decided(place, command);
+    await answered.kept;
+    return answered;
+  }
+
+  /** The same, for who does something before it tells anybody, and waits for `kept` then. */
+  decided(place: LedgerPlace, command: LedgerCommand): Promise<Answered> {
     return this.#of(place).submit(command);
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */
-  expect(place: LedgerPlace): () => void {
+  expect(place: LedgerPlace): Release {
     return this.#of(place).expect();
+  }
+
+  /** A request was decided, and is being answered (see `LedgerMailbox.answering`). */
+  answering(place: LedgerPlace): Release {
+    return this.#of(place).answering();
   }
 
   /** Tells the ledger what was carried out once that is told of, with its next update after that or shortly after. */

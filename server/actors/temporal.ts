@@ -26,6 +26,7 @@ import type {
   CapsView,
   LedgerInput,
   LedgerPlace,
+  LedgerStateView,
   LedgerSubmitResult,
   TeamBudgets,
 } from "../../src/messages/ledger.ts";
@@ -34,11 +35,13 @@ import {
   BOOKS_QUERY,
   CAPS_QUERY,
   LEDGER_SETTINGS,
+  LEDGER_STATE_QUERY,
   LEDGER_SUBMIT_UPDATE,
   LEDGER_TASK_TIMEOUT_SECONDS,
   type LedgerSettings,
   LEDGER_WORKFLOW,
   ledgerWorkflowId,
+  NOTHING_KNOWN,
   TEAM_BUDGETS_QUERY,
 } from "../../src/messages/ledger.ts";
 import type { OrganizationInput } from "../../src/messages/organization.ts";
@@ -72,8 +75,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 
   /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
   submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
-    return this.#update<SubmitResult, AgentCommand>(
-      { workflowId: agentWorkflowId(agentId), update: SUBMIT_UPDATE, commands },
+    return this.#update<SubmitResult>(
+      { workflowId: agentWorkflowId(agentId), update: SUBMIT_UPDATE, args: [commands] },
       (cause) => new NoSuchActor(agentId, { cause }),
     );
   }
@@ -87,26 +90,27 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     });
   }
 
-  /** Throws `LedgerGone` where there is none any more, `CommandsRefused` where it takes one of them not. */
+  /**
+   * Throws `LedgerGone` where there is none any more, `CommandsRefused` where it takes one of them not, `LedgerBehind` and `RecordsBehind`
+   * where it decides nothing by what is `known`.
+   */
   submitToLedger(
     { projectId }: LedgerPlace,
     commands: readonly LedgerCommand[],
+    known = NOTHING_KNOWN,
   ): Promise<LedgerSubmitResult> {
-    return this.#update<LedgerSubmitResult, LedgerCommand>(
-      { workflowId: ledgerWorkflowId(projectId), update: LEDGER_SUBMIT_UPDATE, commands },
+    return this.#update<LedgerSubmitResult>(
+      { workflowId: ledgerWorkflowId(projectId), update: LEDGER_SUBMIT_UPDATE, args: [commands, known] },
       (cause) => ledgerGone(projectId, cause),
     );
   }
 
-  async #update<R, C>(
-    { commands, update, workflowId }: Update<C>,
-    gone: (cause: unknown) => Error,
-  ): Promise<R> {
+  async #update<R>({ args, update, workflowId }: Update, gone: (cause: unknown) => Error): Promise<R> {
     const handle = this.#client.workflow.getHandle(workflowId);
     for (let tries = 1; ; tries += 1) {
       try {
         return await this.#calls.bounded(() =>
-          handle.executeUpdate<R, [readonly C[]]>(update, { args: [commands] }),
+          handle.executeUpdate<R, [unknown, ...unknown[]]>(update, { args: [...args] }),
         );
       } catch (error) {
         if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
@@ -177,6 +181,16 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 
   teamBudgets(projectId: string, teamId: string): Promise<TeamBudgets> {
     return this.#ask(projectId, TEAM_BUDGETS_QUERY, teamId);
+  }
+
+  ledgerState(projectId: string): Promise<LedgerStateView> {
+    return this.#ask(projectId, LEDGER_STATE_QUERY);
+  }
+
+  /** Ends a project's ledger for good, by an operator's hand. */
+  async endLedger(projectId: string, reason: string): Promise<void> {
+    const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
+    await this.#calls.bounded(() => handle.terminate(reason));
   }
 
   books(projectId: string, query: BooksQueryInput): Promise<BooksPage> {
@@ -268,10 +282,10 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 }
 
-interface Update<C> {
+interface Update {
   readonly workflowId: string;
   readonly update: string;
-  readonly commands: readonly C[];
+  readonly args: readonly [unknown, ...unknown[]];
 }
 
 /** A project's ledger, as the engine has it. */

@@ -135,6 +135,20 @@ program
   });
 
 program
+  .command("accept-records")
+  .description(
+    "Lets the ledger of a project go on whose records were restored from a backup that is older than it. Without --yes it only says what the records lack.",
+  )
+  .requiredOption("--project <id>", "the project whose records are behind")
+  .option("--yes", "lets it go on", false)
+  .option("--json", "one object on standard output", false)
+  .action(async ({ json, project, yes }: RestoreFlags) => {
+    const { acceptedText, acceptRecords } = await import("./restore-ledger/accept-records.ts");
+    const result = await acceptRecords(process.env, { projectId: project, isConfirmed: yes });
+    process.stdout.write(`${json ? JSON.stringify(result) : acceptedText(result)}\n`);
+  });
+
+program
   .command("verify-audit-log")
   .description(
     "Verifies the audit log against its hashes, its key and its anchors; names the first broken entry of each chain and exits with 1 if there is one.",

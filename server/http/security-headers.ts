@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import type { RequestHandler } from "express";
 import helmet from "helmet";
 import { isSecure } from "../../src/contract/cookies.ts";
@@ -22,9 +24,23 @@ export function securityHeaders(baseUrl: string): RequestHandler {
     frameguard: { action: "deny" },
     strictTransportSecurity: isSecure(baseUrl),
   });
-  return (request, response, next) => {
+  const headers = headersOf(protect);
+  return (_request, response, next) => {
     // Answers are about money and people; what may be kept (an image) says so itself.
     response.setHeader("Cache-Control", "no-store");
-    protect(request, response, next);
+    for (const [name, value] of headers) response.setHeader(name, value);
+    response.removeHeader("X-Powered-By");
+    next();
   };
+}
+
+type Protect = ReturnType<typeof helmet>;
+
+/** They are the same for every answer, and made once: helmet makes each of them anew. */
+function headersOf(protect: Protect): readonly (readonly [string, string])[] {
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  protect(response.req, response, (error) => {
+    if (error !== undefined) throw new Error("the security headers could not be made", { cause: error });
+  });
+  return response.getHeaderNames().map((name) => [name, String(response.getHeader(name))] as const);
 }

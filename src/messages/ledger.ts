@@ -47,7 +47,22 @@ export const LEDGER_SUBMIT_UPDATE = "submit";
 export const LEDGER_BATCH_MAX = 128;
 export const LEDGER_CONFIRMATIONS_MAX = 128;
 
+/** What whoever sends an update knows of how far the ledger has come. */
+export interface KnownRevisions {
+  /** The newest revision that was heard of: a ledger that is behind it is one from a backup. */
+  readonly ledger: number;
+  /** The newest one that the records are known to show. */
+  readonly recorded: number;
+  /** Whether the records were read for this update: those that are behind what the ledger has heard of are from a backup. */
+  readonly isRead: boolean;
+}
+
+/** Of whoever has heard of nothing. */
+export const NOTHING_KNOWN: KnownRevisions = { ledger: 0, recorded: 0, isRead: false };
+
 export interface LedgerSubmitResult {
+  /** How far the ledger has come with this update. */
+  readonly revision: number;
   /** One reply for each command, in order. */
   readonly replies: readonly LedgerReply[];
   /** The accounts that have changed so that their agents' records are to follow. */
@@ -111,6 +126,9 @@ export interface LedgerStateView extends CapsView {
   readonly openPayments: number;
   readonly rememberedKeys: number;
   readonly weightBytes: number;
+  /** How far the ledger has come, and how far it knows that its records have. */
+  readonly revision: number;
+  readonly recordedRevision: number;
 }
 
 /** Accounts with everything that is open, in the order of their agents' ids, so many at a time. For who compares them with the records. */

@@ -1,6 +1,7 @@
 import { expect } from "chai";
+import type { LedgerRevisionRecords } from "../../activities/ledger-revisions.ts";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
-import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
+import { ActorUnavailable, RecordsBehind } from "../../server/actors/actor-unavailable.ts";
 import { AgentActors } from "../../server/actors/agent-actors.ts";
 import { CommandsRefused } from "../../server/actors/commands-refused.ts";
 import { Ledgers } from "../../server/actors/ledgers.ts";
@@ -16,6 +17,7 @@ import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { type AccountSummary, LEDGER_BOUNDS, newLedger, summaryOf } from "../../src/domain/ledger/state.ts";
 import type { AgentCommand } from "../../src/messages/agent.ts";
+import type { KnownRevisions } from "../../src/messages/ledger.ts";
 import { agentRefusal, ledgerRefusal } from "../../src/messages/guards/refusals.ts";
 import { times } from "../support/world.ts";
 
@@ -38,6 +40,31 @@ const OPEN = {
 interface Stage {
   /** What an update fails with instead of being judged. */
   readonly fails?: (commands: readonly LedgerCommand[]) => Error | null;
+  readonly revisions?: Revisions;
+}
+
+/** Records of how far ledgers have come. */
+class Revisions implements LedgerRevisionRecords {
+  revision = 0;
+  reads = 0;
+  #untilWritten: Promise<void> = Promise.resolve();
+
+  /** Nothing is written until the answer is called. */
+  hold(): () => void {
+    let letGo: (() => void) | null = null;
+    this.#untilWritten = new Promise((resolve) => (letGo = resolve));
+    return () => letGo?.();
+  }
+
+  read(): Promise<number> {
+    this.reads += 1;
+    return Promise.resolve(this.revision);
+  }
+
+  async write(_projectId: string, revision: number): Promise<void> {
+    await this.#untilWritten;
+    this.revision = Math.max(this.revision, revision);
+  }
 }
 
 const openAccount = (agentId: string): LedgerCommand => {
@@ -53,7 +80,7 @@ const confirm = ({ agentId, request: { transactionId } }: CommandOf<"pay">): Com
 });
 
 /** A ledger behind its guard, without an engine: each update is answered in a turn of its own. */
-function stage({ fails = () => null }: Stage = {}) {
+function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) {
   const ledger = newLedger("organization", "project", {
     ...LEDGER_BOUNDS,
     accounts: 100,
@@ -62,12 +89,14 @@ function stage({ fails = () => null }: Stage = {}) {
     closedKeys: 10_000,
   });
   const batches: (readonly LedgerCommand[])[] = [];
+  const knowns: KnownRevisions[] = [];
   const errors: string[] = [];
   const records: AccountSummary[] = [];
   const flight = { now: 0, most: 0 };
   const ledgers = new Ledgers({
-    async submit(_place, commands) {
+    async submit(_place, commands, known) {
       batches.push(commands);
+      knowns.push(known);
       flight.now += 1;
       flight.most = Math.max(flight.most, flight.now);
       await turn();
@@ -76,12 +105,14 @@ function stage({ fails = () => null }: Stage = {}) {
       if (failure !== null) throw failure;
       const refusal = ledgerRefusal(commands);
       if (refusal !== null) throw new CommandsRefused(refusal, {});
+      ledger.revision += 1;
       ledger.touched.clear();
       const replies = commands.map((command) => judge(ledger, command, 1_000_000));
       const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
       const accounts = touched.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
-      return { replies, accounts: accounts.map(summaryOf), closed: {} };
+      return { revision: ledger.revision, replies, accounts: accounts.map(summaryOf), closed: {} };
     },
+    revisions,
     recordAccount(summary) {
       records.push(summary);
       return Promise.resolve();
@@ -111,7 +142,7 @@ function stage({ fails = () => null }: Stage = {}) {
     return { kind: "pay", agentId, keyId: "akey_1", request, approvalWindowSeconds: 60, lookedUpThrough: 0 };
   };
   for (const agentId of ["one", "two", "three"]) judge(ledger, openAccount(agentId), 1);
-  return { batches, errors, flight, ledger, ledgers, pay, records };
+  return { batches, errors, flight, knowns, ledger, ledgers, pay, records };
 }
 
 describe("a ledger's mailbox", () => {
@@ -139,6 +170,47 @@ describe("a ledger's mailbox", () => {
     await ledgers.flushAll();
     const open = ledger.accounts.get("one")?.open ?? new Map();
     expect([...open.values()].every(({ confirmedRevision }) => confirmedRevision === 1)).to.equal(true);
+  });
+
+  it("tells the ledger how far it had come; by its records, where it was not heard of lately", async () => {
+    const revisions = new Revisions();
+    revisions.revision = 7;
+    const { knowns, ledger, ledgers, pay } = stage({ revisions });
+    ledger.revision = 7;
+    for (const _each of times(3, () => null)) await ledgers.submit(place, pay("one"));
+    expect(knowns).to.deep.equal([
+      { ledger: 0, recorded: 7, isRead: true },
+      { ledger: 8, recorded: 8, isRead: false },
+      { ledger: 9, recorded: 9, isRead: false },
+    ]);
+    expect(revisions).to.include({ revision: 10, reads: 1 });
+  });
+
+  it("nobody is told what a ledger has decided before its records show how far it had come", async () => {
+    const revisions = new Revisions();
+    const write = revisions.hold();
+    const { ledgers, pay } = stage({ revisions });
+    let isTold = false;
+    const submitted = ledgers.submit(place, pay("one")).then(() => (isTold = true));
+    const { kept } = await ledgers.decided(place, pay("one"));
+    for (const _each of times(3, () => null)) await turn();
+    expect(isTold).to.equal(false);
+    write();
+    await Promise.all([kept, submitted]);
+    expect(revisions.revision).to.equal(2);
+  });
+
+  it("records that seem to be behind are read again: another server may have written them", async () => {
+    const revisions = new Revisions();
+    const behind = new RecordsBehind("behind");
+    let failures = 1;
+    const { ledgers, pay } = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? behind : null) });
+    expect((await ledgers.submit(place, pay("one"))).kind).to.equal("decided");
+    expect(revisions.reads).to.equal(2);
+    failures = 3;
+    const again = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? behind : null) });
+    const refused = await again.ledgers.submit(place, again.pay("one")).catch((error: unknown) => error);
+    expect(refused).to.equal(behind);
   });
 
   it("lost confirmations are told of once, and hold up nothing: the ledger sweeps", async () => {
@@ -191,9 +263,11 @@ describe("a ledger's mailbox", () => {
 
   it("lingers for those who are about to ask, and not where nobody is", async () => {
     const { batches, ledgers, pay } = stage();
+    await ledgers.submit(place, pay("one"));
     const alone = ledgers.submit(place, pay("one"));
-    expect(batches, "sent at once").to.have.length(1);
+    expect(batches.splice(0), "sent at once").to.have.length(2);
     await alone;
+    batches.push([]);
     const hasAsked = ledgers.expect(place);
     const early = ledgers.submit(place, pay("one"));
     expect(batches, "waits for the other").to.have.length(1);

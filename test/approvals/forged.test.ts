@@ -5,7 +5,12 @@ import { CommandsRefused, refusalIn } from "../../server/actors/commands-refused
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import { LEDGER_SUBMIT_UPDATE, ledgerWorkflowId } from "../../src/messages/ledger.ts";
+import {
+  type KnownRevisions,
+  LEDGER_SUBMIT_UPDATE,
+  ledgerWorkflowId,
+  NOTHING_KNOWN,
+} from "../../src/messages/ledger.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { expectBooksAgree } from "../support/books.ts";
@@ -52,7 +57,7 @@ describe("what is written to Temporal past this service", () => {
   const temporal = () => world.service.connections.temporal.workflow;
   const ledger = () => temporal().getHandle(ledgerWorkflowId(world.organization.projectId));
   const tell = (command: LedgerCommand) =>
-    ledger().executeUpdate(LEDGER_SUBMIT_UPDATE, { args: [[command]] });
+    ledger().executeUpdate(LEDGER_SUBMIT_UPDATE, { args: [[command], NOTHING_KNOWN] });
   const accountOf = (agent: TestAgent) => bookedAccount(world, agent.id);
   const owner = () => ({ userId: world.organization.userId, name: "Owner" });
   const paymentOf = (agent: TestAgent, id: string) =>
@@ -122,8 +127,8 @@ describe("what is written to Temporal past this service", () => {
       const { approvalId, proof, transactionId } = payment.request;
       for (const name of [{ by: null }, {}, { by: "Owner" }, { by: {} }]) {
         const command = { kind: "approve", agentId: agent.id, transactionId, proof, ...name };
-        const told = ledger().executeUpdate<unknown, [unknown[]]>(LEDGER_SUBMIT_UPDATE, {
-          args: [[command]],
+        const told = ledger().executeUpdate<unknown, [unknown[], KnownRevisions]>(LEDGER_SUBMIT_UPDATE, {
+          args: [[command], NOTHING_KNOWN],
         });
         const error = await told.then(
           () => null,

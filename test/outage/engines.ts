@@ -59,6 +59,8 @@ export interface OwnEngines {
   readonly temporal: OwnEngine;
   /** Names them for a service. */
   readonly env: NodeJS.ProcessEnv;
+  /** Where Temporal keeps everything, in one file. */
+  readonly temporalDatabase: string;
   stop(): Promise<void>;
 }
 
@@ -113,6 +115,7 @@ export async function ownEngines(): Promise<OwnEngines> {
   return {
     mongodb,
     temporal,
+    temporalDatabase: database,
     env: {
       MONGODB_URI: uri.toString(),
       TEMPORAL_ADDRESS: `${LOOPBACK}:${ports.temporal}`,

@@ -1,5 +1,7 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
+import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
+import { decidedPayment } from "../../src/domain/ledger/pay.ts";
 import { type AskedOrder, HmacPaymentProofs, type PersonsDecision } from "../../activities/payment-proofs.ts";
 
 const PAYER = { organizationId: "org", agentId: "agent" };
@@ -19,6 +21,24 @@ const DENIED: PersonsDecision = {
   by: { userId: "user", name: "Ada" },
   feedback: "Too dear.",
 };
+
+const REQUEST = {
+  ...ORDER,
+  currency: "USD",
+  payloadHash: "payload",
+  likenessHash: "like",
+  proof: "",
+} as const;
+const DECISION = {
+  policyVersion: 1,
+  sequence: 1,
+  createdAt: 0,
+  countedAt: 0,
+  day: "1970-01-01",
+  denial: null,
+  approval: null,
+} as const;
+const paymentOf = (request: PaymentRequest) => decidedPayment(request, DECISION);
 
 describe("proofs of payments and of decisions on them", () => {
   const proofs = new HmacPaymentProofs(createSecretKey(randomBytes(32)), () => undefined);
@@ -41,6 +61,19 @@ describe("proofs of payments and of decisions on them", () => {
       new HmacPaymentProofs(createSecretKey(randomBytes(32)), () => undefined).ofOrder(PAYER, ORDER),
     ];
     expect(new Set([proofs.ofOrder(PAYER, ORDER), ...changed]).size).to.equal(changed.length + 1);
+  });
+
+  it("a payment that was accepted for its agent is not for another one, nor with other facts", () => {
+    const request = { ...REQUEST, proof: proofs.ofOrder(PAYER, REQUEST) };
+    const accepted = (payer: typeof PAYER, change: object = {}) =>
+      proofs.isAccepted(
+        payer,
+        paymentOf(Object.keys(change).length === 0 ? request : { ...request, ...change }),
+      );
+    expect([accepted(PAYER), accepted(PAYER)]).to.deep.equal([true, true]);
+    expect(accepted({ ...PAYER, agentId: "agent2" })).to.equal(false);
+    expect(accepted({ ...PAYER, organizationId: "org2" })).to.equal(false);
+    expect(accepted(PAYER, { amountCents: 101 })).to.equal(false);
   });
 
   it("each part of a decision changes its proof, and none is a payment's", () => {

@@ -182,6 +182,8 @@ export async function counts({ service }: World): Promise<Readonly<Record<string
     COLLECTIONS.chainTransactions,
     COLLECTIONS.walletLimits,
     COLLECTIONS.chainCursors,
+    // Who is refused by a ledger has heard of it, too.
+    COLLECTIONS.ledgerRevisions,
   ];
   const kept = Object.values(COLLECTIONS).filter((name) => !late.includes(name));
   const names = [...kept, ...Object.values(WEBHOOK_COLLECTIONS), "organizations", "users", "factors"];

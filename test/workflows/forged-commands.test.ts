@@ -12,7 +12,12 @@ import {
 } from "../../src/messages/approval.ts";
 import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.ts";
 import { REFUSED } from "../../src/messages/guards/refusals.ts";
-import { ACCOUNT_QUERY, BOOKS_QUERY, LEDGER_SUBMIT_UPDATE } from "../../src/messages/ledger.ts";
+import {
+  ACCOUNT_QUERY,
+  BOOKS_QUERY,
+  LEDGER_SUBMIT_UPDATE,
+  NOTHING_KNOWN,
+} from "../../src/messages/ledger.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { agentExamples } from "../domain/support/command-examples.ts";
 import { StagedAgent } from "./support/agent.ts";
@@ -30,6 +35,9 @@ const AT_ONCE_MAX = 8;
 
 /** Nothing happens by itself meanwhile. */
 const WINDOW_OPEN = { keyId: KEY, lineageId: null, deliverableUntil: Date.UTC(2100, 0) };
+
+/** Of an update. */
+type Arguments = [unknown, ...unknown[]];
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -63,11 +71,13 @@ const faultsOf = (examples: object): [unknown][] => {
 };
 
 /** Sends an update as anybody may who reaches Temporal; how it was refused, or what it was answered. */
-async function outcomeOf(handle: WorkflowHandle, update: string, args: [unknown]): Promise<unknown> {
-  const answer = handle.executeUpdate<unknown, [unknown]>(update, { args }).catch((error: unknown) => {
-    const cause = error instanceof WorkflowUpdateFailedError ? error.cause : error;
-    return cause instanceof ApplicationFailure ? cause.type : cause;
-  });
+async function outcomeOf(handle: WorkflowHandle, update: string, args: Arguments): Promise<unknown> {
+  const answer = handle
+    .executeUpdate<unknown, Arguments>(update, { args: [...args] })
+    .catch((error: unknown) => {
+      const cause = error instanceof WorkflowUpdateFailedError ? error.cause : error;
+      return cause instanceof ApplicationFailure ? cause.type : cause;
+    });
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve("no answer in time"), REFUSED_MS);
@@ -78,7 +88,7 @@ async function outcomeOf(handle: WorkflowHandle, update: string, args: [unknown]
 async function expectAllRefused(
   handle: WorkflowHandle,
   update: string,
-  faults: readonly [unknown][],
+  faults: readonly Arguments[],
 ): Promise<void> {
   const others: unknown[] = [];
   for (let from = 0; from < faults.length; from += AT_ONCE_MAX) {
@@ -123,7 +133,13 @@ describe("workflows: what nobody here has made is refused in bounded time, and t
       const held = await account.pay(HELD);
       await account.finish(held);
       const before = [await ledger.state(), await ledger.books()];
-      const faults = faultsOf(ledgerExamples(account.agentId, held.request.transactionId));
+      const examples = ledgerExamples(account.agentId, held.request.transactionId);
+      const good = [{ kind: "pause", agentId: account.agentId }];
+      const faults: Arguments[] = [
+        ...faultsOf(examples).map(([batch]): Arguments => [batch, NOTHING_KNOWN]),
+        ...spoilt({ ...NOTHING_KNOWN }).map((known): Arguments => [good, known]),
+        [good],
+      ];
       expect(faults.length).to.be.above(100);
       await expectAllRefused(ledger.handle, LEDGER_SUBMIT_UPDATE, faults);
       expect([await ledger.state(), await ledger.books()]).to.deep.equal(before);

@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { LedgerBehind, RecordsBehind } from "../../server/actors/actor-unavailable.ts";
+import type { KnownRevisions } from "../../src/messages/ledger.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
@@ -14,6 +16,12 @@ const again = (request: PaymentRequest): PaymentRequest => ({
   ...request,
   transactionId: `${request.transactionId}-again`,
 });
+
+const refusalOf = (submitted: Promise<unknown>): Promise<unknown> =>
+  submitted.then(
+    () => null,
+    (error: unknown) => error,
+  );
 
 /** Nothing is swept while a test looks. */
 const UNSWEPT_SECONDS = 3_600;
@@ -150,6 +158,26 @@ describe("workflow ledger: a batch", () => {
       expect((await ledger.submit(pay())).map(({ kind }) => kind)).to.deep.equal(["decided"]);
       const events = await eventsOf(ledger.handle);
       expect(events.filter((event) => event.workflowTaskFailedEventAttributes)).to.deep.equal([]);
+    }));
+
+  it("is refused, and not in the history, where ledger or records are from a backup", () =>
+    play(async (stage) => {
+      const ledger = await StagedLedger.start(stage);
+      const [account] = await ledger.open(1);
+      if (account === undefined) throw new Error("no account was opened");
+      const command = account.paying(account.request(1));
+      const pay = (known: KnownRevisions) => stage.actors.submitToLedger(ledger.place, [command], known);
+      const { revision } = await ledger.state();
+      const known = { ledger: revision, recorded: revision, isRead: true };
+      const before = (await ledger.handle.describe()).historyLength;
+      expect(await refusalOf(pay({ ...known, ledger: revision + 1 }))).to.be.instanceOf(LedgerBehind);
+      expect(await refusalOf(pay({ ...known, recorded: revision + 1 }))).to.be.instanceOf(LedgerBehind);
+      expect((await ledger.handle.describe()).historyLength).to.equal(before);
+      expect((await pay(known)).revision).to.equal(revision + 1);
+      expect(await refusalOf(pay({ ...known, recorded: revision - 1 }))).to.be.instanceOf(RecordsBehind);
+      // Whoever has not read them just now may know older ones.
+      const { replies } = await pay({ ...known, recorded: revision - 1, isRead: false });
+      expect(replies.map(({ kind }) => kind)).to.deep.equal(["replayed"]);
     }));
 
   it("answers with the accounts that have changed, and with what they have forgotten", () =>

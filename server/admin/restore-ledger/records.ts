@@ -5,6 +5,7 @@ import type {
   ProjectDocument,
   TransactionDocument,
 } from "../../../activities/documents.ts";
+import { MongoLedgerRevisions } from "../../../activities/ledger-revisions.ts";
 import { paymentIn } from "../../../activities/records.ts";
 import {
   PaymentsOfRecords,
@@ -101,6 +102,7 @@ export async function readRecords(
     recorded: {
       organizationId,
       projectId,
+      revision: await new MongoLedgerRevisions(db).read(projectId),
       project: levelOf(project),
       teams: new Map(teams.map((team) => [team._id, levelOf(team)])),
       accounts,

@@ -1,9 +1,13 @@
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
+import { MongoLedgerRevisions } from "../../../activities/ledger-revisions.ts";
 import type { ProjectDocument } from "../../../activities/documents.ts";
+import { behindOf } from "../../../src/domain/ledger/behind.ts";
 import { packLedger } from "../../../src/domain/ledger/pack.ts";
 import { restoredLedger } from "../../../src/domain/ledger/restore.ts";
 import type { Ledger, Totals } from "../../../src/domain/ledger/state.ts";
+import type { LedgerStateView } from "../../../src/messages/ledger.ts";
+import { ActorUnavailable } from "../../actors/actor-unavailable.ts";
 import { TemporalCalls } from "../../actors/calls.ts";
 import { TemporalActors } from "../../actors/temporal.ts";
 import { collectionsOf } from "../../collections.ts";
@@ -53,8 +57,8 @@ export interface Restored {
 }
 
 /**
- * `restore-ledger`: starts the ledger of a project anew, as the records have it, where it was ended by hand or lost with its engine. It
- * refuses while one runs.
+ * `restore-ledger`: starts the ledger of a project anew, as the records have it, where it was ended by hand or lost with its engine. One
+ * that runs from a backup, behind its records, it ends first; it refuses while another runs.
  */
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
   connected(env, (connections) => restoreLedgerOn(connections, env, options));
@@ -73,7 +77,7 @@ export async function restoreLedgerOn(
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
   const actors = new TemporalActors(new TemporalCalls(temporal, connections.addresses.taskQueue));
-  const lost = await onceQuiet(actors, projectId, onProgress);
+  const lost = await lostLedger(connections, actors, options);
   onProgress("the records are read");
   const { notes, recorded } = await readRecords(connections, project);
   const now = Date.now();
@@ -88,21 +92,48 @@ export async function restoreLedgerOn(
   return { ...found, isDone: true, differences };
 }
 
-/** Waits until nobody acts any more on what the lost ledger has decided. Says how the engine has it. */
-async function onceQuiet(
+/** How the engine has the lost ledger, once nobody acts any more on what it has decided. */
+async function lostLedger(
+  { db }: Connections,
   actors: TemporalActors,
-  projectId: string,
-  onProgress: (line: string) => void,
+  { isConfirmed, onProgress, projectId }: RestoreOptions,
 ): Promise<string> {
   const status = await actors.ledgerStatus(projectId);
-  if (status?.name === "RUNNING")
-    throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
-  const endedAt = status?.endedAt?.getTime() ?? Infinity;
-  if (Date.now() - endedAt < LONG_AGO_MS) {
-    onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
-    await sleep(QUIET_MS);
+  if (status?.name !== "RUNNING") {
+    await untilQuiet(status?.endedAt?.getTime() ?? Infinity, onProgress);
+    return status?.name.toLowerCase() ?? "unknown to the engine";
   }
-  return status?.name.toLowerCase() ?? "unknown to the engine";
+  const recorded = await new MongoLedgerRevisions(db).read(projectId);
+  const state = await stateOf(actors, projectId);
+  const behind = behindOf(state, { ledger: 0, recorded, isRead: true });
+  if (behind === "records") throw new AdminError(RECORDS_BEHIND);
+  if (behind === null) throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
+  if (isConfirmed) {
+    await actors.endLedger(projectId, "it is from a backup, and behind its records");
+    await untilQuiet(Date.now(), onProgress);
+  }
+  return `running from a backup, at revision ${String(state.revision)} of ${String(recorded)}`;
+}
+
+const RECORDS_BEHIND =
+  "The ledger runs, and its records are from a backup: it has counted payments that they lack, and a ledger made of them would not. Restore the records, or take them as they are with accept-records. Nothing was done.";
+
+async function stateOf(actors: TemporalActors, projectId: string): Promise<LedgerStateView> {
+  try {
+    return await actors.ledgerState(projectId);
+  } catch (error) {
+    if (!(error instanceof ActorUnavailable)) throw error;
+    throw new AdminError(
+      `The ledger of project ${projectId} runs and gives no answer; does a worker run? Nothing was done.`,
+    );
+  }
+}
+
+/** Waits until nobody acts any more on what a ledger has decided that ended then. */
+async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
+  if (Date.now() - endedAt >= LONG_AGO_MS) return;
+  onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
+  await sleep(QUIET_MS);
 }
 
 async function start(actors: TemporalActors, ledger: Ledger, now: number): Promise<void> {

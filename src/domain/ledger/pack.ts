@@ -15,6 +15,8 @@ export interface PackedLedger {
   readonly schemaVersion: 1;
   readonly organizationId: string;
   readonly projectId: string;
+  readonly revision: number;
+  readonly recordedRevision: number;
   readonly project: PackedLevel;
   readonly teams: readonly PackedTeam[];
   /** In the order of closing: agent, key and what is remembered of it. */
@@ -66,6 +68,7 @@ interface PackedAccount {
 
 export function packLedger(ledger: Ledger, now: number): PackedLedger {
   const { answers, droppedAccounts, keys, organizationId, project, projectId, teams } = ledger;
+  const { recordedRevision, revision } = ledger;
   const accounts = new Map<string, PackedAccount[]>();
   for (const account of ledger.accounts.values()) {
     const { teamId } = account;
@@ -77,6 +80,8 @@ export function packLedger(ledger: Ledger, now: number): PackedLedger {
     schemaVersion: 1,
     organizationId,
     projectId,
+    revision,
+    recordedRevision,
     project: packLevel(project),
     teams: [...teams].map(([teamId, level]) => ({
       teamId,
@@ -93,11 +98,13 @@ export function packLedger(ledger: Ledger, now: number): PackedLedger {
 }
 
 export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER_BOUNDS): Ledger {
-  const { organizationId, projectId } = packed;
+  const { organizationId, projectId, recordedRevision, revision } = packed;
   const ledger: Ledger = {
     bounds,
     organizationId,
     projectId,
+    revision,
+    recordedRevision,
     project: unpackLevel(packed.project),
     teams: new Map(packed.teams.map((team) => [team.teamId, unpackLevel(team)])),
     accounts: new Map(),

@@ -28,6 +28,8 @@ export interface RecordedLevel {
 export interface RecordedProject {
   readonly organizationId: string;
   readonly projectId: string;
+  /** The newest revision of the ledger that the records show. */
+  readonly revision: number;
   readonly project: RecordedLevel;
   readonly teams: ReadonlyMap<string, RecordedLevel>;
   /** Agents that are not archived, and archived ones of which something is left to do. */
@@ -75,6 +77,8 @@ export interface RecordedPayments extends Totals {
  * is not taken for what this one tells.
  */
 const REVISIONS_APART = 1_000;
+/** The same of the ledger's own, which updates raise that no record shows, such as confirmations. */
+const LEDGER_REVISIONS_APART = 1_000_000;
 
 /**
  * The ledger as the records have it. What is open is seen to at once, as if nobody had: its rail is asked by the payment's id, which pays it
@@ -85,6 +89,8 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   const { accounts, droppedAccounts, organizationId, othersSpentCents, project, projectId, teams } = recorded;
   const ledger = newLedger(organizationId, projectId, bounds);
   ledger.droppedAccounts = droppedAccounts;
+  ledger.revision = recorded.revision + LEDGER_REVISIONS_APART;
+  ledger.recordedRevision = recorded.revision;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
   for (const [teamId, spentCents] of othersSpentCents)

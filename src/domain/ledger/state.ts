@@ -130,6 +130,10 @@ export interface Ledger {
   readonly bounds: LedgerBounds;
   readonly organizationId: string;
   readonly projectId: string;
+  /** Raised by every update: a ledger from a backup is behind what was heard of it before. */
+  revision: number;
+  /** The newest revision that the records were known to show: records from a backup are behind it. */
+  recordedRevision: number;
   project: Level;
   /** Teams that a cap, rules or an account were ever under. */
   readonly teams: Map<string, Level>;
@@ -154,6 +158,8 @@ export const newLedger = (
   bounds,
   organizationId,
   projectId,
+  revision: 0,
+  recordedRevision: 0,
   project: NEW_LEVEL,
   teams: new Map(),
   accounts: new Map(),

@@ -2,7 +2,7 @@ import type { RailOutcome } from "../../domain/agent/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/agent/policy.ts";
 import type { LedgerCommand } from "../../domain/ledger/commands.ts";
 import type { AssessedPayment } from "../../domain/ledger/pay.ts";
-import type { AccountQueryInput, BooksQueryInput } from "../ledger.ts";
+import type { AccountQueryInput, BooksQueryInput, KnownRevisions } from "../ledger.ts";
 import {
   isArrayOf,
   isAtMost,
@@ -142,6 +142,12 @@ export const isAccountQueryInput = isRecord<AccountQueryInput>({
   agentId: isId,
   now: isTime,
   payment: optional(orNull(isAssessed)),
+});
+
+export const isKnownRevisions = isRecord<KnownRevisions>({
+  ledger: isCount,
+  recorded: isCount,
+  isRead: isFlag,
 });
 
 const BOOKS_PAGE_MAX = 1_000;

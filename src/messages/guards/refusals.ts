@@ -1,3 +1,4 @@
+import type { Behind } from "../../domain/ledger/behind.ts";
 import { AGENT_COMMAND_KINDS, isAgentCommand } from "./agent-commands.ts";
 import { isLedgerCommand, LEDGER_COMMAND_KINDS } from "./ledger-commands.ts";
 import { SUBMIT_BATCH_MAX } from "../agent.ts";
@@ -6,6 +7,12 @@ import { type Guard, isArrayOf, isCount, isFields, isOneOf, isRecord } from "./g
 
 /** Under which type a workflow refuses what it does not take; nothing was decided then. */
 export const REFUSED = "Refused";
+
+/** Under which types a ledger refuses to decide, by what is from a backup. */
+export const BEHIND: Readonly<Record<Behind, string>> = {
+  ledger: "LedgerBehind",
+  records: "RecordsBehind",
+};
 
 /** A command of a batch that its actor does not take. */
 export interface RefusedCommand {

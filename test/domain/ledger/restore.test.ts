@@ -83,6 +83,7 @@ function recordsOf(world: LedgerWorld): RecordedProject {
   return {
     organizationId: "org-1",
     projectId: "project-1",
+    revision: ledger.revision,
     project: levelOf("project"),
     teams: new Map([...ledger.teams.keys()].map((id) => [id, levelOf(id)])),
     accounts,
