@@ -121,7 +121,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     expect(await attemptsOf(payment.request.transactionId)).to.equal(1);
   });
 
-  it("what was lost is not sent again where the chain loses its blocks; the payment keeps its outcome", async () => {
+  it("what was lost is not sent again when blocks are lost; the payment keeps its outcome", async () => {
     const agent = await usual(1_000);
     const { foreign, payment } = await cancelled(agent);
     await anvil.call("anvil_mine", ["0x4"]);
