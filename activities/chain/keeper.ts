@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import type { FeeRaising } from "./fee-raising.ts";
 import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
+import type { Signing } from "./recorded.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
 import type { TakenNonces } from "./taken-nonces.ts";
@@ -134,8 +135,9 @@ export class Keeper {
     const { onRepair, onTrouble, rpc } = this.#dependencies;
     const objections: (string | null)[] = [];
     const until = performance.now() + RESENDING_MAX_MS;
-    for (const { raw } of missing) {
+    for (const transaction of missing) {
       if (this.#stopping.signal.aborted || performance.now() > until) break;
+      const { raw } = await this.#sentFor(transaction);
       objections.push(await rpc.send(raw));
     }
     const sent = objections.length;
@@ -148,6 +150,21 @@ export class Keeper {
     };
     onTrouble("transactions that the chain did not have were sent again", details);
     return sent;
+  }
+
+  /** What is sent under its nonce: of what was lost nothing any more, but those behind it wait for the nonce. */
+  async #sentFor(transaction: RecordedTransaction): Promise<Pick<Signing, "raw">> {
+    if (transaction.lost === null) return transaction;
+    if (transaction.filler !== null) return transaction.filler;
+    const { onRepair, onTrouble, outbox } = this.#dependencies;
+    const filler = await outbox.fillLost(transaction);
+    onRepair("nonce_filled", 1);
+    const { nonce, purpose } = transaction;
+    onTrouble("a lost nonce is missing again, and filled with a transaction that does nothing", {
+      nonce,
+      purpose,
+    });
+    return filler;
   }
 
   async #run(): Promise<void> {

@@ -16,6 +16,7 @@ import {
   type Recorded,
   recordedOf,
   type RecordedTransaction,
+  type Signing,
   type Refused,
 } from "./recorded.ts";
 import type { ChainRpc } from "./rpc.ts";
@@ -217,6 +218,25 @@ export class ChainOutbox {
       if (!isDuplicate(error)) throw error;
       return null;
     }
+  }
+
+  /**
+   * What is sent under a lost transaction's nonce where the chain has lost the other one again: a transaction that does nothing, decided once.
+   * What was lost may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
+   */
+  async fillLost({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
+    const { clock, place, rpc, signer } = this.#dependencies;
+    const call = { chainId: place.chainId, nonce, to: this.#from, data: "0x", gas: GAS.nothing } as const;
+    const raw = await signer.sign({ ...call, ...(await rpc.fees()) });
+    const filler = { hash: keccak256(raw), raw, at: clock() };
+    const _id = this.#id(purpose);
+    const isLost = { _id, nonce, lost: { $ne: null }, filler: { $exists: false } };
+    const { matchedCount } = await this.#collection.updateOne(isLost, { $set: { filler } });
+    if (matchedCount > 0) return filler;
+    const known = (await this.find([purpose])).get(purpose);
+    if (known === undefined || !isTransaction(known) || known.filler === null)
+      throw new Error(`${purpose} is not lost`);
+    return known.filler;
   }
 
   /** The lowest nonce that this process has recorded anything under since this was asked last; Infinity: none. */

@@ -40,6 +40,8 @@ export interface ChainTransactionDocument extends Document {
   raised: SigningDocument[];
   /** Null: as far as is known, one of them may be mined. */
   lost: Loss | null;
+  /** Of a lost one: what is sent under its nonce where the chain has none again. It does nothing; not there until it was needed. */
+  filler?: SigningDocument;
   /** Whether whoever sees it lost records it under another nonce; else that is left to who asked for it. */
   isRepeated: boolean;
   /** The wallet that it spends from or changes. */
@@ -93,6 +95,8 @@ export type Recorded =
       readonly signings: readonly Signing[];
       /** That none of them is ever mined, once that is proven. */
       readonly lost: Loss | null;
+      /** What is sent in a lost one's place, once that was needed. */
+      readonly filler: Signing | null;
       readonly isRepeated: boolean;
       readonly limitVersion: number | null;
       readonly amountCents: number;
@@ -123,12 +127,13 @@ export const noTransaction = () => ({
 export function recordedOf(purpose: string, document: ChainTransactionDocument): Recorded {
   const { amountCents, createdAt, hash, isRepeated, limitVersion, lost, nonce, raw, refusal, wallet } =
     document;
+  const filler = document.filler === undefined ? null : signingOf(document.filler);
   if (refusal !== null) return { kind: "refusal", purpose, refusal };
   if (nonce === null || hash === null || raw === null) throw new Error(`${document._id} is no transaction`);
   const signings = [{ hash, raw, at: createdAt }, ...document.raised].map(signingOf);
   const newest = signings.at(-1);
   if (newest === undefined) throw new Error(`${document._id} was never signed`);
-  const about = { limitVersion, amountCents, wallet, createdAt, lost, isRepeated };
+  const about = { limitVersion, amountCents, wallet, createdAt, lost, filler, isRepeated };
   return { kind: "transaction", purpose, nonce, hash: newest.hash, raw: newest.raw, signings, ...about };
 }
 

@@ -14,7 +14,8 @@ import { MASTER_KEY, portOf, serviceEnvironment, type Site } from "../systems/sy
 export const DATABASE = "bench_pending";
 /** As a service in earnest has it on a chain with slow blocks. */
 const CONFIRMATIONS = 12;
-export const BLOCK_SECONDS = 15;
+/** Long enough for all of them to be sent, and a phase to be measured, before the first has all its confirmations. */
+const BLOCK_SECONDS = 30;
 export const APPROVAL_WINDOW_SECONDS = 8;
 
 const masterKey = MasterKey.parse(MASTER_KEY, "MASTER_KEY");

@@ -121,6 +121,30 @@ describe("a nonce that another transaction of the same key has used", () => {
     expect(await attemptsOf(payment.request.transactionId)).to.equal(1);
   });
 
+  it("what was lost is not sent again when blocks are lost; the payment keeps its outcome", async () => {
+    const agent = await usual(1_000);
+    const { foreign, payment } = await cancelled(agent);
+    await anvil.call("anvil_mine", ["0x4"]);
+    await instance.wallets.rail.settle(agent.profile, payment, 50);
+    const outcome = await endedWhileMining(agent, payment);
+    const { blockNumber } = await scene.chain.getTransactionReceipt({ hash: foreign });
+    const depth = Number((await scene.chain.getBlockNumber()) - blockNumber) + 1;
+    await anvil.call("anvil_reorg", [depth, []]);
+    await anvil.call("anvil_dropAllTransactions");
+    await anvil.call("evm_setAutomine", [true]);
+    const keeper = scene.open(AHEAD);
+    await keeper.wallets.start();
+    await eventually("the chain has all of it again", async () => {
+      await anvil.call("anvil_mine", ONE_BLOCK);
+      return (await instance.wallets.rail.query(payment))?.status === "settled";
+    });
+    await keeper.wallets.stop();
+    expect(keeper.repairs.get("nonce_filled")).to.equal(1);
+    expect(await instance.wallets.rail.query(payment)).to.deep.equal(outcome);
+    const { spent } = await scene.audit([agent], [...made, payment]);
+    expect(spent.get(payment.request.transactionId)).to.deep.equal([hashOf(outcome)]);
+  });
+
   it("of several that settle a cancelled payment at once, exactly one sends it again", async () => {
     const agent = await usual(1_000);
     const { payment } = await cancelled(agent);

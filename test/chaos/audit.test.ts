@@ -255,7 +255,7 @@ describe("the audit of the chaos run", () => {
     expect(compare({ ...good, told: [{ ...told, arrivals: again }] })).to.deep.equal([]);
   });
 
-  it("finds nothing in a nonce that a foreign transaction has, before the service's or in its place", () => {
+  it("finds nothing in a foreign transaction's nonce, before the service's or in its place", () => {
     const before = { nonce: 2, recorded: [{ ...recordedSpend, nonce: 1 }] };
     const inItsPlace = {
       nonce: 2,

@@ -39,7 +39,8 @@ export interface ApprovalEntry {
 
 /** Refusals of which nobody is told: the agent has taken the payment back itself, or is no more. */
 const SILENT_DENIALS: readonly (string | null)[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
-const STATES: readonly string[] = ["agent.paused", "agent.resumed", "agent.archived"];
+const STATES: readonly string[] = ["agent.paused", "agent.resumed"];
+const ARCHIVED = "agent.archived";
 
 interface Records {
   readonly transactions: readonly Pick<TransactionEntry, "id" | "agentId" | "status" | "denialCode">[];
@@ -86,8 +87,15 @@ export function toldStates(
   const inTurn = Array.from({ length: pauses }, () => ["agent.paused", "agent.resumed"]).flat();
   const isPausedLast = state === "paused" || (state === "archived" && count("agent.resumed") < pauses);
   const turns = isPausedLast ? inTurn.slice(0, -1) : inTurn;
-  return stateChanges(agentId, state === "archived" ? [...turns, "agent.archived"] : turns);
+  const changes = stateChanges(agentId, turns);
+  return state === "archived" ? [...changes, archiveOf(agentId)] : changes;
 }
+
+/**
+ * Not numbered among the others: an archive is its actor's decision and a pause the ledger's, so where both come at once either may have the
+ * earlier time.
+ */
+const archiveOf = (agentId: string): Change => ({ type: ARCHIVED, subject: agentId, agentId });
 
 const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;
 
