@@ -104,7 +104,10 @@ async function take(page: Page, session: Session, { path, press = [] }: Shot, na
   await page.waitForFunction("document.querySelector('.mantine-Skeleton-root') === null");
   for (const each of press) {
     const [role, label] = each.split(":");
-    await page.locator(`::-p-aria([name="${label ?? ""}"][role="${role ?? ""}"])`).click();
+    const found = await page.waitForSelector(`::-p-aria([name="${label ?? ""}"][role="${role ?? ""}"])`);
+    // Not where one of the bars lies over it.
+    await found?.evaluate((element) => element.scrollIntoView({ block: "center" }));
+    await found?.click();
   }
   await page.waitForFunction("document.querySelector('.mantine-Skeleton-root') === null");
   await picture(page, session, name);

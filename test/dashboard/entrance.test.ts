@@ -38,6 +38,9 @@ describe("coming into the dashboard, in a browser", function () {
     await page.fill("Password", "short");
     await page.press("Set up");
     await page.sees("The password must have at least 12 characters");
+    expect(
+      await page.page.$$eval('input[aria-invalid="true"]', (fields) => fields.map(({ name }) => name)),
+    ).to.deep.equal(["password"]);
     expect(await page.barriers()).to.deep.equal([]);
     await page.fill("Password", PASSWORD);
     await page.pressFor("Set up", "Protect your account");
@@ -45,8 +48,7 @@ describe("coming into the dashboard, in a browser", function () {
       `${pageOrigin({ service })}/setup`,
     );
     await page.press("Create a passkey");
-    await page.press("Create passkey");
-    await page.sees("Create your first agent");
+    await page.pressFor("Create passkey", "Create your first agent");
     expect(await page.text()).to.include("Analytical <b>Engines</b>");
     expect(await page.barriers()).to.deep.equal([]);
 

@@ -5,6 +5,7 @@ import { agentRecord } from "../../bench/lists/seed.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
+import { MACHINE_MS_MAX, waitedForCoreMs } from "../support/in-time.ts";
 import { leastTask } from "../support/long-tasks.ts";
 import { pageOrigin } from "../support/passkeys.ts";
 import { approvalOf, type Placed, transactionOf } from "../support/payments-in-place.ts";
@@ -74,15 +75,46 @@ describe("the dashboard with many agents and payments, in a browser", function (
   const waitFor = (condition: string) => page.page.waitForFunction(condition);
   const scrollTo = (top: string) => page.page.evaluate(`scrollTo(0, ${top})`);
 
+  const showTransactions = async (): Promise<void> => {
+    await page.go("/transactions");
+    await waitFor(`${rowsDrawn} >= 50`);
+  };
+  const chooseState = async (): Promise<void> => {
+    await page.press("State", "combobox");
+    await page.press("Denied", "option");
+    await waitFor(`document.querySelectorAll('main [data-state="approved"]').length === 0`);
+  };
+  // The first one that was made, which no first page of a list of agents shows.
+  const findAgent = async (): Promise<void> => {
+    await page.fill("Agent", "Agent 0");
+    await page.press("Agent 0", "option");
+    await waitFor("location.search.includes('agentId')");
+  };
+
+  /** The threads that draw and that answer; the page's own and the service's, which runs in this process. */
+  const waitedMs = async (): Promise<number> => {
+    const cdp = await page.page.browser().target().createCDPSession();
+    const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
+    await cdp.detach();
+    const pages = processInfo.filter(({ type }) => type === "renderer");
+    return pages.reduce((sum, { id }) => sum + waitedForCoreMs(id), waitedForCoreMs());
+  };
+
+  /** From the beginning until all is shown that is shown at first, without what was waited for a core. */
+  const firstLoadMs = async (): Promise<number> => {
+    const before = await waitedMs();
+    await page.go("/");
+    await waitFor("globalThis.readyMs !== undefined");
+    const waited = Math.min(MACHINE_MS_MAX, (await waitedMs()) - before);
+    return z.number().parse(await page.page.evaluate("readyMs")) - (isSoak ? 0 : waited);
+  };
+
   it("its first load is ready within a second, of at most 250 kB of compressed script", async () => {
     await page.page.setCacheEnabled(false);
     await page.page.evaluateOnNewDocument(NOTE_READY);
     let readyMs = Infinity;
-    for (let round = 0; round < ROUNDS && readyMs >= READY_MS; round += 1) {
-      await page.go("/");
-      await waitFor("globalThis.readyMs !== undefined");
-      readyMs = Math.min(readyMs, z.number().parse(await page.page.evaluate("readyMs")));
-    }
+    for (let round = 0; round < ROUNDS && readyMs >= READY_MS; round += 1)
+      readyMs = Math.min(readyMs, await firstLoadMs());
     await page.page.setCacheEnabled(true);
     measured["ready"] = readyMs;
     const scriptBytes = z.number().parse(await page.page.evaluate(SCRIPTS));
@@ -112,25 +144,10 @@ describe("the dashboard with many agents and payments, in a browser", function (
   });
 
   it("filters of the transactions block nothing; an agent is found among all of them", async () => {
-    const shown = async (): Promise<void> => {
-      await page.go("/transactions");
-      await waitFor(`${rowsDrawn} >= 50`);
-    };
-    const chosen = async (): Promise<void> => {
-      await page.press("State", "combobox");
-      await page.press("Denied", "option");
-      await waitFor(`document.querySelectorAll('main [data-state="approved"]').length === 0`);
-    };
-    // The first one that was made, which no first page of a list of agents shows.
-    const found = async (): Promise<void> => {
-      await page.fill("Agent", "Agent 0");
-      await page.press("Agent 0", "option");
-      await waitFor("location.search.includes('agentId')");
-    };
-    await shown();
-    await expectUnblocked("choosing a state", chosen, shown);
-    await shown();
-    await expectUnblocked("looking for an agent", found, shown);
+    await showTransactions();
+    await expectUnblocked("choosing a state", chooseState, showTransactions);
+    await showTransactions();
+    await expectUnblocked("looking for an agent", findAgent, showTransactions);
   });
 
   it("searching and scrolling agents blocks nothing", async () => {

@@ -48,7 +48,7 @@ export function Agents(): ReactElement {
   ) : undefined;
   return (
     <Page title="Agents" about="Programs that spend, each within its own policy." actions={newOne}>
-      <Group>
+      <div className="filters">
         <SegmentedControl
           aria-label="State"
           value={state ?? "all"}
@@ -90,7 +90,7 @@ export function Agents(): ReactElement {
             })
           }
         />
-      </Group>
+      </div>
       <Card flush>
         {pages.isPending ? <Waiting lines={6} /> : null}
         {pages.error === null ? null : <Failed error={pages.error} retry={() => void pages.refetch()} />}

@@ -1,4 +1,4 @@
-import { Alert, Button, PasswordInput, Stack, TextInput } from "@mantine/core";
+import { Alert, Button, Stack, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useEffect, useState } from "react";
@@ -7,6 +7,7 @@ import { api, sentence, sentenceOf } from "../api.ts";
 import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
 import { forgetToken, tokenOfTheLink } from "../link-token.ts";
+import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { signedIn } from "../session.tsx";
 import { FirstFactor } from "./set-up.tsx";

@@ -1,10 +1,11 @@
-import { Anchor, Button, Divider, PasswordInput, Select, Stack, TextInput } from "@mantine/core";
+import { Anchor, Button, Divider, Select, Stack, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useEffect, useRef, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
 import { api, sentence, sentenceOf } from "../api.ts";
 import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
+import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hasPasskeys, PasskeyError, signByPasskey } from "../passkeys.ts";
 import { signedIn, useSignedOutNote } from "../session.tsx";

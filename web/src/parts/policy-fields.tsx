@@ -19,7 +19,7 @@ export function PolicyFields({ disabled = false, onChange, value, wrong }: Polic
           <Field
             key={name}
             label={label}
-            description={about ?? "\u00a0"}
+            description={about ?? <span className="no-description">{"\u00a0"}</span>}
             placeholder={none ?? ""}
             value={value[name]}
             error={wrong[name]}

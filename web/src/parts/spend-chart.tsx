@@ -1,4 +1,5 @@
 import { Select, Text } from "@mantine/core";
+import { useElementSize } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
 import { valueOf } from "../../../src/client/client.ts";
@@ -89,6 +90,7 @@ interface BarsProps {
   readonly height: number;
 }
 
+/** Until it is known how wide the chart is. */
 const WIDTH = 900;
 const AXIS = 56;
 const FOOT = 22;
@@ -121,7 +123,9 @@ function Bars({ count, days, group, height }: BarsProps): ReactElement {
     isoDay(new Date(today.getTime() - (count - 1 - index) * DAY_MS)),
   );
   const top = ceilingOf(Math.max(0, ...days.map(({ amountCents }) => amountCents)));
-  const step = (WIDTH - AXIS) / count;
+  const { ref, width: measured } = useElementSize();
+  const width = measured === 0 ? WIDTH : measured;
+  const step = (width - AXIS) / count;
   const y = (cents: number): number => (height - FOOT) * (1 - cents / top);
   if (total === 0) {
     return (
@@ -131,11 +135,16 @@ function Bars({ count, days, group, height }: BarsProps): ReactElement {
     );
   }
   return (
-    <figure className="chart">
-      <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${money(total)} in ${count} days`}>
+    <figure ref={ref} className="chart">
+      <svg
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        role="img"
+        aria-label={`${money(total)} in ${count} days`}
+      >
         {[0, 0.5, 1].map((part) => (
           <g key={part} className="chart-line">
-            <line x1={AXIS} x2={WIDTH} y1={y(top * part) + 1} y2={y(top * part) + 1} />
+            <line x1={AXIS} x2={width} y1={y(top * part) + 1} y2={y(top * part) + 1} />
             <text x={AXIS - 8} y={y(top * part) + (part === 1 ? 12 : 4)} textAnchor="end">
               {shortMoney(top * part)}
             </text>
@@ -156,7 +165,7 @@ function Bars({ count, days, group, height }: BarsProps): ReactElement {
         <text className="chart-day" x={AXIS} y={height - 4}>
           {dayOf(`${shown[0] ?? ""}T12:00:00`)}
         </text>
-        <text className="chart-day" x={WIDTH} y={height - 4} textAnchor="end">
+        <text className="chart-day" x={width} y={height - 4} textAnchor="end">
           Today
         </text>
       </svg>

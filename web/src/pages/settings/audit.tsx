@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { type ReactElement, useCallback, useState } from "react";
 import { addressOfFile } from "../../../../src/client/client.ts";
@@ -70,11 +70,11 @@ export function AuditLog(): ReactElement {
       }
       flush
     >
-      <Group gap="sm" className="pad">
+      <div className="filters pad">
         <Filter label="Action" placeholder="updateAgentBudgetPolicy" value={action} onChange={setAction} />
         <Filter label="Who (id)" placeholder="Any" value={actor} onChange={setActor} />
         <Filter label="On what (id)" placeholder="Any" value={resource} onChange={setResource} />
-      </Group>
+      </div>
       {pages.isPending ? <Waiting lines={8} /> : null}
       {pages.error === null ? null : <Failed error={pages.error} />}
       {pages.data !== undefined && entries.length === 0 ? (

@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Group, Modal, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Badge, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
 import { valueOf } from "../../../../src/client/client.ts";
@@ -9,6 +9,7 @@ import { Icon } from "../../icons.tsx";
 import { Confirm, useOpened } from "../../parts/confirm.tsx";
 import { AddPasskey, AddTotp } from "../../parts/factors.tsx";
 import { Card, Waiting, When, Written } from "../../parts/parts.tsx";
+import { PasswordInput } from "../../parts/password.tsx";
 import { Failed, Problem } from "../../parts/problem.tsx";
 import { hasPasskeys } from "../../passkeys.ts";
 import { ME, useMe } from "../../session.tsx";

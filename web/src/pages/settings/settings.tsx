@@ -1,6 +1,6 @@
 import { Stack, Title } from "@mantine/core";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
-import type { ReactElement } from "react";
+import { type ReactElement, useEffect, useRef } from "react";
 import { useMay } from "../../session.tsx";
 
 const ENTRIES = [
@@ -16,10 +16,16 @@ const ENTRIES = [
 export function Settings(): ReactElement {
   const { pathname } = useLocation();
   const isAdmin = useMay("admin");
+  const entries = useRef<HTMLElement>(null);
+  // On a phone not all of them have room.
+  useEffect(() => {
+    const current = entries.current?.querySelector("[aria-current=page]");
+    current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [pathname]);
   return (
     <Stack gap="lg">
       <Title order={1}>Settings</Title>
-      <nav aria-label="Settings" className="subnav">
+      <nav ref={entries} aria-label="Settings" className="subnav">
         {ENTRIES.filter(({ least }) => isAdmin || least === "member").map(({ label, to }) => (
           <Link key={to} to={to} aria-current={pathname.startsWith(to) ? "page" : undefined}>
             {label}
