@@ -157,7 +157,8 @@ export class Payments {
         const isAnswered = this.#dependencies.ledgers.answering(profile);
         try {
           const [paid] = await Promise.all([this.#execute(profile, payment, told, bound), kept]);
-          return ok(paid);
+          // Also where somebody else has executed it meanwhile: the payment was made by this request.
+          return ok({ ...paid, replayed: false });
         } finally {
           isAnswered();
         }

@@ -115,10 +115,11 @@ const PATIENCE = {
 const { writeAccounts, writeCaps } = proxyActivities<Activities>(PATIENCE);
 
 /** What calls a rail waits where only that rail's calls wait. */
+const activitiesOn = (rail: Rail) =>
+  proxyActivities<Activities>({ ...PATIENCE, taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail) });
+
 function sweepActivities(): SweepPorts["activities"] {
-  const on = (rail: Rail) =>
-    proxyActivities<Activities>({ ...PATIENCE, taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail) });
-  const rails = { card: on("card"), wallet: on("wallet") };
+  const rails = { card: activitiesOn("card"), wallet: activitiesOn("wallet") };
   return {
     executePayments: (rail, input) => rails[rail].executePayments(input),
     mirrorLimits: (input) => rails.wallet.mirrorLimits(input),
