@@ -48,7 +48,7 @@ export interface RoleOptions {
   /** For what only some set-ups need, such as a chain's settings. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Backends) => Backends;
+  readonly decorateMeans?: (backends: Backends) => Backends;
   /** As for the core; only the bench says no. */
   readonly keepsPaymentDecisions?: boolean;
   /** As for the core; only tests set them. */

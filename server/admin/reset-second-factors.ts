@@ -28,7 +28,7 @@ export const resetSecondFactors = (
       clock: () => new Date(),
       collections: authCollections(db),
       transaction: keptBefore(transactionsOf(db.client)),
-      turns: new KeyedMutex(WAIT_FOR_TURN_MS),
+      mutex: new KeyedMutex(WAIT_FOR_TURN_MS),
     };
     const held = await onlyAccount(context, email, organizationId);
     await keepCommand(db, masterKey, {

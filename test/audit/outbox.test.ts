@@ -31,17 +31,17 @@ describe("the audit outbox", () => {
 
   before(async () => {
     service = await startTestService({
-      decorateMeans: (means) => ({
-        ...means,
+      decorateMeans: (backends) => ({
+        ...backends,
         auditLog: {
           append(record, when) {
-            if (cut === null) return means.auditLog.append(record, when);
+            if (cut === null) return backends.auditLog.append(record, when);
             cut.push(record);
             return Promise.reject(new AuditLogUnavailable("the server is gone"));
           },
         },
         async transaction(work) {
-          const value = await means.transaction(async (session) => {
+          const value = await backends.transaction(async (session) => {
             const written = await work(session);
             if (dies === "before the commit") throw new TimeoutError("the server is gone");
             return written;

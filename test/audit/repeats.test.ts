@@ -40,11 +40,11 @@ describe("a write whose answer was lost, and that is repeated,", () => {
 
   before(async () => {
     service = await startTestService({
-      decorateMeans: (means) => ({
-        ...means,
+      decorateMeans: (backends) => ({
+        ...backends,
         auditLog: {
           append(record, when) {
-            if (cut === null) return means.auditLog.append(record, when);
+            if (cut === null) return backends.auditLog.append(record, when);
             cut.push(record);
             return Promise.reject(new AuditLogUnavailable("the server is gone"));
           },

@@ -44,7 +44,7 @@ export interface TestServiceOptions {
   readonly keyDeliveryWindowSeconds?: number;
   readonly auditAnchorSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Backends) => Backends;
+  readonly decorateMeans?: (backends: Backends) => Backends;
   readonly clock?: () => Date;
   /** After how long its ledgers see to what nobody has confirmed: 10, unless a test would only wait for that. */
   readonly sweepAfterSeconds?: number;
