@@ -86,7 +86,7 @@ function stage({ fails = () => null }: Stage = {}) {
       records.push(summary);
       return Promise.resolve();
     },
-    hurry: () => undefined,
+    flushPublished: () => undefined,
     confirmAfterMs: 1,
     onError: (message) => void errors.push(message),
   });
