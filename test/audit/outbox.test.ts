@@ -31,7 +31,7 @@ describe("the audit outbox", () => {
 
   before(async () => {
     service = await startTestService({
-      decorateMeans: (backends) => ({
+      decorateBackends: (backends) => ({
         ...backends,
         auditLog: {
           append(record, when) {

@@ -40,7 +40,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
 
   before(async () => {
     service = await startTestService({
-      decorateMeans: (backends) => ({
+      decorateBackends: (backends) => ({
         ...backends,
         auditLog: {
           append(record, when) {
