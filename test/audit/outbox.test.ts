@@ -152,7 +152,7 @@ describe("the audit outbox", () => {
       expect(await projects(world)).to.equal(before);
     });
 
-    it("a write that is committed unheard of has one entry, of what was done", async () => {
+    it("a write that is committed after its 503 has one entry, of what was done", async () => {
       const world = await newWorld(service);
       const before = await projects(world);
       dies = "after the commit";

@@ -101,7 +101,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
   }
 
   for (const id of UNVERSIONED)
-    it(`${id}: the change is told of with before and after, and by no second entry`, async () => {
+    it(`${id}: the change has one entry, with before and after, and no second one`, async () => {
       const { about, prepared } = await repeated(id, 200, false);
       const telling = about.filter(
         ({ after, before }) => JSON.stringify(before) !== JSON.stringify(after) && after !== null,

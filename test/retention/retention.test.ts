@@ -129,7 +129,7 @@ describe("what a retention removes", () => {
     expect(await transactions.countDocuments({ agentId })).to.equal(before);
   });
 
-  it("is not told of again: an old payment's events are no news when it is told of later", async () => {
+  it("expired events of an old payment are not published again with a later one", async () => {
     const { approvals, events, transactions } = collectionsOf(service.db);
     const held = await transactions.findOne({ approvalId: heldId });
     const approval = await approvals.findOne({ _id: heldId });
