@@ -1,5 +1,5 @@
 import { Client, Connection } from "@temporalio/client";
-import { type Db, MongoClient } from "mongodb";
+import { type Db, MongoClient, type MongoClientOptions } from "mongodb";
 import { GrpcRetries } from "./grpc-retries.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
@@ -32,12 +32,31 @@ const MONGODB_TIMEOUT_MS = 3_000;
  * Connects to MongoDB. What is acknowledged is in the journal of a majority. Everything is read from the primary, whatever the
  * URI says: payments, revoked keys and members are decided by what is read, and a secondary may not know of them yet.
  */
-export async function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db }> {
-  const mongo = new MongoClient(uri, {
-    serverSelectionTimeoutMS: MONGODB_TIMEOUT_MS,
+export function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db }> {
+  return connected(uri, {
     connectTimeoutMS: MONGODB_TIMEOUT_MS,
     socketTimeoutMS: MONGODB_TIMEOUT_MS,
     waitQueueTimeoutMS: MONGODB_TIMEOUT_MS,
+  });
+}
+
+/**
+ * Does work whose operations may take as long as they need, on connections of its own: to build an index of millions of records takes
+ * minutes, and a service that gave up on it would never start. Ends them with the work.
+ */
+export async function withoutTimeLimits<T>(uri: string, work: (db: Db) => Promise<T>): Promise<T> {
+  const { db, mongo } = await connected(uri, {});
+  try {
+    return await work(db);
+  } finally {
+    await mongo.close();
+  }
+}
+
+async function connected(uri: string, limits: MongoClientOptions): Promise<{ mongo: MongoClient; db: Db }> {
+  const mongo = new MongoClient(uri, {
+    ...limits,
+    serverSelectionTimeoutMS: MONGODB_TIMEOUT_MS,
     writeConcern: { w: "majority", journal: true },
     readPreference: "primary",
     ignoreUndefined: false,

@@ -1,16 +1,14 @@
 import type { KeyObject } from "node:crypto";
 import { accountRecorder } from "../activities/accounts.ts";
 import { AuditAppender } from "../activities/audit/appender.ts";
-import { ensureWebhookIndexes } from "../activities/webhooks/documents.ts";
-import { ensureAuditIndexes } from "../activities/audit/documents.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../activities/effects.ts";
 import { createPaymentEffects } from "../activities/effects.ts";
 import { EventJournal } from "../activities/journal.ts";
 import type { OnInputRefused } from "../activities/inputs/interceptor.ts";
 import { HmacPaymentProofs } from "../activities/payment-proofs.ts";
-import { ensureProjectionIndexes, MongoProjections } from "../activities/projections.ts";
-import { ensureRetention, type Retention } from "../activities/retention.ts";
+import { MongoProjections } from "../activities/projections.ts";
+import type { Retention } from "../activities/retention.ts";
 import { PaymentPublisher } from "../activities/payment-publisher.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
@@ -25,7 +23,6 @@ import { TemporalCalls } from "./actors/calls.ts";
 import { Ledgers } from "./actors/ledgers.ts";
 import { TemporalActors } from "./actors/temporal.ts";
 import { TemporalWebhooks } from "./actors/webhooks.ts";
-import { ensureAuthIndexes } from "./auth/documents.ts";
 import type { WebhookSettings } from "./config.ts";
 import type { Connections } from "./connections.ts";
 import type { Sealer } from "./secrets/sealer.ts";
@@ -99,13 +96,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     wallets,
   } = options;
   const { db, temporal } = connections;
-  await Promise.all([
-    ensureAuthIndexes(db),
-    ensureProjectionIndexes(db),
-    ensureRetention(db, retention),
-    ensureAuditIndexes(db),
-    ensureWebhookIndexes(db),
-  ]);
   const auditLog = new AuditAppender(db, auditSeal);
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
   const actors = new TemporalActors(calls, ledgerSettings);

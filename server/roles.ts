@@ -11,6 +11,7 @@ import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, connect, type Connections } from "./connections.ts";
 import { type Core, createCore } from "./core.ts";
+import { ensureIndexes } from "./indexes.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "./limits/counts.ts";
 import { MemoryCounts } from "./limits/memory-counts.ts";
@@ -80,6 +81,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const connections = await connect(addresses);
   await verifyMasterKey(connections.db, masterKey, clock());
+  await ensureIndexes(addresses.mongodbUri, config.retention, logger);
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
   const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });

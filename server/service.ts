@@ -5,7 +5,7 @@ import { auditSeal } from "../activities/audit/seal.ts";
 import { withTimeout } from "../activities/with-timeout.ts";
 import type { Ledgers } from "./actors/ledgers.ts";
 import type { TemporalActors } from "./actors/temporal.ts";
-import { AuditOutbox, ensureAuditOutbox } from "./audit/outbox.ts";
+import { AuditOutbox } from "./audit/outbox.ts";
 import { Refusals } from "./audit/refusals.ts";
 import { AuditSweeping } from "./audit/sweeping.ts";
 import { AuditTrail } from "./audit/trail.ts";
@@ -17,7 +17,7 @@ import { Organizations } from "./auth/organizations.ts";
 import type { RelyingParty } from "./auth/relying-party.ts";
 import { createAuthService } from "./auth/service.ts";
 import { ContainerBudgets } from "./budgets/container-budgets.ts";
-import { type Collections, collectionsOf, ensureServerIndexes } from "./collections.ts";
+import { type Collections, collectionsOf } from "./collections.ts";
 import type { TrustedProxies } from "./config.ts";
 import type { Connections } from "./connections.ts";
 import { eventDataOf } from "./changes/records.ts";
@@ -140,7 +140,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
         updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },
       })),
   });
-  await Promise.all([ensureServerIndexes(db), ensureAuditOutbox(db)]);
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);

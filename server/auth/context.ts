@@ -93,7 +93,7 @@ export interface AuthContext {
 /** The same on behalf of one request that changes something: what it writes has its entry in the audit log. */
 export type WritingContext = AuthContext & AuditedWrites;
 
-/** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureAuthIndexes`. */
+/** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureIndexes`. */
 export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
   const clock = deps.clock ?? (() => new Date());
   const random = deps.randomBytes ?? randomBytes;

@@ -118,7 +118,7 @@ export interface AuthWrites {
   acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
 }
 
-/** Call `verifyMasterKey` and `ensureAuthIndexes` before it. */
+/** Call `verifyMasterKey` and `ensureIndexes` before it. */
 export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
   const context = await createAuthContext(deps);
   return {

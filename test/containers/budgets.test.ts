@@ -15,7 +15,13 @@ const MAX_CENTS = 1_000_000_000_000;
 /** As many agents as a request may name, none of which there is. */
 const longest = () => times(3_300, () => ({ agentId: randomUUID(), budgetCents: 1 }));
 
-const isStale = (answer: Answer): boolean => codeOf(answer) === "STALE_BUDGET";
+/** Of so many replacements at once this one was made. On a busy machine it, or one after it, may be answered 503. */
+function expectOnlyMade(answers: readonly Answer[], made: number | null): void {
+  for (const [index, answer] of answers.entries()) {
+    const outcome = codeOf(answer) ?? answer.status;
+    expect(answer.status === 503 ? 503 : outcome).to.be.oneOf([index === made ? 200 : "STALE_BUDGET", 503]);
+  }
+}
 
 describe("budgets of projects and teams over HTTP", () => {
   let world: World;
@@ -160,7 +166,8 @@ describe("budgets of projects and teams over HTTP", () => {
       { agentId: two.id, budgetCents: 0 },
     ];
     const set = await budgets.setTeam({ agents });
-    expect(set.version).to.equal(2);
+    // It is made again where its answer was lost.
+    expect(set.version).to.be.within(2, 3);
     expect(set.agents).to.have.deep.members(agents);
     expect(await budgets.team()).to.deep.equal(set);
     expect(await policyOf(one.id)).to.include({ budgetCents: 1_000, version: 1 });
@@ -224,12 +231,10 @@ describe("budgets of projects and teams over HTTP", () => {
       version: 1,
     }));
     const answers = await Promise.all(bodies.map((body) => putTeam(body)));
-    expect(answers.filter(isStale)).to.have.lengthOf(15);
-    const won = answers.findIndex((answer) => !isStale(answer));
-    // On a busy machine it may be done and answered 503.
-    expect(answers[won]?.status).to.be.oneOf([200, 503]);
     const { agents, capCents, version } = await budgets.team();
-    expect([capCents, version]).to.deep.equal([won, 2]);
+    const won = capCents ?? -1;
+    expectOnlyMade(answers, won);
+    expect(version).to.equal(2);
     expect(agents.map(({ budgetCents }) => budgetCents)).to.deep.equal(ids.map(() => 1_000 + won));
     for (const id of ids) {
       expect(await policyOf(id)).to.include({ budgetCents: 1_000 + won, version: 2 });
@@ -239,9 +244,8 @@ describe("budgets of projects and teams over HTTP", () => {
       putProject({ capCents: cents, teams: [{ teamId, capCents: cents }], version: 1 }),
     );
     const outcomes = await Promise.all(projects);
-    expect(outcomes.filter(isStale)).to.have.lengthOf(15);
-    expect(outcomes.find((answer) => !isStale(answer))?.status).to.be.oneOf([200, 503]);
     const project = await budgets.project();
+    expectOnlyMade(outcomes, project.capCents);
     expect(project.teams[0]?.capCents).to.equal(project.capCents);
   });
 
@@ -259,19 +263,20 @@ describe("budgets of projects and teams over HTTP", () => {
       put,
       ...times(4, () => world.agent({ budgetCents: 7 })),
     ]);
-    expect(replaced.status).to.be.oneOf([200, 422]);
-    expect(patched.status).to.be.oneOf([200, 409]);
-    const changes = [patched, replaced].filter(({ status }) => status === 200).length;
+    // On a busy machine either may be made and answered 503.
+    expect(replaced.status).to.be.oneOf([200, 422, 503]);
+    expect(patched.status).to.be.oneOf([200, 409, 503]);
+    const having = (wanted: number) => [patched, replaced].filter(({ status }) => status === wanted).length;
     const { version, budgetCents } = await policyOf(agent.id);
-    expect(version).to.equal(1 + changes);
+    expect(version - 1 - having(200)).to.be.within(0, having(503));
     const last = replaced.status === 200 ? [20, 30] : [20];
-    expect(budgetCents).to.be.oneOf(last);
+    expect(budgetCents).to.be.oneOf(having(503) > 0 ? [1, 20, 30] : last);
     const team = await budgets.team();
     expect(team.agents).to.have.deep.members([
       { agentId: agent.id, budgetCents },
       ...created.map(({ id }) => ({ agentId: id, budgetCents: 7 })),
     ]);
-    expect(team.version).to.equal(replaced.status === 200 ? 2 : 1);
+    expect(team.version).to.be.oneOf({ 200: [2], 422: [1] }[replaced.status] ?? [1, 2]);
   });
 
   it("an organization's key with write scope reads and replaces in its binding, REST and MCP", async () => {
