@@ -53,12 +53,12 @@ export class BulkWriter<T extends Document> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operation, resolve, reject });
       this.#schedule();
-      if (this.#waiting.length >= LINGERING_MAX) this.hurry();
+      if (this.#waiting.length >= LINGERING_MAX) this.flush();
     });
   }
 
-  /** What lingers goes now. */
-  hurry(): void {
+  /** Writes at once what waits for a larger batch. */
+  flush(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);
     this.#go();

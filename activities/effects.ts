@@ -9,7 +9,7 @@ import type {
   ForgedKind,
   LedgerGateway,
   PaymentProofs,
-  PaymentTelling,
+  PaymentPublishing,
   PaymentWorkflows,
   Projections,
   Rails,
@@ -20,7 +20,7 @@ export interface EffectDependencies {
   readonly rails: Rails;
   readonly projections: Projections;
   readonly workflows: PaymentWorkflows;
-  readonly telling: PaymentTelling;
+  readonly publisher: PaymentPublishing;
   readonly proofs: PaymentProofs;
   readonly clock: Clock;
   /** Milliseconds that have passed since some moment, whatever is done to the clock. */
@@ -68,8 +68,8 @@ export interface PaymentEffects {
     executor: Payment["executor"],
     hints?: ExecutionHints,
   ): Promise<ExecutionResult>;
-  /** The same, and what became of it is told of when it is done, for who confirms it at once. */
-  executeAndTell: PaymentEffects["execute"];
+  /** The same, and then publishes the outcome, for callers that confirm it at once. */
+  executeAndPublish: PaymentEffects["execute"];
   /** Leave to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
   askToSend(profile: AgentProfile, payment: Payment): Promise<Leave>;
   /**
@@ -79,16 +79,16 @@ export interface PaymentEffects {
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */
   record(profile: AgentProfile, payment: Payment): Promise<void>;
-  recordAndTell(profile: AgentProfile, payment: Payment): Promise<void>;
+  recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Tells of what became of a payment whose effects are done. No answer waits for it, but the ledger does: what was not told
-   * is not confirmed, and is told by whoever executes it next.
+   * Publishes what became of a payment whose effects are done. No answer waits for it, but the confirmation does: what was
+   * not published is not confirmed, and whoever executes the payment next publishes it.
    */
-  tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
+  publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
-  const { ledgers, proofs, rails, projections, telling, workflows, clock, monotonicMs } = dependencies;
+  const { ledgers, proofs, rails, projections, publisher, workflows, clock, monotonicMs } = dependencies;
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
     if (!proofs.isAccepted(profile, payment)) return "payment";
@@ -184,13 +184,13 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     if (recorded !== null) await projections.writePayment(profile, recorded);
   }
 
-  async function tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
+  async function publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
     const told = shown(profile, payment);
-    if (told !== null) await telling.tell(profile, told, when);
+    if (told !== null) await publisher.publish(profile, told, when);
   }
 
-  async function recordAndTell(profile: AgentProfile, payment: Payment): Promise<void> {
-    await Promise.all([record(profile, payment), tell(profile, payment, "now")]);
+  async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
+    await Promise.all([record(profile, payment), publish(profile, payment, "now")]);
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
@@ -226,11 +226,11 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   return {
     askToSend,
     execute: executeWith(record),
-    executeAndTell: executeWith(recordAndTell),
+    executeAndPublish: executeWith(recordAndPublish),
     release,
     record,
-    recordAndTell,
-    tell,
+    recordAndPublish,
+    publish,
   };
 }
 

@@ -38,9 +38,9 @@ export class EventJournal {
     this.#lingeringWrites = new BulkWriter(events, { lingerMs: LINGER_MS });
   }
 
-  /** Events of payments that wait for others are not to wait any longer. */
-  hurry(): void {
-    this.#lingeringWrites.hurry();
+  /** Writes at once the events that wait for a larger batch. */
+  flush(): void {
+    this.#lingeringWrites.flush();
   }
 
   /** Events that wait for their turn. */
@@ -49,7 +49,12 @@ export class EventJournal {
   }
 
   /** Everything that has fired for a payment by now, as far as it would still be there if it had been told of before. */
-  async tellPayment(profile: AgentProfile, payment: Payment, at: Date, when: "now" | "soon"): Promise<void> {
+  async publishPayment(
+    profile: AgentProfile,
+    payment: Payment,
+    at: Date,
+    when: "now" | "soon",
+  ): Promise<void> {
     const keptSince = eventsKeptSince(this.#eventDays, at);
     const events = paymentEvents(payment, keptSince).map((event, index) => ({
       _id: event.id,
@@ -61,7 +66,7 @@ export class EventJournal {
     await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, ofAgent(profile), events);
   }
 
-  async tellLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
+  async publishLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
     if (events.length === 0) return;
     const agent = await this.#agents.findOne({ _id: agentId });
     if (agent === null) throw new Error(`agent ${agentId} has lost its record`);

@@ -46,7 +46,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }
 
   async function executeApproved(profile: AgentProfile, payment: Payment): Promise<Payment> {
-    const done = await effects.executeAndTell(profile, payment, "approval");
+    const done = await effects.executeAndPublish(profile, payment, "approval");
     await ledgers.submit(profile, confirmationOf(profile.agentId, done));
     return done.payment;
   }
@@ -68,7 +68,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }: UnfinishedPayment): Promise<ExecutionResult> {
     const { transactionId } = payment.request;
     try {
-      return await withTimeout(SWEPT_MS, effects.executeAndTell(profile, payment, executor));
+      return await withTimeout(SWEPT_MS, effects.executeAndPublish(profile, payment, executor));
     } catch (error) {
       const nothing = { transactionId, revision: 0, outcome: null, payment };
       if (error instanceof Superseded) return nothing;
@@ -85,7 +85,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       const reply = await ledgers.submit(profile, { kind: "expire", agentId, transactionId });
       if (reply.kind !== "payment") return null;
       if (reply.payment.phase === "sending") return reply.payment;
-      await effects.recordAndTell(profile, reply.payment);
+      await effects.recordAndPublish(profile, reply.payment);
       await confirm(profile, reply.payment, null);
       return reply.payment;
     },
@@ -123,7 +123,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         outcome,
         payment: followed,
       });
-      await effects.recordAndTell(profile, followed);
+      await effects.recordAndPublish(profile, followed);
       await confirm(profile, followed, outcome);
       return followed;
     },

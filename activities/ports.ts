@@ -76,15 +76,15 @@ export interface Projections {
   writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void>;
 }
 
-/** Tells whoever keeps what happened, but is asked nothing for an answer: the journal of events, the audit log. */
-export interface PaymentTelling {
+/** Publishes what became of payments to the journal of events and the audit log, on which no answer depends. */
+export interface PaymentPublishing {
   /**
    * Everything that became of a payment by now. Done when it is kept for good; again is free. `soon`: nobody waits for it, so
    * it may wait for others to go with.
    */
-  tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
-  /** What waits for more to go with is not to wait any longer. */
-  hurry(): void;
+  publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
+  /** Writes at once what waits for a larger batch. */
+  flush(): void;
 }
 
 /**

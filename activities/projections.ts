@@ -81,7 +81,7 @@ export class MongoProjections implements Projections {
     const filter = { _id: agentId, revision: { $lt: revision } };
     await Promise.all([
       this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
-      this.#journal.tellLifecycle(agentId, events),
+      this.#journal.publishLifecycle(agentId, events),
     ]);
   }
 
@@ -90,7 +90,7 @@ export class MongoProjections implements Projections {
     const filter = { _id: agentId, accountRevision: { $lt: revision } };
     await Promise.all([
       this.#agentWrites.write({ updateOne: { filter, update: [{ $set: accountFields(summary) }] } }),
-      this.#journal.tellLifecycle(agentId, events),
+      this.#journal.publishLifecycle(agentId, events),
     ]);
   }
 

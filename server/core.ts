@@ -10,7 +10,7 @@ import { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { MongoProjections } from "../activities/projections.ts";
 import type { Retention } from "../activities/retention.ts";
 import { MongoLedgerRevisions } from "../activities/ledger-revisions.ts";
-import { PaymentTeller } from "../activities/telling.ts";
+import { PaymentPublisher } from "../activities/payment-publisher.ts";
 import { CardSandbox } from "../activities/rails/card-sandbox.ts";
 import { walletRailWithoutChain } from "../activities/rails/unavailable.ts";
 import { AgentWallets } from "../activities/rails/wallet/wallets.ts";
@@ -138,13 +138,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ),
     projections: observedProjections(projections, metrics),
     workflows: actors,
-    telling: new PaymentTeller({ journal, auditLog: keptLog, clock }),
+    publisher: new PaymentPublisher({ journal, auditLog: keptLog, clock }),
     proofs,
     clock,
     monotonicMs: () => performance.now(),
   });
   const onError = (message: string, error: unknown) => logger.warn({ err: error }, message);
-  const { projections: records, telling } = effectDependencies;
+  const { projections: records, publisher } = effectDependencies;
   // Each is told by the other: a ledger what it is to follow of an agent, an agent's actor whether it is paused.
   const agents: AgentActors = new AgentActors({
     submit: (agentId, commands) => actors.submit(agentId, commands),
@@ -156,7 +156,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     submit: (place, commands, known) => actors.submitToLedger(place, commands, known),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: accountRecorder({ projections: records, agents }),
-    hurry: () => telling.hurry(),
+    flushPublished: () => publisher.flush(),
     confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,
     onError,
   });

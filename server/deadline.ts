@@ -65,7 +65,7 @@ export class Deadline {
     this.#boundMs = Math.max(this.#boundMs, boundMs);
   }
 
-  /** The work's outcome, or `NotInTime` once the deadline is over, wherever it was moved to meanwhile; the work itself goes on. */
+  /** The work's outcome, or `TimeoutError` once the deadline is over, wherever it was moved to meanwhile; the work itself goes on. */
   async hold<T>(work: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_resolve, reject) => {

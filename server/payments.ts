@@ -311,7 +311,7 @@ export class Payments {
   async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
     const done = await effects.execute(profile, payment, "server", hints);
-    const told = effects.tell(profile, done.payment, "soon");
+    const told = effects.publish(profile, done.payment, "soon");
     ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
     return done;
   }

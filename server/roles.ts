@@ -50,7 +50,7 @@ export interface RoleOptions {
   /** For what only some set-ups need, such as a chain's settings. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Backends) => Backends;
+  readonly decorateBackends?: (backends: Backends) => Backends;
   /** As for the core; only the bench says no. */
   readonly keepsPaymentDecisions?: boolean;
   /** As for the core; only tests set them. */
@@ -177,7 +177,7 @@ async function serveProbes(
 
 /** A process without a server does not load what answers requests. */
 async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
-  const { baseUrl, clock, config, counts, decorateMeans, http, logger, mcpUrl, roles } = options;
+  const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
@@ -198,6 +198,6 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     clock,
     logger,
     showsMetrics: (options.probesHttp ?? null) === null,
-    ...(decorateMeans === undefined ? {} : { decorateMeans }),
+    ...(decorateBackends === undefined ? {} : { decorateBackends }),
   });
 }

@@ -25,7 +25,7 @@ const DRAIN_MS = 25_000;
 
 export interface RunOverrides {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Backends) => Backends;
+  readonly decorateBackends?: (backends: Backends) => Backends;
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

@@ -75,7 +75,7 @@ export interface ServiceOptions {
   /** Whether `/metrics` is on this port; false where it has one of its own. */
   readonly showsMetrics: boolean;
   /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
-  readonly decorateBackends?: (means: Backends) => Backends;
+  readonly decorateBackends?: (backends: Backends) => Backends;
 }
 
 /** What requests are carried out with. */
@@ -108,9 +108,9 @@ const WAIT_FOR_TURN_MS = 4_000;
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
-  const { decorateBackends: decorateMeans = (plain) => plain } = options;
+  const { decorateBackends: decorateBackends = (plain) => plain } = options;
   const { outbox: invitesToMail } = core.mail;
-  const { actors, auditLog, collections, deliveryKeys, ledgers, mailInvite, transaction } = decorateMeans({
+  const { actors, auditLog, collections, deliveryKeys, ledgers, mailInvite, transaction } = decorateBackends({
     actors: core.actors,
     ledgers: core.ledgers,
     collections: collectionsOf(db),
@@ -143,7 +143,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
-  const turns = new KeyedMutex(WAIT_FOR_TURN_MS);
+  const mutex = new KeyedMutex(WAIT_FOR_TURN_MS);
   const organizationKeys = new OrganizationKeys({
     collections,
     users,
@@ -151,7 +151,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     hashApiKey: hash,
     clock,
     keyUse: organizationKeyUse,
-    turns,
+    mutex,
   });
   const firstUses = new FirstUses(core.agents);
   const authenticator = new Authenticator({
@@ -170,12 +170,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const logoKey = masterKey.deriveKey("logo-links");
   const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
   const dailyCreates = new DailyCreates(collections.dailyCreates);
-  const containers = new Containers({ collections, logos, turns, clock });
+  const containers = new Containers({ collections, logos, mutex, clock });
   const creates = new Creates({
     creates: collections.creates,
     dailyCreates,
     containers,
-    turns,
+    mutex,
     clock,
   });
   const keyDeliveries = new KeyDeliveries({
@@ -187,7 +187,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { collections: webhooks, guard, workflows } = core.webhooks;
   const sealer = new Sealer(masterKey);
   const endpoints = new WebhookEndpoints({
-    turns,
+    mutex,
     webhooks,
     collections,
     guard,
@@ -214,7 +214,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     keyDeliveries,
     dailyCreates,
     containers,
-    turns,
+    mutex,
     containerBudgets: new ContainerBudgets({
       actors,
       ledgers,

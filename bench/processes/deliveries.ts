@@ -25,7 +25,7 @@ await runRole(async (config): Promise<Role> => {
   app.disable("etag");
   app.post("/agents/:id/events", async (request, response) => {
     const told: Told = { id: `evt_${randomUUID()}`, at: Date.now() };
-    await running.journal.tellLifecycle(request.params.id, [{ ...told, type: TOLD_EVENT, revision: 0 }]);
+    await running.journal.publishLifecycle(request.params.id, [{ ...told, type: TOLD_EVENT, revision: 0 }]);
     response.status(201).json(told);
   });
   events.serve(app);

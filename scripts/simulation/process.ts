@@ -81,7 +81,7 @@ export class ServiceProcess {
         write: (_projectId, revision) => this.#call(() => surroundings.records.writeLedgerRevision(revision)),
       },
       recordAccount: accountRecorder({ projections, agents }),
-      hurry: () => undefined,
+      flushPublished: () => undefined,
       confirmAfterMs: CONFIRM_AFTER_MS,
       onError,
       timers,
@@ -98,7 +98,7 @@ export class ServiceProcess {
       projections,
       workflows: this.#workflows(),
       // Who is told of payments has no part in what becomes of them.
-      telling: { tell: () => Promise.resolve(), hurry: () => undefined },
+      publisher: { publish: () => Promise.resolve(), flush: () => undefined },
       // Nobody forges anything here.
       proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
       clock: () => new Date(timeline.now),
@@ -287,7 +287,7 @@ export class ServiceProcess {
 
   async #confirmed(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<Payment> {
     const done = await this.#effects.execute(profile, payment, "server", hints);
-    const told = this.#effects.tell(profile, done.payment, "soon");
+    const told = this.#effects.publish(profile, done.payment, "soon");
     this.ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
     return done.payment;
   }

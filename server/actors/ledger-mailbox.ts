@@ -24,8 +24,8 @@ export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
   readonly submit: (place: LedgerPlace, commands: readonly LedgerCommand[]) => Promise<Submitted>;
   readonly recordAccount: RecordAccount;
-  /** What is being told of payments is not to wait for more to go with. */
-  readonly hurry: () => void;
+  /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
+  readonly flushPublished: () => void;
   /** How long a confirmation waits for an update to ride along with. Well under the ledger's own sweep. */
   readonly confirmAfterMs: number;
   readonly timers?: Timers;
@@ -157,7 +157,7 @@ export class LedgerMailbox {
       agentId === null || of === agentId ? [telling] : [],
     );
     if (untold.length === 0) return;
-    this.#dependencies.hurry();
+    this.#dependencies.flushPublished();
     // What takes longer is not waited for: its confirmation goes by itself, or the ledger tells it.
     await withTimeout(TOLD_MS, Promise.all(untold)).catch(() => undefined);
   }

@@ -1,12 +1,45 @@
+import type { Db } from "mongodb";
+import type { AuthContext, WritingContext } from "../auth/context.ts";
+import { authCollections } from "../auth/documents.ts";
 import { type FactorsHeld, factorsHeldBy } from "../auth/reset-factors.ts";
-import type { AuthContext } from "../auth/context.ts";
-import { AdminError } from "./connecting.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
+import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+import { transactionsOf } from "../transactions.ts";
+import { AdminError, connectedToMongo } from "./connecting.ts";
+import { keptBefore } from "./keep-command.ts";
+import { sealingKeyBeside } from "./master-key.ts";
+
+/** What a command about one person's account works with. */
+export interface AccountCommand {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
+  readonly context: Pick<WritingContext, "clock" | "collections" | "transaction">;
+  readonly held: FactorsHeld;
+}
+
+/** Runs a command on the only account of an e-mail: with the database, the verified master key and the account. */
+export const withOnlyAccount = <T>(
+  env: NodeJS.ProcessEnv,
+  email: string,
+  organizationId: string | null,
+  work: (command: AccountCommand) => Promise<T>,
+): Promise<T> =>
+  connectedToMongo(env, async ({ db }) => {
+    const masterKey = await sealingKeyBeside(env);
+    await verifyMasterKey(db, masterKey);
+    const context = {
+      clock: () => new Date(),
+      collections: authCollections(db),
+      transaction: keptBefore(transactionsOf(db.client)),
+    };
+    return work({ db, masterKey, context, held: await onlyAccount(context, email, organizationId) });
+  });
 
 /**
  * The account that has this e-mail, in the organization that is named or in whichever there is. Throws `AdminError` where
  * there is none, or several: which one is meant is never guessed.
  */
-export async function onlyAccount(
+async function onlyAccount(
   context: Pick<AuthContext, "collections">,
   email: string,
   organizationId: string | null,

@@ -1,12 +1,8 @@
-import { authCollections } from "../auth/documents.ts";
 import { issueOf, resetPassword as resetPasswordOf } from "../auth/password-change.ts";
 import { Passwords } from "../auth/passwords.ts";
-import { verifyMasterKey } from "../secrets/verify-master-key.ts";
-import { transactionsOf } from "../transactions.ts";
-import { AdminError, connectedToMongo } from "./connecting.ts";
-import { keepCommand, keptBefore } from "./keep-command.ts";
-import { sealingKeyBeside } from "./master-key.ts";
-import { onlyAccount } from "./only-account.ts";
+import { AdminError } from "./connecting.ts";
+import { keepCommand } from "./keep-command.ts";
+import { withOnlyAccount } from "./only-account.ts";
 
 /** Whose password it was, and how many sessions ended with it. */
 export interface PasswordReset {
@@ -27,16 +23,8 @@ export const resetPassword = (
   password: string,
   organizationId: string | null = null,
 ): Promise<PasswordReset> =>
-  connectedToMongo(env, async ({ db }) => {
-    const masterKey = await sealingKeyBeside(env);
-    await verifyMasterKey(db, masterKey);
-    const context = {
-      clock: () => new Date(),
-      collections: authCollections(db),
-      passwords: await Passwords.on(db),
-      transaction: keptBefore(transactionsOf(db.client)),
-    };
-    const held = await onlyAccount(context, email, organizationId);
+  withOnlyAccount(env, email, organizationId, async ({ context: account, db, held, masterKey }) => {
+    const context = { ...account, passwords: await Passwords.on(db) };
     const user = await context.collections.users.findOne({ _id: held.userId });
     if (user === null) throw new AdminError(`Nobody has the e-mail ${email}.`);
     const issue = await issueOf(context, user, password);

@@ -1,12 +1,8 @@
-import { authCollections } from "../auth/documents.ts";
 import { type FactorsReset, resetFactors } from "../auth/reset-factors.ts";
-import { verifyMasterKey } from "../secrets/verify-master-key.ts";
-import { transactionsOf } from "../transactions.ts";
 import { KeyedMutex } from "../keyed-mutex.ts";
-import { AdminError, connectedToMongo } from "./connecting.ts";
-import { keepCommand, keptBefore } from "./keep-command.ts";
-import { sealingKeyBeside } from "./master-key.ts";
-import { onlyAccount } from "./only-account.ts";
+import { AdminError } from "./connecting.ts";
+import { keepCommand } from "./keep-command.ts";
+import { withOnlyAccount } from "./only-account.ts";
 
 /** Nobody else waits in this process. */
 const WAIT_FOR_TURN_MS = 1_000;
@@ -21,16 +17,7 @@ export const resetSecondFactors = (
   email: string,
   organizationId: string | null = null,
 ): Promise<FactorsReset> =>
-  connectedToMongo(env, async ({ db }) => {
-    const masterKey = await sealingKeyBeside(env);
-    await verifyMasterKey(db, masterKey);
-    const context = {
-      clock: () => new Date(),
-      collections: authCollections(db),
-      transaction: keptBefore(transactionsOf(db.client)),
-      turns: new KeyedMutex(WAIT_FOR_TURN_MS),
-    };
-    const held = await onlyAccount(context, email, organizationId);
+  withOnlyAccount(env, email, organizationId, async ({ context, db, held, masterKey }) => {
     await keepCommand(db, masterKey, {
       organizationId: held.organizationId,
       via: "reset-second-factors",
@@ -39,7 +26,7 @@ export const resetSecondFactors = (
       before: held.factors,
       after: { passkeys: [], totp: false },
     });
-    const reset = await resetFactors(context, held.userId);
+    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(WAIT_FOR_TURN_MS) }, held.userId);
     if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
     return reset.value;
   });

@@ -103,7 +103,7 @@ export class AuditOutbox {
 
   /** Done when everything that was appended is removed. */
   async flush(): Promise<void> {
-    this.#removals.hurry();
+    this.#removals.flush();
     await Promise.all(this.#removing);
   }
 

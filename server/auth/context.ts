@@ -87,7 +87,7 @@ export interface AuthContext {
   readonly inviteRequests: InviteRequests;
   readonly onSeen: (sessionId: string) => void;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
 }
 
 /** The same on behalf of one request that changes something: what it writes has its entry in the audit log. */
@@ -129,6 +129,6 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     mailing: deps.mailing ?? null,
     inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
     onSeen: deps.onSessionSeen ?? (() => undefined),
-    turns: new KeyedMutex(WAIT_FOR_TURN_MS),
+    mutex: new KeyedMutex(WAIT_FOR_TURN_MS),
   };
 }

@@ -47,7 +47,7 @@ export function whyNotEnrol(
  * meanwhile is `UNAUTHORIZED`.
  */
 export async function changeFactors<T>(
-  { collections, transaction, turns }: Pick<WritingContext, "collections" | "transaction" | "turns">,
+  { collections, transaction, mutex }: Pick<WritingContext, "collections" | "transaction" | "mutex">,
   userId: string,
   change: (session: ClientSession, user: UserDocument) => Promise<Outcome<Result<T>>>,
 ): Promise<Result<T>> {
@@ -56,7 +56,7 @@ export async function changeFactors<T>(
     const user = await collections.users.findOneAndUpdate({ _id: userId }, next, { session });
     return user === null ? unchanged(refused(refusal("UNAUTHORIZED"))) : await change(session, user);
   };
-  return await turns.run(userId, () => transaction(write));
+  return await mutex.run(userId, () => transaction(write));
 }
 
 /**

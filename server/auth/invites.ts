@@ -65,13 +65,13 @@ export async function createInvite(
   principal: SessionPrincipal,
   input: CreateInviteInput,
 ): Promise<Result<CreatedInvite>> {
-  const { clock, mailing, transaction, turns } = context;
+  const { clock, mailing, transaction, mutex } = context;
   const { organizationId, userId } = principal;
   const { idempotencyKey, ...payload } = input;
   const request = idempotencyKey === undefined ? null : { organizationId, userId, idempotencyKey, payload };
   const { invite, token } = newInvite(context, principal, payload, clock());
   const made = { invite: inviteView(invite), token: mailing === null ? token : null };
-  const written = await turns.run(`invites/${organizationId}`, () =>
+  const written = await mutex.run(`invites/${organizationId}`, () =>
     transaction(async (session): Promise<Outcome<Result<CreatedInvite>>> => {
       const before = request === null ? ok(null) : await context.inviteRequests.answered(request, session);
       if (!before.ok) return unchanged(before);
@@ -207,7 +207,7 @@ async function join(
 ): Promise<Result<OpenedSession>> {
   const { collections, transaction } = context;
   try {
-    return await context.turns.run(invite.organizationId, () =>
+    return await context.mutex.run(invite.organizationId, () =>
       transaction<Result<OpenedSession>>(async (session) => {
         const { _id, createdBy, organizationId, role, tokenHash } = invite;
         const maker = await collections.users.findOne({ _id: createdBy.id, organizationId }, { session });

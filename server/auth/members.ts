@@ -146,7 +146,7 @@ async function changeMember<T>(
     if (member === null) return unchanged(refused(refusal("NOT_FOUND")));
     return await change(member, session);
   };
-  return await context.turns.run(organizationId, () => context.transaction(write));
+  return await context.mutex.run(organizationId, () => context.transaction(write));
 }
 
 /**

@@ -69,5 +69,5 @@ export async function changeOrganizationSettings(
       });
       return changed(ok({ before, after }), { before: asked(before), after: asked(after) });
     });
-  return await context.turns.run(organizationId, write);
+  return await context.mutex.run(organizationId, write);
 }

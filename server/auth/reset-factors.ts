@@ -52,7 +52,7 @@ export async function factorsHeldBy(
  * `UNAUTHORIZED` where there is no such person. For the operator alone: no operation of the service leads here.
  */
 export const resetFactors = (
-  context: Pick<WritingContext, "clock" | "collections" | "transaction" | "turns">,
+  context: Pick<WritingContext, "clock" | "collections" | "transaction" | "mutex">,
   userId: string,
 ): Promise<Result<FactorsReset>> =>
   changeFactors<FactorsReset>(context, userId, async (session, { email, organizationId }) => {

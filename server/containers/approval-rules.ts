@@ -35,19 +35,19 @@ export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRule
 export interface ApprovalRulesDependencies {
   readonly collections: Pick<Collections, "containers">;
   readonly ledgers: LedgerGateway;
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
 }
 
 /** The approval rules of projects and teams: one array in the container's record, replaced whole. */
 export class ApprovalRules {
   readonly #containers: Collections["containers"];
   readonly #ledgers: LedgerGateway;
-  readonly #turns: KeyedMutex;
+  readonly #mutex: KeyedMutex;
 
-  constructor({ collections, ledgers, turns }: ApprovalRulesDependencies) {
+  constructor({ collections, ledgers, mutex }: ApprovalRulesDependencies) {
     this.#containers = collections.containers;
     this.#ledgers = ledgers;
-    this.#turns = turns;
+    this.#mutex = mutex;
   }
 
   /**
@@ -78,7 +78,7 @@ export class ApprovalRules {
       const after = rulesOf({ approvalRules });
       return changed(ok(after), { before: known, after });
     };
-    const replaced = await this.#turns.run(_id, () => transaction(replace));
+    const replaced = await this.#mutex.run(_id, () => transaction(replace));
     if (replaced.ok) await this.#tellLedger(kind, target, replaced.value.version);
     return replaced;
   }

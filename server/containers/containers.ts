@@ -35,7 +35,7 @@ export interface ContainerFields {
 export interface ContainersDependencies {
   readonly collections: Collections;
   readonly logos: Logos;
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
   readonly clock: () => Date;
 }
 
@@ -84,7 +84,7 @@ export class Containers {
     { transaction }: AuditedWrites,
   ): Promise<Result<ContainerDocument>> {
     if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
-    const { logos, turns } = this.#dependencies;
+    const { logos, mutex } = this.#dependencies;
     const logoHash = typeof logo === "string" ? await logos.keep(target.organizationId, logo) : logo;
     const $set = given({ ...fields, logoHash });
     const { _id } = target;
@@ -95,7 +95,7 @@ export class Containers {
       const after = { ...before, ...$set };
       return changed(ok(after), { before: shownOf(before), after: shownOf(after) });
     };
-    return turns.run(_id, () => transaction(change));
+    return mutex.run(_id, () => transaction(change));
   }
 
   /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
@@ -104,7 +104,7 @@ export class Containers {
     target: ContainerDocument,
     { transaction }: AuditedWrites,
   ): Promise<Result<ContainerDocument>> {
-    const { clock, turns } = this.#dependencies;
+    const { clock, mutex } = this.#dependencies;
     const { _id } = target;
     const containers = this.#of(kind);
     const archive = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {
@@ -118,7 +118,7 @@ export class Containers {
       await session.abortTransaction();
       return unchanged(refused(refusal("CONTAINER_NOT_EMPTY")));
     };
-    return turns.run(_id, () => transaction(archive));
+    return mutex.run(_id, () => transaction(archive));
   }
 
   /** A paused agent is live: it can be resumed. */

@@ -86,7 +86,7 @@ export interface CreatesDependencies {
   readonly creates: Collection<CreateDocument>;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
   readonly clock: () => Date;
 }
 
@@ -271,7 +271,7 @@ export class Creates {
     place: QuotaSlot | null,
     isAbandoned: Slot["isAbandoned"],
   ): Promise<Committed> {
-    const { containers, dailyCreates, turns } = this.#dependencies;
+    const { containers, dailyCreates, mutex } = this.#dependencies;
     const commit = (): Promise<Committed> =>
       audit.transaction<Committed>(async (session) => {
         const undone = async (outcome: Committed): Promise<Outcome<Committed>> => {
@@ -288,7 +288,7 @@ export class Creates {
       });
     try {
       // What it shares with others that commit: the day's places, the container, or nothing.
-      return await turns.run(place?.dayId ?? parent?.id ?? made.record._id, commit);
+      return await mutex.run(place?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";
       throw error;

@@ -47,7 +47,7 @@ export interface HandlerDependencies {
   readonly windows: DeliveryWindows;
   readonly dailyCreates: DailyCreates;
   readonly containers: Containers;
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
   readonly containerBudgets: ContainerBudgets;
   readonly logos: Logos;
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };

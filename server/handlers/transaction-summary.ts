@@ -44,7 +44,7 @@ export function transactionSummaryHandlers({
   collections,
 }: HandlerDependencies): Pick<Handlers, "summarizeTransactions"> {
   const { transactions } = collections;
-  const turns = new KeyedMutex(WAIT_MS);
+  const mutex = new KeyedMutex(WAIT_MS);
 
   async function summed(match: Document, field: string): Promise<Group[]> {
     return transactions
@@ -85,7 +85,7 @@ export function transactionSummaryHandlers({
         range === "all"
           ? null
           : calendar.of(new Date(now.getTime() - (RANGE_DAYS[range] - 1) * 86_400_000)).from;
-      const body = await turns.run("summary", async (): Promise<Answer> => {
+      const body = await mutex.run("summary", async (): Promise<Answer> => {
         const stopAtMs = performance.now() + WORK_MS;
         const days: Day[] = [];
         let until = before === undefined ? calendar.of(now).until : calendar.named(before).from;

@@ -81,15 +81,15 @@ async function serve(dependencies: RestDependencies, gate: Gate, called: Called)
   const { id, response } = called;
   noteOf(response).operations.push(id);
   if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, called, NO_PLACE);
-  const place = gate.enter();
-  if (place === null) {
+  const permit = gate.enter();
+  if (permit === null) {
     dependencies.admission.showUncounted(response);
     return sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
   }
   try {
-    await answerTo(dependencies, called, place);
+    await answerTo(dependencies, called, permit);
   } finally {
-    place.release();
+    permit.release();
   }
 }
 

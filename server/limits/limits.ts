@@ -52,7 +52,7 @@ const LOOK_UP_MS = 500;
 
 /** Every limit per minute, apart from HTTP. */
 export class Limits {
-  readonly #minutes: FixedWindowLimiter;
+  readonly #limiter: FixedWindowLimiter;
   readonly #organizations: Organizations;
   readonly #devices: Pick<DeviceTokens, "read">;
   readonly #clock: () => Date;
@@ -61,7 +61,7 @@ export class Limits {
   constructor({ clock, counts, devices, onHit, organizations }: LimitsDependencies) {
     this.#devices = devices;
     this.#clock = clock;
-    this.#minutes = new FixedWindowLimiter(counts, clock);
+    this.#limiter = new FixedWindowLimiter(counts, clock);
     this.#organizations = organizations;
     this.#onHit = onHit;
   }
@@ -85,12 +85,12 @@ export class Limits {
 
   /** How an address stands, nothing counted. */
   lookAtAddress(address: string): Promise<RateLimitStatus> {
-    return this.#minutes.peek(addressName(address), ANONYMOUS_PER_MINUTE);
+    return this.#limiter.peek(addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
   /** How an address stands that nobody has looked at. */
   uncounted(): RateLimitStatus {
-    return this.#minutes.unused(ANONYMOUS_PER_MINUTE);
+    return this.#limiter.unused(ANONYMOUS_PER_MINUTE);
   }
 
   /**
@@ -137,7 +137,7 @@ export class Limits {
   async wrongPassword({ email }: Pick<SessionPrincipal, "email">): Promise<void> {
     const ofAccount = RATE_CLASSES.signIn.filter(({ per }) => per === "account");
     const name = capName("signIn", emailAccount(email));
-    await Promise.all(ofAccount.map(({ perMinute }) => this.#minutes.consume(name, perMinute)));
+    await Promise.all(ofAccount.map(({ perMinute }) => this.#limiter.consume(name, perMinute)));
   }
 
   #deviceIn(body: unknown): KnownDevice | null {
@@ -164,7 +164,7 @@ export class Limits {
   }
 
   async #take(limitName: LimitName, name: string, limit: number, points = 1): Promise<RateLimitStatus> {
-    const taken = await this.#minutes.consume(name, limit, points);
+    const taken = await this.#limiter.consume(name, limit, points);
     if (taken.exceeded) this.#onHit(limitName);
     return taken;
   }

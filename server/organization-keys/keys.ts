@@ -25,7 +25,7 @@ export interface OrganizationKeysDependencies {
   readonly hashApiKey: (value: string) => string;
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
 }
 
 /** What is chosen for a key once, for its whole life. */
@@ -120,14 +120,14 @@ export class OrganizationKeys {
     { transaction }: AuditedWrites,
     work: (session: ClientSession) => Promise<Outcome<Result<MintedKey>>>,
   ): Promise<Result<MintedKey>> {
-    const { turns, users } = this.#dependencies;
+    const { mutex, users } = this.#dependencies;
     const minter = { _id: userId, organizationId, role: { $in: ["owner", "admin"] as const } };
     const next = { $inc: { keysRevision: 1 } };
     const write = async (session: ClientSession): Promise<Outcome<Result<MintedKey>>> => {
       const { matchedCount } = await users.updateOne(minter, next, { session });
       return matchedCount === 1 ? work(session) : unchanged(refused(refusal("ROLE_REQUIRED")));
     };
-    return turns.run(`minter/${userId}`, () => transaction(write));
+    return mutex.run(`minter/${userId}`, () => transaction(write));
   }
 
   /**

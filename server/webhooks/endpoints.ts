@@ -38,7 +38,7 @@ export interface WebhookEndpointsDependencies {
   readonly sealer: Sealer;
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
   readonly clock: () => Date;
-  readonly turns: KeyedMutex;
+  readonly mutex: KeyedMutex;
   /** For so long deliveries are kept. */
   readonly retentionDays: number;
 }
@@ -84,7 +84,7 @@ export class WebhookEndpoints {
     { eventTypes, scopeIds, ...choice }: EndpointChoice,
     { transaction }: AuditedWrites,
   ): Promise<Result<WithSecret>> {
-    const { clock, turns, webhooks } = this.#dependencies;
+    const { clock, mutex, webhooks } = this.#dependencies;
     const wrong = await this.#dependencies.guard.judge(choice.url);
     if (wrong !== null) return invalid("url", wrong);
     if (!(await this.#exist(organizationId, choice.scopeType, scopeIds))) return notFound();
@@ -116,7 +116,7 @@ export class WebhookEndpoints {
         const on = { type: "webhook_endpoint", id: endpoint._id };
         return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
       });
-    return turns.run(`webhooks/${organizationId}`, write);
+    return mutex.run(`webhooks/${organizationId}`, write);
   }
 
   /** Of two changes at once the later stands, field by field. */
@@ -255,7 +255,7 @@ export class WebhookEndpoints {
     isActive: boolean | undefined,
     { transaction }: AuditedWrites,
   ): Promise<Result<EndpointDocument>> {
-    const { clock, turns, webhooks } = this.#dependencies;
+    const { clock, mutex, webhooks } = this.#dependencies;
     const write = () =>
       transaction<Result<EndpointDocument>>(async (session) => {
         const before = await webhooks.endpoints.findOne(own, { session });
@@ -272,7 +272,7 @@ export class WebhookEndpoints {
         if (after === null) return unchanged(notFound());
         return changed(ok(after), { before: keptOf(before), after: keptOf(after) });
       });
-    return turns.run(own._id, write);
+    return mutex.run(own._id, write);
   }
 
   /** In the transaction that makes another one. Writing the organization's record puts two at once in conflict: the second sees the first. */

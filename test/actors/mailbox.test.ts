@@ -117,7 +117,7 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
       records.push(summary);
       return Promise.resolve();
     },
-    hurry: () => undefined,
+    flushPublished: () => undefined,
     confirmAfterMs: 1,
     onError: (message) => void errors.push(message),
   });

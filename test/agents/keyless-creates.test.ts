@@ -52,7 +52,7 @@ describe("a create without an idempotency key", () => {
     await db.createCollection("test_notes").catch(() => undefined);
     const key = createSecretKey(randomBytes(32));
     const logos = new Logos({ collection: collections.logos, key, baseUrl: world.service.baseUrl, clock });
-    const parts = { turns: new KeyedMutex(10_000), clock };
+    const parts = { mutex: new KeyedMutex(10_000), clock };
     const creates = new Creates({
       ...parts,
       creates: collections.creates,

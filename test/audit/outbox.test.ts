@@ -31,17 +31,17 @@ describe("the audit outbox", () => {
 
   before(async () => {
     service = await startTestService({
-      decorateMeans: (means) => ({
-        ...means,
+      decorateBackends: (backends) => ({
+        ...backends,
         auditLog: {
           append(record, when) {
-            if (cut === null) return means.auditLog.append(record, when);
+            if (cut === null) return backends.auditLog.append(record, when);
             cut.push(record);
             return Promise.reject(new AuditLogUnavailable("the server is gone"));
           },
         },
         async transaction(work) {
-          const value = await means.transaction(async (session) => {
+          const value = await backends.transaction(async (session) => {
             const written = await work(session);
             if (dies === "before the commit") throw new TimeoutError("the server is gone");
             return written;
@@ -152,7 +152,7 @@ describe("the audit outbox", () => {
       expect(await projects(world)).to.equal(before);
     });
 
-    it("a write that is committed unheard of has one entry, of what was done", async () => {
+    it("a write that is committed after its 503 has one entry, of what was done", async () => {
       const world = await newWorld(service);
       const before = await projects(world);
       dies = "after the commit";

@@ -40,11 +40,11 @@ describe("a write whose answer was lost, and that is repeated,", () => {
 
   before(async () => {
     service = await startTestService({
-      decorateMeans: (means) => ({
-        ...means,
+      decorateBackends: (backends) => ({
+        ...backends,
         auditLog: {
           append(record, when) {
-            if (cut === null) return means.auditLog.append(record, when);
+            if (cut === null) return backends.auditLog.append(record, when);
             cut.push(record);
             return Promise.reject(new AuditLogUnavailable("the server is gone"));
           },
@@ -101,7 +101,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
   }
 
   for (const id of UNVERSIONED)
-    it(`${id}: the change is told of with before and after, and by no second entry`, async () => {
+    it(`${id}: the change has one entry, with before and after, and no second one`, async () => {
       const { about, prepared } = await repeated(id, 200, false);
       const telling = about.filter(
         ({ after, before }) => JSON.stringify(before) !== JSON.stringify(after) && after !== null,

@@ -33,7 +33,7 @@ const sent = async (agent: TestAgent, payment: Payment, instance: Instance) => {
   throw new Error("never sent");
 };
 
-describe("a record of which nobody heard whether it was written", () => {
+describe("a record whose write was not acknowledged", () => {
   let scene: Scene;
   let proxy: MongoProxy;
   let mongo: MongoClient;

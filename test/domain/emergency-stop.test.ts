@@ -138,7 +138,7 @@ describe("a payment that is released since its agent was stopped", () => {
     expect([released.status, released.approval?.resolution]).to.deep.equal(["denied", "failed"]);
   });
 
-  it("is told of as denied, and its audit log says that it was let through and then refused", () => {
+  it("has a denied event, and its audit log says that it was allowed and then refused", () => {
     const { account, payment } = stopped();
     const before = paymentDecisions(profile, payment);
     const released = settle(account.payment(idOf(payment)), WITHHELD, account.now + SECOND);

@@ -165,7 +165,7 @@ describe("rules: each at, below and above its edge", () => {
   }
 });
 
-describe("rules: what is told of them", () => {
+describe("rules: what their events and entries say", () => {
   it("types stand once each, in the order of the rules that flag; what does not flag is left out", () => {
     const rules = [
       rule("velocity", { count: 9, windowSeconds: 60 }),

@@ -63,7 +63,7 @@ describe("what a rail's outcome makes of a payment", () => {
     });
   }
 
-  it("executors who heard different things on the way write the same revision for the same thing", () => {
+  it("executors that saw different steps write the same revision for the same outcome", () => {
     const sending = paymentAt("sending");
     const pending = at(outcomes, "pending");
     const settled = at(outcomes, "settled");
@@ -116,7 +116,7 @@ describe("outcomes that are told late, twice or out of order", () => {
     expect(account.totals()).to.include({ spent: 0, reserved: 0 });
   });
 
-  it("a confirmation of an older revision leaves the newer one to be carried out", () => {
+  it("a confirmation of an older revision leaves the newer one to be executed", () => {
     const account = new TestAccount({ autoApprovalThresholdCents: 0 });
     const { request } = account.pay(100);
     const { transactionId } = request;

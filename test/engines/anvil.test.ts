@@ -243,7 +243,7 @@ describe("The embedded local chain", () => {
     expect(await client.received()).to.equal(60);
   });
 
-  it("mining that a snapshot could not let go on, whatever it tried, goes on with the next one", async () => {
+  it("mining that a snapshot failed to resume is resumed by the next one", async () => {
     const client = clientOf(await start({ chainSnapshotMs: NO_SNAPSHOTS }));
     const proxy = await startChainProxy(client.rpcUrl);
     let refused = 0;

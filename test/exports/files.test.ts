@@ -64,7 +64,7 @@ describe("sending a file", () => {
     return { begin, ended };
   }
 
-  it("a reader who takes nothing for too long is cut off, and its file is let go", async () => {
+  it("a reader that takes nothing for too long is cut off, and its source is closed", async () => {
     const isFree = new EventEmitter();
     const freed = once(isFree, "freed");
     const { begin } = await serving(() => endless(() => isFree.emit("freed")));

@@ -16,7 +16,7 @@ import {
   type Fixture,
 } from "./support.ts";
 
-describe("Owners, among requests that were let in before either was carried out", () => {
+describe("Owners, among requests that were admitted before either was executed", () => {
   let the: Fixture;
   beforeEach(async () => {
     the = await fixture();

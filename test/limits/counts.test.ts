@@ -42,22 +42,22 @@ describe("counts", () => {
   for (const [where, open] of Object.entries(stores)) {
     it(`${where}: of any number at once exactly the limit's number pass, in each minute anew`, async () => {
       const clock = new StandingClock();
-      const minutes = new FixedWindowLimiter(await open(), clock.read);
+      const limiter = new FixedWindowLimiter(await open(), clock.read);
       for (const _ of times(2, () => null)) {
-        const taken = await Promise.all(times(150, () => minutes.consume("a", 100)));
+        const taken = await Promise.all(times(150, () => limiter.consume("a", 100)));
         expect(tally(taken.map(({ exceeded }) => String(exceeded)))).to.deep.equal({ false: 100, true: 50 });
-        expect(await minutes.consume("a", 100)).to.include({ remaining: 0, exceeded: true });
-        expect(await minutes.consume("b", 100)).to.include({ remaining: 99, exceeded: false });
+        expect(await limiter.consume("a", 100)).to.include({ remaining: 0, exceeded: true });
+        expect(await limiter.consume("b", 100)).to.include({ remaining: 99, exceeded: false });
         clock.nextMinute();
       }
     });
 
     it(`${where}: looking counts nothing, several count as many`, async () => {
-      const minutes = new FixedWindowLimiter(await open(), new StandingClock().read);
-      expect(await minutes.peek("c", 10)).to.include({ remaining: 10, exceeded: false });
-      expect(await minutes.consume("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
-      expect(await minutes.peek("c", 10)).to.include({ remaining: 3, exceeded: false });
-      expect(await minutes.consume("c", 10, 7)).to.include({ remaining: 0, exceeded: true });
+      const limiter = new FixedWindowLimiter(await open(), new StandingClock().read);
+      expect(await limiter.peek("c", 10)).to.include({ remaining: 10, exceeded: false });
+      expect(await limiter.consume("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
+      expect(await limiter.peek("c", 10)).to.include({ remaining: 3, exceeded: false });
+      expect(await limiter.consume("c", 10, 7)).to.include({ remaining: 0, exceeded: true });
     });
   }
 
@@ -99,15 +99,15 @@ describe("counts", () => {
     const processes = await Promise.all(
       times(2, async () => new FixedWindowLimiter(await inMongoDB(), clock.read)),
     );
-    const asked = processes.flatMap((minutes) => times(75, () => minutes.consume("shared", 100)));
+    const asked = processes.flatMap((limiter) => times(75, () => limiter.consume("shared", 100)));
     const passed = (await Promise.all(asked)).filter(({ exceeded }) => !exceeded);
     expect(passed).to.have.lengthOf(100);
   });
 
   it("in MongoDB cost it nothing once the limit is reached, and it forgets them by itself", async () => {
-    const minutes = new FixedWindowLimiter(await inMongoDB(), new StandingClock().read);
-    await Promise.all(times(10, () => minutes.consume("busy", 10)));
-    await Promise.all(times(50, () => minutes.consume("busy", 10)));
+    const limiter = new FixedWindowLimiter(await inMongoDB(), new StandingClock().read);
+    await Promise.all(times(10, () => limiter.consume("busy", 10)));
+    await Promise.all(times(50, () => limiter.consume("busy", 10)));
     const collection = database.db.collection<StoredCount>("rate_limits");
     const stored = await collection.findOne({ key: /busy$/ });
     expect(stored?.points).to.equal(10);
@@ -120,12 +120,12 @@ describe("counts", () => {
 
   it("in MongoDB go on in each process while it is away: no limit is lifted, nobody waits", async () => {
     const away = await testDatabase();
-    const minutes = new FixedWindowLimiter(await MongoCounts.on(away.db), new StandingClock().read);
+    const limiter = new FixedWindowLimiter(await MongoCounts.on(away.db), new StandingClock().read);
     await away.close();
     const began = performance.now();
-    const taken = await Promise.all(times(150, () => minutes.consume("d", 100)));
+    const taken = await Promise.all(times(150, () => limiter.consume("d", 100)));
     expect(taken.filter(({ exceeded }) => !exceeded)).to.have.lengthOf(100);
-    expect(await minutes.peek("d", 100)).to.include({ remaining: 0 });
+    expect(await limiter.peek("d", 100)).to.include({ remaining: 0 });
     // Each of 150 that waited for it would do so for seconds.
     expect(performance.now() - began).to.be.below(30_000);
   });

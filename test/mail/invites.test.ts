@@ -52,7 +52,7 @@ describe("invites by mail", () => {
         MAIL_FROM: `${FROM.name} <${FROM.address}>`,
         BASE_URL: PUBLIC_URL,
       },
-      decorateMeans: ({ mailInvite, ...means }) => ({
+      decorateBackends: ({ mailInvite, ...means }) => ({
         ...means,
         mailInvite: async (invite) => {
           if (isBegun(invite._id)) await mailInvite?.(invite);

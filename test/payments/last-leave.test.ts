@@ -31,7 +31,7 @@ describe("leave to send, asked for by a rail that has waited", () => {
         rails: { card: rail, wallet: rail },
         projections: new MemoryProjections(),
         workflows: { startApproval: nothing, tellApproval: nothing, startSettlement: nothing },
-        telling: nobody,
+        publisher: nobody,
         proofs: VOUCHED,
         clock: () => new Date(nowMs),
         monotonicMs: () => nowMs,

@@ -130,7 +130,7 @@ describe("what a retention removes", () => {
     expect(await transactions.countDocuments({ agentId })).to.equal(before);
   });
 
-  it("is not told of again: an old payment's events are no news when it is told of later", async () => {
+  it("expired events of an old payment are not published again with a later one", async () => {
     const { approvals, events, transactions } = collectionsOf(service.db);
     const held = await transactions.findOne({ approvalId: heldId });
     const approval = await approvals.findOne({ _id: heldId });
@@ -140,14 +140,14 @@ describe("what a retention removes", () => {
     const profile = { organizationId, projectId, teamId, agentId, name: "Agent" };
     const journal = new EventJournal(service.db, undefined, 90);
     const payment = paymentIn(held, approval);
-    await journal.tellPayment(profile, payment, new Date(Date.now() + 91 * DAY_MS), "now");
+    await journal.publishPayment(profile, payment, new Date(Date.now() + 91 * DAY_MS), "now");
     expect(await events.countDocuments({ agentId })).to.equal(0);
     const resolved = { ...payment, status: "approved", phase: "done" } as const;
-    await journal.tellPayment(profile, resolved, new Date(Date.now() + 91 * DAY_MS), "now");
+    await journal.publishPayment(profile, resolved, new Date(Date.now() + 91 * DAY_MS), "now");
     expect((await events.find({ agentId }).toArray()).map(({ type }) => type)).to.deep.equal([
       "transaction.completed",
     ]);
-    await journal.tellPayment(profile, payment, new Date(Date.now() + 89 * DAY_MS), "now");
+    await journal.publishPayment(profile, payment, new Date(Date.now() + 89 * DAY_MS), "now");
     expect(await events.countDocuments({ agentId, type: "approval.requested" })).to.equal(1);
   });
 

@@ -45,7 +45,7 @@ const NOT_TOLD: readonly string[] = [
 ];
 
 describe("what streams tell of", () => {
-  it("each write is told of by its entry in the audit log, or is listed as one that need not be", () => {
+  it("each write is streamed by its entry in the audit log, or is listed as an exception", () => {
     const writes = operationList.map(([id]) => id).filter((id) => leavesEntry(id));
     const silent = writes.filter((id) => kindsToldBy(id.replace(/ByTool$/, "")).length === 0);
     expect(silent.toSorted()).to.deep.equal(NOT_TOLD.toSorted());

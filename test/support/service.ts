@@ -44,7 +44,7 @@ export interface TestServiceOptions {
   readonly keyDeliveryWindowSeconds?: number;
   readonly auditAnchorSeconds?: number;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
-  readonly decorateMeans?: (means: Backends) => Backends;
+  readonly decorateBackends?: (backends: Backends) => Backends;
   readonly clock?: () => Date;
   /** After how long its ledgers see to what nobody has confirmed: 10, unless a test would only wait for that. */
   readonly sweepAfterSeconds?: number;
@@ -135,7 +135,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       ? {}
       : { ledgerSettings: { ...LEDGER_SETTINGS, sweepAfterSeconds: options.sweepAfterSeconds } }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
-    ...(options.decorateMeans === undefined ? {} : { decorateMeans: options.decorateMeans }),
+    ...(options.decorateBackends === undefined ? {} : { decorateBackends: options.decorateBackends }),
   });
   const api = new Api(baseUrl);
   return {

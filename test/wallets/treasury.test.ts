@@ -71,7 +71,7 @@ describe("the treasury and the subscription in the sandbox", () => {
     expect(await treasuryOf(world)).to.deep.equal(treasuries[0]);
   });
 
-  it("a deposit is there when it is answered, with the balance, and is told of once", async () => {
+  it("a deposit is in the balance when it is answered, and has one event", async () => {
     const own = await newWorld();
     const agent = await own.agent();
     const chain = new ChainView(own);

@@ -92,7 +92,7 @@ describe("dispatching of events", () => {
     expect(begun).to.have.lengthOf(30);
   });
 
-  it("payments that nobody is told of use up nothing of what may be begun", async () => {
+  it("payments without a subscriber use up none of the deliveries that may begin", async () => {
     await happens("quiet", 150);
     load = 1;
     const events = dispatcher();

@@ -183,7 +183,7 @@ describe("workflow approval: ended by hand", () => {
 describe("workflow approval: a person's decision", () => {
   const playNow = useStage();
 
-  it("ten approvals of one payment at once, each carried out and told, debit and send it once", () =>
+  it("ten approvals of one payment at once, each executed and signalled, debit and send it once", () =>
     playNow(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);

@@ -160,7 +160,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     rails: { card: rail, wallet: rail },
     projections,
     workflows: actors,
-    telling: nobody,
+    publisher: nobody,
     ledgers: ledgersOver(actors),
     proofs: VOUCHED,
     clock: () => new Date(),

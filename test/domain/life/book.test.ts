@@ -38,7 +38,7 @@ const NOTEWORTHY = [
 describe("an agent's life, whatever is asked of it, against the book of it", function () {
   this.timeout(SECONDS * 1_000 + LAST_LIFE_MS);
 
-  it(`keys, proofs, archive and what is told of them are right, always (TEST_SEED=${seed})`, () => {
+  it(`keys, proofs, archive and their events are always right (TEST_SEED=${seed})`, () => {
     let commands = 0;
     const property = fc.property(lives, (life) => {
       new LifeRun(life).play();

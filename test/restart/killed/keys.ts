@@ -151,7 +151,7 @@ export function keysAtHand() {
         });
       }
 
-      it("an archive that is asked for again is 200 and whole, with one event", async () => {
+      it("a repeated archive is 200 and complete, with one event", async () => {
         const { agent, walletsFailed } = await stage.api.ok("archiveAgent", 200, by(repeating));
         expect(agent).to.include({ state: "archived", key: null });
         expect(walletsFailed).to.deep.equal([]);

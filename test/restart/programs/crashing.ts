@@ -5,5 +5,5 @@ import { withPaymentPoints } from "./payment-points.ts";
 /** The all-in-one, which can be held in the midst of what it does, so that it is killed right there. */
 void main(process.argv[2] ?? "start", process.env, {
   decorateEffects: (plain) => withLifePoints(withPaymentPoints(plain)),
-  decorateMeans: withCreatePoints,
+  decorateBackends: withCreatePoints,
 });

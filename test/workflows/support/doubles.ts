@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import type {
   Detachment,
   PaymentProofs,
-  PaymentTelling,
+  PaymentPublishing,
   Projections,
   RailBalance,
   RailPort,
@@ -139,7 +139,7 @@ function newest<T extends { readonly revision: number }>(
 }
 
 /** Nobody is told anything. */
-export const nobody: PaymentTelling = { tell: () => Promise.resolve(), hurry: () => undefined };
+export const nobody: PaymentPublishing = { publish: () => Promise.resolve(), flush: () => undefined };
 
 /** Nobody forges anything. */
 export const VOUCHED: PaymentProofs = {

@@ -169,7 +169,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     rails: { card: rail, wallet: rail },
     projections,
     workflows: noting(workflowIds, actors),
-    telling: nobody,
+    publisher: nobody,
     ledgers: ledgersOver(actors),
     proofs: VOUCHED,
     clock: () => new Date(),

@@ -3,9 +3,9 @@ import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { paymentDecisions } from "../src/domain/audit/payment-decisions.ts";
 import type { AuditAppender } from "./audit/appender.ts";
 import type { EventJournal } from "./journal.ts";
-import type { Clock, PaymentTelling } from "./ports.ts";
+import type { Clock, PaymentPublishing } from "./ports.ts";
 
-export interface TellingDependencies {
+export interface PublisherDependencies {
   readonly journal: EventJournal;
   /** Null: decisions on payments are not kept, as in the one half of a comparison. */
   readonly auditLog: AuditAppender | null;
@@ -13,27 +13,27 @@ export interface TellingDependencies {
 }
 
 /**
- * Tells the journal of events and the audit log what became of payments: after the answer, many together, and before the
- * actor hears that it is done with. Both know what they were told by keys that follow from the payment.
+ * Publishes what became of payments to the journal of events and the audit log: after the answer, in batches, and before the
+ * ledger gets the confirmation. Both recognize what they have by keys that are derived from the payment.
  */
-export class PaymentTeller implements PaymentTelling {
-  readonly #dependencies: TellingDependencies;
+export class PaymentPublisher implements PaymentPublishing {
+  readonly #dependencies: PublisherDependencies;
 
-  constructor(dependencies: TellingDependencies) {
+  constructor(dependencies: PublisherDependencies) {
     this.#dependencies = dependencies;
   }
 
-  async tell(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
+  async publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
     const { auditLog, clock, journal } = this.#dependencies;
     const { organizationId } = profile;
     await Promise.all([
-      journal.tellPayment(profile, payment, clock(), when),
+      journal.publishPayment(profile, payment, clock(), when),
       auditLog?.appendAll(organizationId, () => paymentDecisions(profile, payment), when),
     ]);
   }
 
-  hurry(): void {
-    this.#dependencies.journal.hurry();
+  flush(): void {
+    this.#dependencies.journal.flush();
     void this.#dependencies.auditLog?.flush();
   }
 }
