@@ -104,11 +104,12 @@ const PATIENCE = {
 
 const { writeAccounts, writeCaps } = proxyActivities<Activities>(PATIENCE);
 
+const activitiesOf = (rail: Rail) =>
+  proxyActivities<Activities>({ ...PATIENCE, taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail) });
+
 /** What calls a rail waits where only that rail's calls wait. */
 function sweepActivities(): SweepPorts["activities"] {
-  const on = (rail: Rail) =>
-    proxyActivities<Activities>({ ...PATIENCE, taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail) });
-  const rails = { card: on("card"), wallet: on("wallet") };
+  const rails = { card: activitiesOf("card"), wallet: activitiesOf("wallet") };
   return {
     executePayments: (rail, input) => rails[rail].executePayments(input),
     mirrorLimits: (input) => rails.wallet.mirrorLimits(input),
