@@ -1,4 +1,4 @@
-import type { Client } from "@temporalio/client";
+import { type Client, ServiceError } from "@temporalio/client";
 import { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import {
@@ -50,10 +50,17 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
     lookedUpThrough: 0,
   };
   const ledger = temporal.workflow.getHandle(ledgerWorkflowId(projectId));
-  const { replies } = await ledger.executeUpdate<LedgerSubmitResult, [readonly LedgerCommand[]]>(
-    LEDGER_SUBMIT_UPDATE,
-    { args: [[command]] },
-  );
-  if (replies[0]?.kind !== "decided") throw new Error(`a payment was answered ${String(replies[0]?.kind)}`);
+  const { replies } = await ledger
+    .executeUpdate<LedgerSubmitResult, [readonly LedgerCommand[]]>(LEDGER_SUBMIT_UPDATE, {
+      args: [[command]],
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof ServiceError)) throw error;
+      // It has met a roll-over, and was not decided.
+      return { replies: [] };
+    });
+  const [reply] = replies;
+  if (reply === undefined) return payAndDie(temporal, payer);
+  if (reply.kind !== "decided") throw new Error(`a payment was answered ${reply.kind}`);
   return transactionId;
 }

@@ -27,6 +27,7 @@ export class Changes {
   readonly #stopping = new AbortController();
   readonly #working: Promise<unknown>;
   readonly #stopped: Stopped[];
+  readonly #pausing = new Set<string>();
   /** Until when a request to resume an agent that had no answer may still come to something. */
   readonly #resumedLate: Map<string, number>;
   made = 0;
@@ -90,7 +91,15 @@ export class Changes {
     this.made += paused.length + 1;
   }
 
+  /** One at a time of an agent: else one resumes what the other takes for stopped. */
   async #pauseAndResume(id: string, lastsMs: number): Promise<void> {
+    if (this.#pausing.has(id)) return;
+    this.#pausing.add(id);
+    await this.#stopFor(id, lastsMs);
+    this.#pausing.delete(id);
+  }
+
+  async #stopFor(id: string, lastsMs: number): Promise<void> {
     const path = `/v1/agents/${id}`;
     await this.#until(() => this.#tenant.owner.ask({ method: "POST", path: `${path}/pause` }));
     const from = Date.now();
