@@ -15,10 +15,10 @@ type StopHandlers = Pick<
   "pauseTeamAgents" | "revokeTeamAgentKeys" | "pauseProjectAgents" | "revokeProjectAgentKeys"
 >;
 
-/** So many are under way at the same time: as many as the ledger takes in one update. */
-const UNDER_WAY_MAX = 128;
-/** Nothing more is begun for a caller who is answered within this. */
-const BEGUN_BEFORE_MS = 500;
+/** So many are under way at the same time: they go together in the ledger's updates, and none takes long. */
+const UNDER_WAY_MAX = 32;
+/** Another one is begun while there is time for so many times what the slowest has taken: what is begun is done before the answer. */
+const SLOWEST_TIMES = 2;
 
 type Place = { readonly teamId: string } | { readonly projectId: string };
 
@@ -100,15 +100,18 @@ async function forAll<T>(
   const waiting = [...all];
   const done: (readonly [AgentDocument, T])[] = [];
   const failed: unknown[] = [];
+  let slowestMs = 0;
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const begun = deadline.elapsedMs;
       try {
         const result = await stop(next);
         if (result.ok) done.push([next, result.value]);
       } catch (error) {
         failed.push(error);
       }
-      if (deadline.spareMs < BEGUN_BEFORE_MS) return;
+      slowestMs = Math.max(slowestMs, deadline.elapsedMs - begun);
+      if (deadline.spareMs < SLOWEST_TIMES * slowestMs) return;
     }
   };
   await Promise.all(Array.from({ length: Math.min(UNDER_WAY_MAX, all.length) }, work));

@@ -21,7 +21,7 @@ export interface Progress {
 type Halves = Readonly<Record<Progress["step"], () => Promise<Answer<{ readonly remaining: number }>>>>;
 
 /** Calls in a row that have changed nothing, after which it is given up for now. */
-const FRUITLESS_MAX = 8;
+const FRUITLESS_MAX = 20;
 const AGAIN_MS = 500;
 
 const DONE = { ok: true, status: 200, value: { remaining: 0 }, now: null } as const;

@@ -76,7 +76,7 @@ export function Agents(): ReactElement {
         />
         <Select
           aria-label="Team"
-          placeholder="Every team"
+          placeholder="Any team"
           clearable
           searchable
           limit={OPTIONS_MAX}

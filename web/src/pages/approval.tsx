@@ -115,7 +115,9 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
   // Focus goes where something has happened.
   useEffect(() => {
     const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));
-    found.find((each) => each instanceof HTMLElement)?.focus();
+    const focused = found.find((each) => each instanceof HTMLElement);
+    // What waits is seen from its beginning, heading and all.
+    focused?.focus({ preventScroll: focused.id === "payment" });
   }, [isOpen, phase === "sending"]);
 
   const send = async (decision: Decision): Promise<void> => {

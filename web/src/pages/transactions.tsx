@@ -73,7 +73,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
       />
       <Select
         aria-label="State"
-        placeholder="Every state"
+        placeholder="Any state"
         clearable
         data={[
           { value: "approved", label: "Approved" },
@@ -88,7 +88,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
       />
       <Select
         aria-label="Rail"
-        placeholder="Every rail"
+        placeholder="Any rail"
         clearable
         data={[
           { value: "card", label: "Card" },
@@ -100,7 +100,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
       <AgentSelect value={filters.agentId ?? null} onChange={(agentId) => set({ agentId })} />
       <Select
         aria-label="Team"
-        placeholder="Every team"
+        placeholder="Any team"
         clearable
         searchable
         limit={OPTIONS_MAX}
@@ -110,7 +110,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
       />
       <Select
         aria-label="Project"
-        placeholder="Every project"
+        placeholder="Any project"
         clearable
         searchable
         limit={OPTIONS_MAX}

@@ -50,7 +50,7 @@ export function AgentSelect({ onChange, value }: SelectProps): ReactElement {
   return (
     <Select
       aria-label="Agent"
-      placeholder="Every agent"
+      placeholder="Any agent"
       clearable
       searchable
       data={[...chosen, ...options]}

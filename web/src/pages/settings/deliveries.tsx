@@ -38,7 +38,7 @@ export function Deliveries({ endpoint }: DeliveriesProps): ReactElement {
         <>
           <Select
             aria-label="State"
-            placeholder="Every state"
+            placeholder="Any state"
             clearable
             data={STATUSES}
             value={status}
