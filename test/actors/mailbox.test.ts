@@ -282,6 +282,18 @@ describe("a ledger's mailbox", () => {
     never();
   });
 
+  it("a stop waits for nobody who is about to ask", async () => {
+    const { batches, ledgers, pay } = stage();
+    await ledgers.submit(place, pay("one"));
+    const hasAsked = ledgers.expect(place);
+    const paying = ledgers.submit(place, pay("one"));
+    expect(batches).to.have.length(1);
+    const stopping = ledgers.submit(place, { kind: "pause", agentId: "one" });
+    expect(kindsIn(batches[1] ?? [])).to.deep.equal(["pause", "pay"]);
+    await Promise.all([paying, stopping]);
+    hasAsked();
+  });
+
   it("a stop is taken where nothing else is any more, and goes before the agent's payments", async () => {
     const { batches, ledgers, pay } = stage();
     const paying = times(1_001, () => ledgers.submit(place, pay("one")));

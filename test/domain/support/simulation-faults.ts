@@ -169,6 +169,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a team's budget reaches none of its agents",
     complaint: "the version of the policy of",
+    seed: 2,
     domain: () =>
       before((_ledger, command) => (command.kind === "replace_team" ? { ...command, agents: [] } : command)),
   },
@@ -218,6 +219,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a closed payment's key is forgotten without a word",
     complaint: "a known key was answered decided",
+    seed: 1,
     domain: () => after(({ keys }) => keys.byAgent.clear()),
   },
   {
@@ -260,6 +262,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "the ledger does not hear of an archive",
     complaint: "the standing of",
+    seed: 3,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.isArchived
@@ -321,6 +324,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
+    seed: 15,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.
