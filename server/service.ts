@@ -108,7 +108,7 @@ const WAIT_FOR_TURN_MS = 4_000;
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
-  const { decorateBackends: decorateBackends = (plain) => plain } = options;
+  const { decorateBackends = (plain) => plain } = options;
   const { outbox: invitesToMail } = core.mail;
   const { actors, auditLog, collections, deliveryKeys, ledgers, mailInvite, transaction } = decorateBackends({
     actors: core.actors,
