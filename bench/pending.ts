@@ -40,7 +40,7 @@ const PENDING = 1_000;
 /** Each call waits some seconds before it is answered as pending. */
 const SENDING_CONNECTIONS = 150;
 /** What a busy service answers 503 may be sent all the same, or not. */
-const SENDINGS_MAX = 5;
+const SENDINGS_MAX = 40;
 /** Of each kind, one after another in a phase. */
 const SAMPLES = 60;
 const BETWEEN_MS = 500;
