@@ -171,16 +171,16 @@ async function recordLedger(stage: Stage): Promise<void> {
 }
 
 /** An agent with a first key, whose window is short. */
-function created(stage: Stage): Promise<StagedAgent> {
+function created(stage: Stage, rollOverAfterEvents = 1_000): Promise<StagedAgent> {
   const deliverableUntil = Date.now() + WINDOW_MS;
   const firstKey = { keyId: FIRST_KEY, lineageId: LINEAGE, deliverableUntil };
-  return StagedAgent.start(stage, { firstKey, settings: { sweepAfterSeconds: 1, rollOverAfterEvents: 60 } });
+  return StagedAgent.start(stage, { firstKey, settings: { sweepAfterSeconds: 1, rollOverAfterEvents } });
 }
 
 /** An agent's whole life over two runs: its window closes, its keys are used and changed, a person archives it, and it ends. */
 async function recordLife(stage: Stage): Promise<void> {
   await withAccount(stage);
-  const agent = await created(stage);
+  const agent = await created(stage, 60);
   await agent.submit({ kind: "authenticate", keyId: FIRST_KEY });
   await afterActivities(agent.handle, 2);
   await agent.submit(replayOfCreate, { kind: "revoke_key" });
