@@ -2,9 +2,11 @@ import { type Client, ServiceError } from "@temporalio/client";
 import { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import {
+  type KnownRevisions,
   LEDGER_SUBMIT_UPDATE,
   ledgerWorkflowId,
   type LedgerSubmitResult,
+  NOTHING_KNOWN,
 } from "../../src/messages/ledger.ts";
 import { MasterKey } from "../../server/secrets/master-key.ts";
 import { newId } from "../../server/ids.ts";
@@ -51,8 +53,8 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
   };
   const ledger = temporal.workflow.getHandle(ledgerWorkflowId(projectId));
   const { replies } = await ledger
-    .executeUpdate<LedgerSubmitResult, [readonly LedgerCommand[]]>(LEDGER_SUBMIT_UPDATE, {
-      args: [[command]],
+    .executeUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(LEDGER_SUBMIT_UPDATE, {
+      args: [[command], NOTHING_KNOWN],
     })
     .catch((error: unknown) => {
       if (!(error instanceof ServiceError)) throw error;

@@ -7,6 +7,7 @@ import { TemporalActors } from "../../server/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { createPaymentEffects } from "../../activities/effects.ts";
 import { SUBMIT_UPDATE } from "../../src/messages/agent.ts";
+import { type KnownRevisions, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
 import { dataConverter } from "../../src/lib/payload-compression.ts";
 import { times } from "../support/world.ts";
 import { StagedAgent } from "./support/agent.ts";
@@ -18,8 +19,14 @@ import { ledgersOver, type Stage } from "./support/stage.ts";
 const UPDATES = 3;
 
 /** Waits as long as it takes until a worker is there; a server gives up after some seconds. */
-const tell = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
-  handle.executeUpdate<unknown, [unknown]>(SUBMIT_UPDATE, { args: [[command]] });
+const tell = (
+  handle: WorkflowHandle,
+  command: unknown,
+  ...known: readonly KnownRevisions[]
+): Promise<unknown> =>
+  handle.executeUpdate<unknown, [unknown, ...unknown[]]>(SUBMIT_UPDATE, { args: [[command], ...known] });
+const tellLedger = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
+  tell(handle, command, NOTHING_KNOWN);
 
 describe("workflows ledger and agent: met anew by a worker that knows nothing of them", () => {
   let connection: Connection;
@@ -75,7 +82,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const { account, ledger } = await withColdWorker(() =>
       withAccount(stage, {}, { sweepAfterSeconds: 600 }),
     );
-    const pay = () => tell(ledger.handle, account.paying(account.request(100)));
+    const pay = () => tellLedger(ledger.handle, account.paying(account.request(100)));
     await answeredTogether(ledger.handle, pay);
     await withColdWorker(async () => {
       await pay();
@@ -89,9 +96,9 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const ledger = await StagedLedger.start(stage);
     await withColdWorker(() => ledger.state());
     const account = new StagedAccount(ledger);
-    await answeredTogether(ledger.handle, () => tell(ledger.handle, account.opening()));
+    await answeredTogether(ledger.handle, () => tellLedger(ledger.handle, account.opening()));
     await withColdWorker(async () => {
-      await tell(ledger.handle, account.paying(account.request(100)));
+      await tellLedger(ledger.handle, account.paying(account.request(100)));
       expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
     });
@@ -109,7 +116,9 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       await eventsUntil(staged.ledger.handle, isTimeOver);
       return staged;
     });
-    await answeredTogether(ledger.handle, () => tell(ledger.handle, account.paying(account.request(100))));
+    await answeredTogether(ledger.handle, () =>
+      tellLedger(ledger.handle, account.paying(account.request(100))),
+    );
     await withColdWorker(async () => {
       expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 300, open: 3 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
