@@ -25,6 +25,7 @@ import {
   until,
   type World,
 } from "../support/world.ts";
+import { TestBudgets } from "../support/budgets.ts";
 import { ownEngines, type OwnEngines } from "./engines.ts";
 
 const RECOVERY_MS = 20_000;
@@ -117,6 +118,16 @@ describe("an engine that is gone or hung", () => {
     readonly create: { readonly name: string };
     /** Each with a delivery that has failed. One is asked about, one deleted. */
     readonly endpoints: readonly [HeardNothing, HeardNothing];
+    /** A project, and a team in it, whose agent may be stopped. */
+    readonly stopped: { readonly projectId: string; readonly teamId: string };
+  }
+
+  async function withAgent(): Promise<Scene["stopped"]> {
+    const budgets = new TestBudgets(world);
+    const projectId = await budgets.newProject();
+    const teamId = await budgets.newTeam(projectId);
+    await world.agent({ teamId });
+    return { projectId, teamId };
   }
 
   async function scene(): Promise<Scene> {
@@ -129,11 +140,12 @@ describe("an engine that is gone or hung", () => {
     const { teamId } = world.organization;
     const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
     const endpoints = [await heardNothing(), await heardNothing()] as const;
-    return { agent, asker, session, create, endpoints, ...(await asker.hold()) };
+    const stopped = await withAgent();
+    return { agent, asker, session, create, endpoints, stopped, ...(await asker.hold()) };
   }
 
   function requestOf(id: OperationId, the: Scene) {
-    const { agent, approvalId, asker, create, endpoints, session, transactionId } = the;
+    const { agent, approvalId, asker, create, endpoints, session, stopped, transactionId } = the;
     const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
     const { email, password, projectId, teamId } = world.organization;
     const { token } = world;
@@ -178,6 +190,10 @@ describe("an engine that is gone or hung", () => {
       listPayments: { token: agent.key },
       getProjectBudget: { token, id: projectId },
       setProjectBudget: { token, id: projectId, body: { capCents: 1, teams: [], version: 1 } },
+      pauseProjectAgents: { token, id: stopped.projectId },
+      revokeProjectAgentKeys: { token, id: stopped.projectId },
+      pauseTeamAgents: { token, id: stopped.teamId },
+      revokeTeamAgentKeys: { token, id: stopped.teamId },
       getTeamBudget: { token, id: teamId },
       setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
       approveApproval: { token, id: approvalId },

@@ -14,6 +14,10 @@ const NOT_TOLD: readonly string[] = [
   "mintAgentKey",
   "revokeAgentKey",
   "archiveAgent",
+  "pauseTeamAgents",
+  "revokeTeamAgentKeys",
+  "pauseProjectAgents",
+  "revokeProjectAgentKeys",
   "approveApproval",
   "denyApproval",
   // Somebody's own account and sessions.
