@@ -100,7 +100,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
   await seeThrough(actor, input.settings);
   // The task that ends this run has answered its updates already, so nobody is caught between two runs.
   await continueAsNew<typeof ledger>({
-    start: { kind: "resume", ledger: packLedger(actor.ledger, Date.now()) },
+    start: { kind: "resume", ledger: packLedger(actor.ledger) },
     settings: input.settings,
   });
 }

@@ -80,10 +80,10 @@ export class SimulatedLedger {
 
   /** The ledger goes on as it was packed, and the sweeps of the run before are nobody's. */
   continueAsNew(): void {
-    const { domain, now, observer } = this.#dependencies;
+    const { domain, observer } = this.#dependencies;
     const before = this.ledger;
     before.touched.clear();
-    const after = domain.rollOverLedger(before, now());
+    const after = domain.rollOverLedger(before);
     observer.rolledOver("the ledger", shownOf(before), shownOf(after));
     this.#run += 1;
     this.#armedAt = Infinity;

@@ -21,6 +21,18 @@ export const accountsOf =
     return closedAccount(recorded);
   };
 
+/** The account as if this version of its policy were still in force. */
+export const withPolicy = (
+  account: AccountView,
+  policy: AccountView["policy"],
+  policyVersion: number,
+): AccountView => ({
+  ...account,
+  policy,
+  policyVersion,
+  remainingCents: remainingOf(policy.budgetCents, account.spentCents + account.reservedCents),
+});
+
 function closedAccount({ policy, policyVersion, reservedCents, spentCents }: AgentDocument): AccountView {
   return {
     standing: "closed",

@@ -14,7 +14,7 @@ import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView, budgetPolicyView } from "../views.ts";
 import { caughtUp } from "./catch-up.ts";
 import { agentKeyHandlers } from "./agent-keys.ts";
-import { accountsOf } from "./agent-accounts.ts";
+import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing, agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
 import { standingsOf } from "./agent-standing.ts";
@@ -140,7 +140,10 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const { policy, policyVersion } = reply;
       audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
       await following(target, revision);
-      return budgetPolicy(target);
+      await caughtUp(ledgers.flush(target, target._id));
+      // As it was decided: an answer that showed somebody else's next change would make it seem the caller's own.
+      const account = await accountOf(target, { now: clock().getTime() });
+      return ok({ body: budgetPolicyView(withPolicy(account, policy, policyVersion)) });
     },
 
     async updateAgent({ body }, { audit, target }) {

@@ -1,7 +1,14 @@
+import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
 import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
+import {
+  ACCOUNT_QUERY,
+  type AccountQueryInput,
+  type AccountView,
+  ledgerWorkflowId,
+} from "../../src/messages/ledger.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -17,8 +24,13 @@ describe("a budget that was replaced", () => {
   let budgets: TestBudgets;
   /** Whether servers and workers can write down what was decided. */
   let isWriting = true;
-  const unlessBroken = <T>(write: () => Promise<T>): Promise<T> =>
-    isWriting ? write() : Promise.reject(new ActorUnavailable("no database"));
+  /** What writing waits for. */
+  let mayWrite: Promise<unknown> = Promise.resolve();
+  const unlessBroken = async <T>(write: () => Promise<T>): Promise<T> => {
+    await mayWrite;
+    if (!isWriting) throw new ActorUnavailable("no database");
+    return write();
+  };
   before(async () => {
     service = await startTestService({
       decorateEffects: (plain) => ({
@@ -132,6 +144,35 @@ describe("a budget that was replaced", () => {
     const team = await budgets.team();
     expect(team).to.include({ capCents: budgetCents, version: 2 });
     expect(team.agents.map((each) => each.budgetCents)).to.deep.equal([budgetCents, budgetCents]);
+  });
+
+  it("a policy is answered as it was decided, though the team's budget has changed it since", async () => {
+    const agent = await world.agent({ budgetCents: 1_000 });
+    await elevate(world);
+    const events = new EventEmitter();
+    mayWrite = once(events, "written");
+    const { projectId } = world.organization;
+    const ledger = service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+    const asked = { agentId: agent.id, now: Date.now() };
+    const inForce = (version: number) =>
+      until(`version ${String(version)} is in force`, async () => {
+        const account = await ledger.query<AccountView, [AccountQueryInput]>(ACCOUNT_QUERY, asked);
+        return account.policyVersion === version ? true : null;
+      });
+    const patching = world.api.ok("updateAgentBudgetPolicy", 200, {
+      token: world.token,
+      id: agent.id,
+      body: { version: 1, dailySpendLimitCents: 500 },
+    });
+    await inForce(2);
+    const putting = putTeam(null, 1, [[agent, 900_000]]);
+    await inForce(3);
+    events.emit("written");
+    const patched = await patching;
+    expect(patched).to.include({ version: 2, budgetCents: 1_000, dailySpendLimitCents: 500 });
+    expect(patched.usage.remainingCents).to.equal(1_000);
+    expect((await putting).status).to.equal(200);
+    expect(await policyOf(agent)).to.include({ version: 3, budgetCents: 900_000, dailySpendLimitCents: 500 });
   });
 
   it("a budget set by hand raises the agent's version, and a team's replacement over it, too", async () => {

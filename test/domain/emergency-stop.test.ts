@@ -2,6 +2,8 @@ import { expect } from "chai";
 import { type Payment, settle } from "../../src/domain/agent/payment.ts";
 import { paymentDecisions } from "../../src/domain/audit/payment-decisions.ts";
 import { paymentEvents } from "../../src/domain/events.ts";
+import { judge } from "../../src/domain/ledger/judge.ts";
+import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
 import { KEY, TestAccount } from "./support/account.ts";
 import { profile, SECOND } from "./support/actor.ts";
 
@@ -83,6 +85,16 @@ describe("who pauses an agent is told how long others may still begin to send", 
     late.pay(100);
     late.now += 2 * SECOND;
     expect(quietAfterMs(late), "long ago").to.equal(0);
+  });
+
+  it("as long as ever where the ledger rolled over before its clock went back", () => {
+    const account = new TestAccount();
+    account.pay(100);
+    const { agentId } = account.state;
+    const decidedAt = account.now;
+    account.now += 3_600 * SECOND;
+    const carried = unpackLedger(packLedger(account.ledger));
+    expect(judge(carried, { kind: "pause", agentId }, decidedAt)).to.include({ quietAfterMs: 1_250 });
   });
 });
 

@@ -76,7 +76,7 @@ describe("A ledger that rolls over under load", function () {
     ledger.revision = FAR_AHEAD;
     const settings = { ...LEDGER_SETTINGS, rollOverAfterEvents: EVENTS_PER_RUN };
     const input: LedgerInput = {
-      start: { kind: "resume", ledger: packLedger(ledger, Date.now()) },
+      start: { kind: "resume", ledger: packLedger(ledger) },
       settings,
     };
     const { addresses, temporal } = service.connections;

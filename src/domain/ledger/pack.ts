@@ -66,15 +66,15 @@ interface PackedAccount {
   readonly outbox?: readonly LifecycleEvent[];
 }
 
-export function packLedger(ledger: Ledger, now: number): PackedLedger {
+export function packLedger(ledger: Ledger): PackedLedger {
   const { answers, droppedAccounts, keys, organizationId, project, projectId, teams } = ledger;
   const { recordedRevision, revision } = ledger;
   const accounts = new Map<string, PackedAccount[]>();
   for (const account of ledger.accounts.values()) {
     const { teamId } = account;
     const ofTeam = accounts.get(teamId);
-    if (ofTeam === undefined) accounts.set(teamId, [packAccount(account, now)]);
-    else ofTeam.push(packAccount(account, now));
+    if (ofTeam === undefined) accounts.set(teamId, [packAccount(account)]);
+    else ofTeam.push(packAccount(account));
   }
   return {
     schemaVersion: 1,
@@ -155,7 +155,7 @@ function given(name: string, value: unknown, usual: unknown): Record<string, unk
   return value === usual ? {} : { [name]: value };
 }
 
-function packAccount(account: Account, now: number): PackedAccount {
+function packAccount(account: Account): PackedAccount {
   const {
     confirmedRevision,
     day,
@@ -186,8 +186,8 @@ function packAccount(account: Account, now: number): PackedAccount {
     ...given("revision", revision, 1),
     ...given("unconfirmed", revision - confirmedRevision, 0),
     ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
-    // What was over by now nobody asks for any more.
-    ...(account.leaveUntil <= now ? {} : { leaveUntil: account.leaveUntil }),
+    // It counts only for what is open; that it seems to be over does not mean much: the clock may go back.
+    ...(open.size === 0 ? {} : given("leaveUntil", account.leaveUntil, 0)),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }

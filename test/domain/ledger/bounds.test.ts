@@ -90,7 +90,7 @@ class Project {
   }
 
   expectToFit(what: string): void {
-    const bytes = packedBytes(this.ledger, this.now);
+    const bytes = packedBytes(this.ledger);
     process.stdout.write(`      ${what}: ${Math.round(bytes / 1_024)} KiB\n`);
     expect(bytes, what).to.be.below(WELL_UNDER_BYTES);
   }
@@ -113,7 +113,7 @@ describe("how much a ledger holds", function () {
   });
 
   it("20,000 that were archived and dropped leave nothing but their number", () => {
-    const before = packedBytes(ledger, project.now);
+    const before = packedBytes(ledger);
     for (let dropped = 0; dropped < DROPPED; dropped += 1) {
       project.drop(project.holder(0));
       project.holders.shift();
@@ -121,7 +121,7 @@ describe("how much a ledger holds", function () {
     }
     expect(ledger.accounts.size).to.equal(LEDGER_BOUNDS.accounts);
     expect(ledger.droppedAccounts).to.equal(DROPPED);
-    expect(packedBytes(ledger, project.now) - before).to.be.below(before / 50);
+    expect(packedBytes(ledger) - before).to.be.below(before / 50);
   });
 
   it("with a tenth of them busy, all keys remembered and all first answers kept, it fits", () => {
@@ -191,7 +191,7 @@ describe("how much a ledger holds", function () {
 
   it("a roll-over of all of it brings back what there was", () => {
     project.now += 10 * SECOND;
-    const packed = packLedger(ledger, project.now);
+    const packed = packLedger(ledger);
     const carried: typeof packed = JSON.parse(JSON.stringify(packed));
     const again = shownOf(unpackLedger(carried));
     const { accounts: _accounts, keys: _keys, ...rest } = again;

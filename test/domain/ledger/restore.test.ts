@@ -99,7 +99,7 @@ function lose(world: LedgerWorld): void {
   world.last = null;
   book.leaveUntil.clear();
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
-  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored, world.now)));
+  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored)));
   world.ledger = unpackLedger(packed, BOUNDS);
   for (const agent of book.agents.values()) agent.events = [];
   for (const booked of book.payments) {

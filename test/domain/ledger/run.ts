@@ -102,29 +102,29 @@ function unrecordedIn({ project, teams }: Ledger): RecordedCap[] {
 
 /** The ledger goes on in a new run, as the engine carries it over. */
 function rollOver(world: LedgerWorld): void {
-  const { domain, ledger, now } = world;
+  const { domain, ledger } = world;
   world.note("roll-over");
-  const carried: ReturnType<typeof domain.pack> = JSON.parse(JSON.stringify(domain.pack(ledger, now)));
+  const carried: ReturnType<typeof domain.pack> = JSON.parse(JSON.stringify(domain.pack(ledger)));
   world.ledger = domain.unpack(carried, BOUNDS);
-  mustBeSame(carriedOf(world.ledger, now), carriedOf(ledger, now), "a roll-over lost something");
+  mustBeSame(carriedOf(world.ledger), carriedOf(ledger), "a roll-over lost something");
 }
 
-/** What goes over to a new run: not the leave that is over, nor the place of keys that are forgotten. */
-function carriedOf(ledger: Ledger, now: number): unknown {
+/** What goes over to a new run: not the leave of who has nothing open, nor the place of keys that are forgotten. */
+function carriedOf(ledger: Ledger): unknown {
   const { accounts, keys, ...rest } = shownOf(ledger);
   const order = keys.order.filter(([agentId, keyHash]) => keys.byAgent.get(agentId)?.has(keyHash) === true);
   return {
     ...rest,
     keys: { ...keys, order },
-    accounts: new Map([...accounts].map(([id, each]) => [id, timed(each, now)])),
+    accounts: new Map([...accounts].map(([id, each]) => [id, timed(each)])),
   };
 }
 
-function timed(account: Account, now: number): unknown {
-  const { leaveUntil, usage } = account;
+function timed(account: Account): unknown {
+  const { leaveUntil, open, usage } = account;
   const first = usage.recentPayments[0];
   const before = first === undefined ? 0 : first[2] - first[1];
   // The running count begins anew; only its differences count.
   const hour = usage.recentPayments.map(([at, count, through]) => [at, count, through - before]);
-  return { ...account, usage: { ...usage, hour }, leaveUntil: leaveUntil > now ? leaveUntil : 0 };
+  return { ...account, usage: { ...usage, hour }, leaveUntil: open.size > 0 ? leaveUntil : 0 };
 }

@@ -67,8 +67,8 @@ describe("the weight of a ledger", () => {
   it(`is never less than what its accounts take once they are encoded (TEST_SEED=${seed})`, () => {
     let closest = 0;
     const property = fc.property(mixtures, (mixture) => {
-      const { ledger, now } = ledgerOf(mixture);
-      const bytes = packedBytes(ledger, now) - EMPTY_BYTES;
+      const { ledger } = ledgerOf(mixture);
+      const bytes = packedBytes(ledger) - EMPTY_BYTES;
       closest = Math.max(closest, bytes / ledger.weightBytes);
       expect(bytes).to.be.at.most(ledger.weightBytes);
     });

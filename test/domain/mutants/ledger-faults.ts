@@ -164,9 +164,9 @@ export const onRelease = (change: (ledger: Ledger, account: Account, cents: numb
   });
 
 /** The ledger goes on in a new run with something else than it had. */
-export const rollingOver = (lose: (ledger: Ledger, now: number) => Partial<Ledger>): LedgerDomain => ({
+export const rollingOver = (lose: (ledger: Ledger) => Partial<Ledger>): LedgerDomain => ({
   ...SOUND,
-  pack: (ledger, now) => packLedger({ ...ledger, ...lose(ledger, now) }, now),
+  pack: (ledger) => packLedger({ ...ledger, ...lose(ledger) }),
 });
 
 export const losingOfAccounts = (lose: (account: Account) => Partial<Account>): LedgerDomain =>
