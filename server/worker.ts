@@ -30,12 +30,27 @@ export function installRuntime(logger: Logger): void {
 }
 
 const SHUTDOWN_GRACE = "5 seconds";
-/** Activities of one process that wait for the same thing at once. */
-const WAITING_MAX: Readonly<Record<WaitedFor, number>> = {
-  card: 100,
-  wallet: 100,
-  settlements: 200,
-  webhooks: 300,
+interface Share {
+  /** Activities of one process that wait for the same thing at once. */
+  readonly maxConcurrentActivityTaskExecutions: number;
+  /** That begin in a second. */
+  readonly maxActivitiesPerSecond?: number;
+}
+
+/**
+ * A thousand payments that become final with the same block are settled over half a minute: all at once they would take the process
+ * from approvals, expiries and sweeps, which have a person waiting.
+ */
+const SETTLEMENTS_PER_SECOND = 40;
+
+const SHARES: Readonly<Record<WaitedFor, Share>> = {
+  card: { maxConcurrentActivityTaskExecutions: 100 },
+  wallet: { maxConcurrentActivityTaskExecutions: 100 },
+  settlements: {
+    maxConcurrentActivityTaskExecutions: 200,
+    maxActivitiesPerSecond: SETTLEMENTS_PER_SECOND,
+  },
+  webhooks: { maxConcurrentActivityTaskExecutions: 300 },
 };
 /** Their calls that ask the engine for work: few come at once. */
 const WAITING_POLLS = 2;
@@ -126,7 +141,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       Worker.create({
         ...common,
         taskQueue: sideTaskQueue(taskQueue, waitedFor),
-        maxConcurrentActivityTaskExecutions: WAITING_MAX[waitedFor],
+        ...SHARES[waitedFor],
         maxConcurrentActivityTaskPolls: WAITING_POLLS,
       }),
     ),
