@@ -8,8 +8,8 @@ import type {
   Resolver,
   RulesVersions,
   TransactionStatus,
-} from "../src/domain/agent/payment.ts";
-import type { BudgetPolicy, DenialCode } from "../src/domain/agent/policy.ts";
+} from "../src/domain/ledger/payment.ts";
+import type { BudgetPolicy, DenialCode } from "../src/domain/ledger/policy.ts";
 import type { AgentLifecycle } from "../src/domain/agent/state.ts";
 import type { Cap } from "../src/domain/ledger/state.ts";
 import type { ApprovalRule } from "../src/domain/rules/rules.ts";

@@ -1,7 +1,7 @@
-import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
-import { type Leave, LEAVE_MS } from "../src/domain/agent/leave.ts";
-import { FORGED, withoutResolver } from "../src/domain/agent/forged.ts";
-import { HELD_REVISION, moneyOf, settle } from "../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../src/domain/ledger/payment.ts";
+import { type Leave, LEAVE_MS } from "../src/domain/ledger/leave.ts";
+import { FORGED, withoutResolver } from "../src/domain/ledger/forged.ts";
+import { HELD_REVISION, moneyOf, settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import type {

@@ -1,5 +1,5 @@
 import type { Collection, Db } from "mongodb";
-import type { Payment } from "../src/domain/agent/payment.ts";
+import type { Payment } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { createdEventId, type LifecycleEvent, paymentEvents } from "../src/domain/events.ts";
 import { BulkWriter } from "./bulk-writer.ts";

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import type { Payment, PaymentRequest, Resolver } from "../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest, Resolver } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import type { PaymentProofs } from "./ports.ts";
 

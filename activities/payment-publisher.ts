@@ -1,4 +1,4 @@
-import type { Payment } from "../src/domain/agent/payment.ts";
+import type { Payment } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { paymentDecisions } from "../src/domain/audit/payment-decisions.ts";
 import type { AuditAppender } from "./audit/appender.ts";

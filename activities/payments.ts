@@ -1,6 +1,6 @@
-import type { Payment, RailOutcome } from "../src/domain/agent/payment.ts";
-import { settle } from "../src/domain/agent/payment.ts";
-import type { Leave } from "../src/domain/agent/leave.ts";
+import type { Payment, RailOutcome } from "../src/domain/ledger/payment.ts";
+import { settle } from "../src/domain/ledger/payment.ts";
+import type { Leave } from "../src/domain/ledger/leave.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "./effects.ts";

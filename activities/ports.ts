@@ -1,7 +1,7 @@
 import type { AgentCommand, AgentReply } from "../src/domain/agent/commands.ts";
-import type { Payment, Rail, RailOutcome } from "../src/domain/agent/payment.ts";
-import type { Leave } from "../src/domain/agent/leave.ts";
-import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
+import type { Payment, Rail, RailOutcome } from "../src/domain/ledger/payment.ts";
+import type { Leave } from "../src/domain/ledger/leave.ts";
+import type { BudgetPolicy } from "../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply, RecordedCap } from "../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../src/domain/ledger/state.ts";

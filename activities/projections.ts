@@ -6,7 +6,7 @@ import {
   type Filter,
   MongoServerError,
 } from "mongodb";
-import type { Payment } from "../src/domain/agent/payment.ts";
+import type { Payment } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../src/domain/agent/state.ts";
 import type { RecordedCap } from "../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../src/domain/ledger/state.ts";

@@ -1,5 +1,5 @@
-import type { Approval, Payment } from "../src/domain/agent/payment.ts";
-import type { Denial } from "../src/domain/agent/policy.ts";
+import type { Approval, Payment } from "../src/domain/ledger/payment.ts";
+import type { Denial } from "../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { comparedName } from "../src/domain/rules/rules.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";

@@ -1,5 +1,5 @@
-import type { Payment } from "../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../src/domain/agent/policy.ts";
+import type { Payment } from "../src/domain/ledger/payment.ts";
+import type { BudgetPolicy } from "../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../src/domain/agent/state.ts";
 import type { RecordedCap } from "../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../src/domain/ledger/state.ts";

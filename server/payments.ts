@@ -5,7 +5,7 @@ import { TimeoutError, withTimeout } from "../activities/with-timeout.ts";
 import { type ExecutionHints, type PaymentEffects, Superseded } from "../activities/effects.ts";
 import type { HmacPaymentProofs } from "../activities/payment-proofs.ts";
 import { approvalDocument, transactionDocument } from "../activities/records.ts";
-import type { Payment, PaymentRequest } from "../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { refusal } from "../src/domain/errors.ts";
 import type { LedgerReply } from "../src/domain/ledger/commands.ts";

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import type { Payment } from "../src/domain/agent/payment.ts";
+import type { Payment } from "../src/domain/ledger/payment.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/messages/approval.ts";
 import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";

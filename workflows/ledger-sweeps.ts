@@ -17,7 +17,7 @@ import {
   profileIn,
   summaryOf,
 } from "../src/domain/ledger/state.ts";
-import { type Rail, RAILS } from "../src/domain/agent/payment.ts";
+import { type Rail, RAILS } from "../src/domain/ledger/payment.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 
 /** Payments, records and limits that one activity sees to at once. */

@@ -11,7 +11,7 @@ import {
   summaryOf,
   type Totals,
 } from "../src/domain/ledger/state.ts";
-import { countToday, countWithinHour, spentToday } from "../src/domain/agent/usage.ts";
+import { countToday, countWithinHour, spentToday } from "../src/domain/ledger/usage.ts";
 import type {
   AccountQueryInput,
   AccountView,

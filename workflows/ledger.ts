@@ -13,7 +13,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import type { Rail } from "../src/domain/agent/payment.ts";
+import type { Rail } from "../src/domain/ledger/payment.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";

@@ -1,6 +1,6 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, sleep, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import type { Payment } from "../src/domain/agent/payment.ts";
+import type { Payment } from "../src/domain/ledger/payment.ts";
 import type { SettlementInput } from "../src/messages/settlement.ts";
 import { isSettlementInput } from "../src/messages/guards/payment.ts";
 import { SETTLEMENT_PACE_SECONDS } from "../src/messages/settlement.ts";

@@ -6,8 +6,8 @@ import type {
   PaymentRequest,
   Resolver,
   RulesVersions,
-} from "../../src/domain/agent/payment.ts";
-import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/agent/policy.ts";
+} from "../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../../src/domain/ledger/state.ts";

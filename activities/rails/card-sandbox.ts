@@ -1,5 +1,5 @@
 import type { Collection, Db, Document } from "mongodb";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { BulkWriter } from "../bulk-writer.ts";
 import { COLLECTIONS } from "../documents.ts";

@@ -1,7 +1,7 @@
 import { preparsePolicySet, statefulIsAuthorized } from "@cedar-policy/cedar-wasm/nodejs";
 import { assess } from "../../src/domain/ledger/pay.ts";
 import type { Account, Ledger } from "../../src/domain/ledger/state.ts";
-import { countToday, countWithinHour, spentToday } from "../../src/domain/agent/usage.ts";
+import { countToday, countWithinHour, spentToday } from "../../src/domain/ledger/usage.ts";
 import { accountIn, BENCH_PAYMENT, type Outcome, type Timed } from "./ours.ts";
 import { AGENTS, agentIdOf, amountOf, POLICY, timeOf } from "./workload.ts";
 

@@ -1,4 +1,4 @@
-import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import type { CommandOf } from "../../src/domain/ledger/commands.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { type Ledger, newLedger } from "../../src/domain/ledger/state.ts";

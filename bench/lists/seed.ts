@@ -3,8 +3,8 @@ import type { AgentDocument, TransactionDocument } from "../../activities/docume
 import { ensureProjectionIndexes } from "../../activities/projections.ts";
 import { collectionsOf } from "../../server/collections.ts";
 import { newId, newUuid } from "../../server/ids.ts";
-import type { DenialCode } from "../../src/domain/agent/policy.ts";
-import type { TransactionStatus } from "../../src/domain/agent/payment.ts";
+import type { DenialCode } from "../../src/domain/ledger/policy.ts";
+import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import { BUDGET_CENTS } from "../systems/system.ts";
 
 /** An organization with many agents and their payments, as if they had been made: written straight into the database. */

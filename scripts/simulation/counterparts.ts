@@ -1,5 +1,5 @@
 import { approvalDocument } from "../../activities/records.ts";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";

@@ -12,7 +12,7 @@ import { AgentActors } from "../../server/actors/agent-actors.ts";
 import { Ledgers } from "../../server/actors/ledgers.ts";
 import type { Timers } from "../../server/actors/timers.ts";
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
-import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";

@@ -1,6 +1,6 @@
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
-import type { BudgetPolicy, BudgetPolicyPatch } from "../../src/domain/agent/policy.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy, BudgetPolicyPatch } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { CommandOf } from "../../src/domain/ledger/commands.ts";
 import type { Account } from "../../src/domain/ledger/state.ts";

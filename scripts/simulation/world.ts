@@ -1,6 +1,6 @@
 import { LeaveTooLate, Superseded } from "../../activities/effects.ts";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
-import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, levelOf, summaryOf } from "../../src/domain/ledger/state.ts";
 import { accountView, booksPage, capsView } from "../../workflows/ledger-views.ts";

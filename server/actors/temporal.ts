@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../../activities/ports.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
-import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { FirstKey } from "../../src/domain/agent/access.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";

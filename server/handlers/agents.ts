@@ -2,7 +2,7 @@ import type { Filter } from "mongodb";
 import type { z } from "zod";
 import type { AgentDocument } from "../../activities/documents.ts";
 import type { agent } from "../../src/contract/records.ts";
-import { patchPolicy } from "../../src/domain/agent/policy.ts";
+import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../audit/notes.ts";

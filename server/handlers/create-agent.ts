@@ -9,7 +9,7 @@ import { createdEvent } from "../../activities/journal.ts";
 import { NoSuchActor } from "../../activities/no-such-actor.ts";
 import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
-import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";

@@ -1,6 +1,6 @@
 import type { AgentDocument } from "../../activities/documents.ts";
 import { rail } from "../../src/contract/records.ts";
-import type { Denial } from "../../src/domain/agent/policy.ts";
+import type { Denial } from "../../src/domain/ledger/policy.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";

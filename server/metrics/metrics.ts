@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom
 import type { ChainRepair } from "../../activities/chain/repairs.ts";
 import type { MailOutcome } from "../../activities/mail/invite-mail.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
-import { HELD_REVISION, type Payment, type Rail } from "../../src/domain/agent/payment.ts";
+import { HELD_REVISION, type Payment, type Rail } from "../../src/domain/ledger/payment.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import type { LimitName } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";

@@ -1,6 +1,6 @@
 import type { Projections, RailPort, Rails } from "../../activities/ports.ts";
 import type { Activities } from "../../activities/types.ts";
-import type { Rail } from "../../src/domain/agent/payment.ts";
+import type { Rail } from "../../src/domain/ledger/payment.ts";
 import type { Metrics, RailCall, SweepName } from "./metrics.ts";
 
 /** The rails, each call of which is counted by its result; a payment's is timed, too. */

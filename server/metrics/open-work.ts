@@ -1,7 +1,7 @@
 import type { Collection } from "mongodb";
 import { Gauge } from "prom-client";
 import { withTimeout } from "../../activities/with-timeout.ts";
-import { RAILS } from "../../src/domain/agent/payment.ts";
+import { RAILS } from "../../src/domain/ledger/payment.ts";
 import type { Collections } from "../collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
 

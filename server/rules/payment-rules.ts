@@ -1,5 +1,5 @@
 import { RECIPIENT_INDEX } from "../../activities/projections.ts";
-import type { PaymentRequest, RulesVersions } from "../../src/domain/agent/payment.ts";
+import type { PaymentRequest, RulesVersions } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { paymentRules, type PaymentRules } from "../../src/domain/rules/checks.ts";
 import type { ReadyRule } from "../../src/domain/rules/ready-rules.ts";

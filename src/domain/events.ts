@@ -1,5 +1,5 @@
-import { type Approval, HELD_REVISION, type Payment } from "./agent/payment.ts";
-import { utcDate } from "./agent/usage.ts";
+import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts";
+import { utcDate } from "./ledger/usage.ts";
 
 /** What the service tells of, and to whom it may be pushed. */
 export const EVENT_TYPES = [

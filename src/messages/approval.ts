@@ -1,4 +1,4 @@
-import type { Payment } from "../domain/agent/payment.ts";
+import type { Payment } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 
 /** Names and payloads of the workflow that waits with a payment on hold. */

@@ -1,6 +1,6 @@
-import type { Leave } from "../domain/agent/leave.ts";
-import type { Payment, RailOutcome } from "../domain/agent/payment.ts";
-import type { BudgetPolicy } from "../domain/agent/policy.ts";
+import type { Leave } from "../domain/ledger/leave.ts";
+import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
+import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { PackedLedger } from "../domain/ledger/pack.ts";
 import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";

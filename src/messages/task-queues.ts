@@ -1,4 +1,4 @@
-import { RAILS } from "../domain/agent/payment.ts";
+import { RAILS } from "../domain/ledger/payment.ts";
 
 /**
  * What activities wait for that may be slow or down. Each has a task queue beside the service's own, and places of its own in every worker,

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { COLLECTIONS } from "../../activities/documents.ts";
 import { CommandsRefused, refusalIn } from "../../server/actors/commands-refused.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import {
   type KnownRevisions,

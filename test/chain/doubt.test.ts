@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { z } from "zod";
 import { ChainOutbox, isTransaction } from "../../activities/chain/outbox.ts";
 import { ChainRpc } from "../../activities/chain/rpc.ts";
-import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { type MongoProxy, startMongoProxy } from "./mongo-proxy.ts";
 import {
   ended,

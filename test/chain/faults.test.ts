@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { randomInt } from "node:crypto";
-import type { RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import {
   ended,

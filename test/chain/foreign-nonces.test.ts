@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { agentWalletAbi } from "../../activities/chain/contracts.ts";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { cancel } from "./foreign.ts";
 import {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { LeaveTooLate } from "../../activities/effects.ts";
 import type { AskForLeave } from "../../activities/ports.ts";
 import { attemptsPrefix } from "../../activities/rails/wallet/attempts.ts";
-import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import {
   ended,
   type Instance,

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { getAddress } from "viem";
 import { deployWalletData, GAS, spendData } from "../../activities/chain/contracts.ts";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import {
   ended,
   hashOf,

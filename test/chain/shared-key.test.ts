@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { startOwnAnvil } from "../support/own-anvil.ts";
 import { cancel } from "./foreign.ts";
 import { ended, eventually, hashOf, newPayment, newPayments, openScene } from "./support.ts";

@@ -21,8 +21,8 @@ import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
 import { createWallets, type Wallets } from "../../activities/rails/wallet/index.ts";
 import { readChain } from "../../server/chain.ts";
 import { MasterKey } from "../../server/secrets/master-key.ts";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../../src/domain/agent/policy.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { testDatabase } from "../support/mongo.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Payment } from "../../src/domain/agent/payment.ts";
-import type { BudgetPolicyPatch } from "../../src/domain/agent/policy.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
+import type { BudgetPolicyPatch } from "../../src/domain/ledger/policy.ts";
 import { TestAccount } from "./support/account.ts";
 import { APPROVAL_WINDOW_SECONDS, DAY, HOUR, human, MINUTE, NOON, SECOND } from "./support/actor.ts";
 

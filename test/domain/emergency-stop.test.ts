@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Payment, settle } from "../../src/domain/agent/payment.ts";
+import { type Payment, settle } from "../../src/domain/ledger/payment.ts";
 import { paymentDecisions } from "../../src/domain/audit/payment-decisions.ts";
 import { paymentEvents } from "../../src/domain/events.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
-import { settle } from "../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
+import { settle } from "../../src/domain/ledger/payment.ts";
 import { createdEventId, EVENT_TYPES, paymentEvents } from "../../src/domain/events.ts";
 import { heldCommand, TestAccount } from "./support/account.ts";
 import { DAY, human, openPolicy, profile } from "./support/actor.ts";

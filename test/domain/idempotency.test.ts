@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import { contentOf, TestAccount } from "./support/account.ts";
 import { NOON, profile, SECOND } from "./support/actor.ts";
 

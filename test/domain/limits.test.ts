@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { BudgetPolicyPatch, DenialDetails } from "../../src/domain/agent/policy.ts";
+import type { BudgetPolicyPatch, DenialDetails } from "../../src/domain/ledger/policy.ts";
 import { TestAccount } from "./support/account.ts";
 import { HOUR, MINUTE, NOON } from "./support/actor.ts";
 

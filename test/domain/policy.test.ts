@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { BudgetPolicyPatch } from "../../src/domain/agent/policy.ts";
+import type { BudgetPolicyPatch } from "../../src/domain/ledger/policy.ts";
 import { summaryOf } from "../../src/domain/ledger/state.ts";
 import { TestAccount } from "./support/account.ts";
 import { openPolicy, profile, SECOND } from "./support/actor.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
-import { countWithin, countWithinHour, HOUR_ENTRIES_MAX } from "../../src/domain/agent/usage.ts";
+import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
+import { countWithin, countWithinHour, HOUR_ENTRIES_MAX } from "../../src/domain/ledger/usage.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
 import { RULE_WINDOW_SECONDS_MAX } from "../../src/domain/rules/rules.ts";
 import { TestAccount } from "./support/account.ts";

@@ -4,8 +4,8 @@ import type {
   PaymentPhase,
   RailOutcome,
   TransactionStatus,
-} from "../../src/domain/agent/payment.ts";
-import { settle } from "../../src/domain/agent/payment.ts";
+} from "../../src/domain/ledger/payment.ts";
+import { settle } from "../../src/domain/ledger/payment.ts";
 import { TestAccount } from "./support/account.ts";
 import { NOON } from "./support/actor.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import * as fc from "fast-check";
-import { countPayment, countWithin, emptyUsage } from "../../src/domain/agent/usage.ts";
+import { countPayment, countWithin, emptyUsage } from "../../src/domain/ledger/usage.ts";
 import { seed } from "../support/seed.ts";
 import { TestAccount } from "./support/account.ts";
 import { DAY, HOUR, MINUTE, NOON } from "./support/actor.ts";

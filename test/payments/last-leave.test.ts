@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createPaymentEffects } from "../../activities/effects.ts";
 import type { AskForLeave, RailPort } from "../../activities/ports.ts";
-import { LEAVE_MS, type Leave } from "../../src/domain/agent/leave.ts";
+import { LEAVE_MS, type Leave } from "../../src/domain/ledger/leave.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { newPayment } from "../chain/support.ts";
 import { MemoryProjections, MemoryRail, nobody, SETTLED, VOUCHED } from "../workflows/support/doubles.ts";

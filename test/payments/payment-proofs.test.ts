@@ -1,6 +1,6 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import type { PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import { decidedPayment } from "../../src/domain/ledger/pay.ts";
 import { type AskedOrder, HmacPaymentProofs, type PersonsDecision } from "../../activities/payment-proofs.ts";
 

@@ -7,7 +7,7 @@ import { comparedName } from "../../src/domain/rules/rules.ts";
 import { newId } from "../../server/ids.ts";
 import { likenessHash, PaymentRulings } from "../../server/rules/payment-rules.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import type { TransactionStatus } from "../../src/domain/agent/payment.ts";
+import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
 import { newWorld, type World } from "../support/world.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Payment } from "../../src/domain/agent/payment.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { STATE_QUERY } from "../../src/messages/agent.ts";
 import type { ApprovalResult } from "../../src/messages/approval.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";

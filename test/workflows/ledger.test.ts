@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { LedgerBehind, RecordsBehind } from "../../server/actors/actor-unavailable.ts";
 import type { KnownRevisions } from "../../src/messages/ledger.ts";
-import type { Payment, PaymentRequest } from "../../src/domain/agent/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { packLedger } from "../../src/domain/ledger/pack.ts";

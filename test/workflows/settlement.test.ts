@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Payment, RailOutcome } from "../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { SETTLEMENT_PACE_SECONDS, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLED } from "./support/doubles.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { UnfinishedPayment } from "../../activities/types.ts";
-import { type Payment, type Rail, type RailOutcome, settle } from "../../src/domain/agent/payment.ts";
+import { type Payment, type Rail, type RailOutcome, settle } from "../../src/domain/ledger/payment.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import { confirmationOf, type ExecutionResult } from "../../src/messages/ledger.ts";
 import { LedgerActor } from "../../workflows/ledger-actor.ts";

@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { Address } from "viem";
-import type { RailFailure } from "../../../src/domain/agent/payment.ts";
+import type { RailFailure } from "../../../src/domain/ledger/payment.ts";
 import type { ChainPlace, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
 import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
 import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
-import { LEAVE_MS } from "../../../src/domain/agent/leave.ts";
+import { LEAVE_MS } from "../../../src/domain/ledger/leave.ts";
 import { LeaveTooLate } from "../../effects.ts";
 import type { AskForLeave } from "../../ports.ts";
 import { withTimeout } from "../../with-timeout.ts";

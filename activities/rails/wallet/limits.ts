@@ -1,4 +1,4 @@
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { ChainPlace } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
 import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";

@@ -1,5 +1,5 @@
 import { getAddress, type Hash } from "viem";
-import type { OnChain, Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { OnChain, Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
 import { agentWalletAbi, detachData, GAS, paymentIdOf, tellsOfPayment } from "../../chain/contracts.ts";

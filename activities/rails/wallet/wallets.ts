@@ -2,7 +2,7 @@ import type { Collection, Db } from "mongodb";
 import { type Address, getAddress } from "viem";
 import type { SpendingLimit } from "../../../src/domain/wallet/spending-limit.ts";
 import { mirroredLimit } from "../../../src/domain/wallet/spending-limit.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import { caip2Of, type ChainPlace } from "../../chain/config.ts";
 import { walletAddress } from "../../chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type WalletRecord } from "../../documents.ts";

@@ -1,6 +1,6 @@
 import type { Hash } from "viem";
 import type { LedgerEntry, PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/books.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
 import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";

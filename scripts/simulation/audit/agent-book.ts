@@ -1,5 +1,5 @@
-import type { RailOutcome, TransactionStatus } from "../../../src/domain/agent/payment.ts";
-import type { BudgetPolicy, DenialDetails } from "../../../src/domain/agent/policy.ts";
+import type { RailOutcome, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/policy.ts";
 import type { NewAccount, Standing } from "../../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../../src/domain/rules/checks.ts";
 import { JournalBook } from "./journal-book.ts";

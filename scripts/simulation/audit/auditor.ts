@@ -1,5 +1,5 @@
 import type { FirstKey } from "../../../src/domain/agent/access.ts";
-import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../../src/domain/ledger/state.ts";

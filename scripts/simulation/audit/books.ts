@@ -1,4 +1,4 @@
-import type { Denial, LimitDenial } from "../../../src/domain/agent/policy.ts";
+import type { Denial, LimitDenial } from "../../../src/domain/ledger/policy.ts";
 import { type AgentBook, type BookedPayment, isClosed, isMoney, type Verdict } from "./agent-book.ts";
 import type { LifeBook } from "./life-book.ts";
 import { must, mustEqual } from "./violation.ts";

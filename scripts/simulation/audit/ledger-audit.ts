@@ -1,4 +1,4 @@
-import type { Payment, RailOutcome, RulesVersions } from "../../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome, RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { AgentBook, type BookedPayment, dayOf, isClosed, isHeld, type Verdict } from "./agent-book.ts";
 import { type AuditBooks, expectDenial } from "./books.ts";

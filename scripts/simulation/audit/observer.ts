@@ -1,8 +1,8 @@
 import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
-import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap, LedgerBounds } from "../../../src/domain/ledger/state.ts";
 import type { AccountView, BookedAccount, CapsView } from "../../../src/messages/ledger.ts";

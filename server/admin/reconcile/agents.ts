@@ -1,6 +1,6 @@
 import type { ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
 import { approvalDocument, transactionDocument } from "../../../activities/records.ts";
-import { moneyOf } from "../../../src/domain/agent/payment.ts";
+import { moneyOf } from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
 import type { BookedAccount, BookedPayment } from "../../../src/messages/ledger.ts";
 import { compareAccountRecord, compareLife, differing, flat, type Found } from "./agent-records.ts";

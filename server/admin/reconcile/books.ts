@@ -5,7 +5,7 @@ import type {
   ContainerDocument,
   TransactionDocument,
 } from "../../../activities/documents.ts";
-import type { TransactionStatus } from "../../../src/domain/agent/payment.ts";
+import type { TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { BookedAccount, BookedLevel } from "../../../src/messages/ledger.ts";
 

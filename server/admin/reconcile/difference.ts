@@ -1,4 +1,4 @@
-import type { Payment } from "../../../src/domain/agent/payment.ts";
+import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../../src/domain/ledger/state.ts";

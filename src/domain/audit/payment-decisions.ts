@@ -1,5 +1,5 @@
-import type { Denial, DenialCode } from "../agent/policy.ts";
-import { type Approval, isWithheld, type Payment } from "../agent/payment.ts";
+import type { Denial, DenialCode } from "../ledger/policy.ts";
+import { type Approval, isWithheld, type Payment } from "../ledger/payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";

@@ -1,4 +1,4 @@
-import { dollars, limitDenial, type LimitDenial } from "../agent/policy.ts";
+import { dollars, limitDenial, type LimitDenial } from "./policy.ts";
 import { remainingOf } from "../money.ts";
 import { type Account, type Cap, type Ledger, type Level, levelOf, type Totals } from "./state.ts";
 

@@ -1,7 +1,7 @@
 import type { FollowedAgent } from "../agent/state.ts";
-import type { Leave } from "../agent/leave.ts";
-import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "../agent/payment.ts";
-import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "../agent/policy.ts";
+import type { Leave } from "./leave.ts";
+import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
+import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Cap, NewAccount, Standing } from "./state.ts";
 

@@ -1,4 +1,4 @@
-import { settle } from "../agent/payment.ts";
+import { settle } from "./payment.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 

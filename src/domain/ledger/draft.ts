@@ -1,5 +1,5 @@
-import { moneyOf, type Payment } from "../agent/payment.ts";
-import { countPayment, rollDay, type Usage } from "../agent/usage.ts";
+import { moneyOf, type Payment } from "./payment.ts";
+import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import { type Closing, forgetAgent, rememberClosed } from "./key-memory.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";

@@ -1,4 +1,4 @@
-import type { Rail } from "../agent/payment.ts";
+import type { Rail } from "./payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
 /** What the ledger sees to itself, since nobody has in time: whoever decided may have died before acting. */

@@ -1,7 +1,7 @@
-import { next, type Payment } from "../agent/payment.ts";
-import { checkLimits, type Denial } from "../agent/policy.ts";
-import { dayCounted } from "../agent/usage.ts";
-import { cancel, deny, endByArchive, expire, withApproval } from "../agent/held.ts";
+import { next, type Payment } from "./payment.ts";
+import { checkLimits, type Denial } from "./policy.ts";
+import { dayCounted } from "./usage.ts";
+import { cancel, deny, endByArchive, expire, withApproval } from "./held.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";

@@ -1,7 +1,7 @@
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts";
-import type { BudgetPolicy } from "../agent/policy.ts";
-import type { Counted, Usage } from "../agent/usage.ts";
+import type { BudgetPolicy } from "./policy.ts";
+import type { Counted, Usage } from "./usage.ts";
 import type { LifecycleEvent } from "../events.ts";
 import type { FirstAnswer } from "./first-answers.ts";
 import type { ClosedKey } from "./key-memory.ts";

@@ -1,14 +1,8 @@
-import { AGENT_ARCHIVED } from "../agent/held.ts";
-import {
-  AGENT_PAUSED,
-  type Approval,
-  type Payment,
-  type Rail,
-  type RulesVersions,
-} from "../agent/payment.ts";
-import type { Denial } from "../agent/policy.ts";
-import { checkLimits, isAboveThreshold } from "../agent/policy.ts";
-import { countWithin, dayCounted, instantCounted } from "../agent/usage.ts";
+import { AGENT_ARCHIVED } from "./held.ts";
+import { AGENT_PAUSED, type Approval, type Payment, type Rail, type RulesVersions } from "./payment.ts";
+import type { Denial } from "./policy.ts";
+import { checkLimits, isAboveThreshold } from "./policy.ts";
+import { countWithin, dayCounted, instantCounted } from "./usage.ts";
 import { remainingOf } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";

@@ -1,6 +1,6 @@
-import { moneyOf, type Payment } from "../agent/payment.ts";
-import type { BudgetPolicy } from "../agent/policy.ts";
-import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "../agent/usage.ts";
+import { moneyOf, type Payment } from "./payment.ts";
+import type { BudgetPolicy } from "./policy.ts";
+import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
 import { judge } from "./judge.ts";
 import { withdrawOpen } from "./sending.ts";
 import {

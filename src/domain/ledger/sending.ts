@@ -1,4 +1,4 @@
-import { isOnItsWay, type Leave, leaveUntil } from "../agent/leave.ts";
+import { isOnItsWay, type Leave, leaveUntil } from "./leave.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import type { Account, OpenPayment } from "./state.ts";

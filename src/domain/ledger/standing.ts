@@ -1,4 +1,4 @@
-import { patchPolicy } from "../agent/policy.ts";
+import { patchPolicy } from "./policy.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { endAllHeld } from "./holds.ts";

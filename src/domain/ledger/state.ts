@@ -1,8 +1,8 @@
 import type { LifecycleEvent } from "../events.ts";
-import type { Payment } from "../agent/payment.ts";
+import type { Payment } from "./payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
-import type { BudgetPolicy } from "../agent/policy.ts";
-import { emptyUsage, type Usage } from "../agent/usage.ts";
+import type { BudgetPolicy } from "./policy.ts";
+import { emptyUsage, type Usage } from "./usage.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import { emptyKeyMemory, type KeyMemory } from "./key-memory.ts";
 

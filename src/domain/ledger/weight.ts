@@ -1,4 +1,4 @@
-import type { Payment } from "../agent/payment.ts";
+import type { Payment } from "./payment.ts";
 import type { Account } from "./state.ts";
 
 /**

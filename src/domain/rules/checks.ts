@@ -1,4 +1,4 @@
-import type { Rail } from "../agent/payment.ts";
+import type { Rail } from "../ledger/payment.ts";
 import type { ReadyRule } from "./ready-rules.ts";
 import { comparedName, type RuleType } from "./rules.ts";
 import type { TimeWindowCheck, ZoneOffsets } from "./time-window.ts";

@@ -1,4 +1,4 @@
-import type { Rail } from "../agent/payment.ts";
+import type { Rail } from "../ledger/payment.ts";
 import { type ApprovalRule, comparedName, WEEKDAYS } from "./rules.ts";
 import { minutesOf } from "./time-window.ts";
 

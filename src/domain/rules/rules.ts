@@ -1,4 +1,4 @@
-import type { Rail } from "../agent/payment.ts";
+import type { Rail } from "../ledger/payment.ts";
 
 /**
  * Approval rules of a project or team: what an enabled rule flags

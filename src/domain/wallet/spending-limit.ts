@@ -1,4 +1,4 @@
-import type { BudgetPolicy } from "../agent/policy.ts";
+import type { BudgetPolicy } from "../ledger/policy.ts";
 
 const SECONDS_PER_DAY = 86_400;
 

@@ -1,5 +1,5 @@
-import type { RailOutcome } from "../../domain/agent/payment.ts";
-import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/agent/policy.ts";
+import type { RailOutcome } from "../../domain/ledger/payment.ts";
+import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
 import type { LedgerCommand } from "../../domain/ledger/commands.ts";
 import type { AssessedPayment } from "../../domain/ledger/pay.ts";
 import type { AccountQueryInput, BooksQueryInput, KnownRevisions } from "../ledger.ts";

@@ -7,8 +7,8 @@ import type {
   RailOutcome,
   Resolver,
   RulesVersions,
-} from "../../domain/agent/payment.ts";
-import type { Denial, DenialDetails } from "../../domain/agent/policy.ts";
+} from "../../domain/ledger/payment.ts";
+import type { Denial, DenialDetails } from "../../domain/ledger/policy.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { MAX_CENTS } from "../../domain/money.ts";
 import type { ApprovalInput } from "../approval.ts";

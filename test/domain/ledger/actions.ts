@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import type { BudgetPolicyPatch } from "../../../src/domain/agent/policy.ts";
+import type { BudgetPolicyPatch } from "../../../src/domain/ledger/policy.ts";
 import { DAY, HOUR, MINUTE, SECOND } from "../support/actor.ts";
 
 /** What a random run of a ledger is made of. Picks are places in whatever there is by then. */

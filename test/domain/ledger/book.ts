@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import type { Payment, PaymentRequest } from "../../../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { Payment, PaymentRequest } from "../../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import {
   type Account,

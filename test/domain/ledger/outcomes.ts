@@ -1,6 +1,6 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import { isOnItsWay } from "../../../src/domain/agent/leave.ts";
-import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/agent/payment.ts";
+import { isOnItsWay } from "../../../src/domain/ledger/leave.ts";
+import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
 import type { ActionOf, Fate } from "./actions.ts";

@@ -1,5 +1,5 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import type { PaymentRequest } from "../../../src/domain/agent/payment.ts";
+import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { decidedPayment } from "../../../src/domain/ledger/pay.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";

@@ -1,6 +1,6 @@
 import { must } from "../../../scripts/simulation/audit/violation.ts";
-import { isOnItsWay } from "../../../src/domain/agent/leave.ts";
-import type { Payment } from "../../../src/domain/agent/payment.ts";
+import { isOnItsWay } from "../../../src/domain/ledger/leave.ts";
+import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";

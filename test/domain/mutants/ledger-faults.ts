@@ -9,8 +9,8 @@ import {
   levelOf,
   type OpenPayment,
 } from "../../../src/domain/ledger/state.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
-import type { Usage } from "../../../src/domain/agent/usage.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
+import type { Usage } from "../../../src/domain/ledger/usage.ts";
 import { type LedgerDomain, SOUND } from "../ledger/world.ts";
 
 /** Ways to put a fault into the ledger that the book watches. */

@@ -1,6 +1,6 @@
-import { moneyOf } from "../../../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
-import { utcDate } from "../../../src/domain/agent/usage.ts";
+import { moneyOf } from "../../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
+import { utcDate } from "../../../src/domain/ledger/usage.ts";
 import { isClosedKey } from "../../../src/domain/ledger/key-memory.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import type { LedgerDomain } from "../ledger/world.ts";

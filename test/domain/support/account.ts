@@ -1,6 +1,6 @@
-import type { Payment, PaymentRequest, RailOutcome } from "../../../src/domain/agent/payment.ts";
-import { settle } from "../../../src/domain/agent/payment.ts";
-import type { BudgetPolicyPatch } from "../../../src/domain/agent/policy.ts";
+import type { Payment, PaymentRequest, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import { settle } from "../../../src/domain/ledger/payment.ts";
+import type { BudgetPolicyPatch } from "../../../src/domain/ledger/policy.ts";
 import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
 import type { AccountCommand, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";

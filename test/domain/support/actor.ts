@@ -1,5 +1,5 @@
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 
 /** Times, names and figures that tests of the domain share. */
 

@@ -3,8 +3,8 @@ import { Random } from "../../../scripts/random.ts";
 import { MAX_CENTS } from "../../../src/domain/money.ts";
 import { packLedger } from "../../../src/domain/ledger/pack.ts";
 import type { Ledger } from "../../../src/domain/ledger/state.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
-import type { PaymentRequest } from "../../../src/domain/agent/payment.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
+import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 
 /** As the service compresses what goes through the engine. */
 const LEVEL = 1;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { EffectDependencies } from "../../../activities/effects.ts";
 import type { RailPort } from "../../../activities/ports.ts";
 import type { Backends } from "../../../server/service.ts";
-import type { Payment } from "../../../src/domain/agent/payment.ts";
+import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { armingOf, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "../support/life-points.ts";
 
 /** Holds agents' creates, mints and archives at armed points. */

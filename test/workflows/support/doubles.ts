@@ -7,7 +7,7 @@ import type {
   RailBalance,
   RailPort,
 } from "../../../activities/ports.ts";
-import type { Payment, RailOutcome } from "../../../src/domain/agent/payment.ts";
+import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../../../src/domain/ledger/state.ts";

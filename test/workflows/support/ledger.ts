@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from "@temporalio/client";
-import type { Payment, PaymentRequest } from "../../../src/domain/agent/payment.ts";
-import type { BudgetPolicy } from "../../../src/domain/agent/policy.ts";
+import type { Payment, PaymentRequest } from "../../../src/domain/ledger/payment.ts";
+import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { PackedLedger } from "../../../src/domain/ledger/pack.ts";

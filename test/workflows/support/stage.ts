@@ -17,7 +17,7 @@ import type { Activities } from "../../../activities/types.ts";
 import { TemporalCalls } from "../../../server/actors/calls.ts";
 import { TemporalActors } from "../../../server/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../../server/workflow-bundle.ts";
-import type { Payment } from "../../../src/domain/agent/payment.ts";
+import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
