@@ -1,6 +1,9 @@
+import type { Unavailable } from "../server/unavailable.ts";
+
 /** Nothing came in time. What was asked for may still happen. */
-export class TimeoutError extends Error {
-  override readonly name = "NotInTime";
+export class TimeoutError extends Error implements Unavailable {
+  override readonly name = "TimeoutError";
+  readonly isUnavailable = true;
 }
 
 /** The work's outcome, or `TimeoutError` after the bound; the work itself goes on, and its late failure is nobody's. */

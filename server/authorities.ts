@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { ConfigError } from "./config.ts";
+import { ConfigError } from "../src/lib/config-error.ts";
 
 /** The certificate authorities (PEM) in the file that a setting names; null: it names none. Throws `ConfigError`. */
 export async function authoritiesIn(setting: string, caFile: string | null): Promise<string | null> {

@@ -8,7 +8,7 @@ import { localSigner } from "../activities/chain/signer.ts";
 import { sandboxPlace } from "../activities/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../activities/rails/wallet/index.ts";
 import type { ChainRepair } from "../activities/chain/repairs.ts";
-import { ConfigError } from "./config.ts";
+import { ConfigError } from "../src/lib/config-error.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { MasterKey } from "./secrets/master-key.ts";

@@ -8,7 +8,7 @@ import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./aut
 import type { Addresses } from "./connections.ts";
 import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "./mail-settings.ts";
 import { MasterKey } from "./secrets/master-key.ts";
-import { PlainError } from "../src/lib/plain-error.ts";
+import { ConfigError } from "../src/lib/config-error.ts";
 
 /**
  * Whose word is taken for where a request comes from, as Express's `trust proxy` has it: these addresses, or so many
@@ -62,11 +62,6 @@ export interface WebhookSettings {
   readonly backoffSeconds: readonly number[];
   /** How long deliveries are kept. */
   readonly retentionDays: number;
-}
-
-/** A wrong setting; the message is one line for a person. */
-export class ConfigError extends PlainError {
-  override readonly name = "ConfigError";
 }
 
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync } from
 import { dirname } from "node:path";
 import { type Logger, pino } from "pino";
 import { withTimeout } from "../activities/with-timeout.ts";
-import { hasErrorCode } from "../src/engines/errors.ts";
+import { hasErrorCode } from "../src/lib/error-code.ts";
 import { PlainError } from "../src/lib/plain-error.ts";
 
 export type { Logger };

@@ -1,14 +1,11 @@
 import { WorkflowNotFoundError, WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import { MongoError } from "mongodb";
-import { AuditLogUnavailable } from "../activities/audit/appender.ts";
-import { CommandsRefused } from "./actors/commands-refused.ts";
-import { ActorUnavailable } from "./actors/actor-unavailable.ts";
-import { NoSuchActor } from "../activities/no-such-actor.ts";
-import { ChainUnreachable, WrongChain } from "../activities/chain/rpc.ts";
-import { DeliveryKeysUnreachable } from "../activities/key-delivery/delivery-keys.ts";
-import { TimeoutError } from "../activities/with-timeout.ts";
-import { TooMuchWork } from "./auth/bounded-work.ts";
+
+/** An error that says that something could not be reached, or not in time, or that there was too much to do. */
+export interface Unavailable extends Error {
+  readonly isUnavailable: true;
+}
 
 /** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([
@@ -30,7 +27,6 @@ const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
 
 /** An actor that is not there any more, by an operator's hand perhaps: nothing was decided, and one may bring it back. */
 const isGone = (error: unknown): boolean =>
-  error instanceof NoSuchActor ||
   error instanceof WorkflowNotFoundError ||
   (error instanceof WorkflowUpdateFailedError &&
     error.cause instanceof ApplicationFailure &&
@@ -41,14 +37,8 @@ const isGone = (error: unknown): boolean =>
  * there was too much to do, or that a worker is older than this process: 503, and worth a replay.
  */
 export const isUnavailable = (error: unknown): boolean =>
-  error instanceof ActorUnavailable ||
-  error instanceof CommandsRefused ||
   isGone(error) ||
   error instanceof MongoError ||
-  error instanceof TimeoutError ||
-  error instanceof TooMuchWork ||
-  error instanceof AuditLogUnavailable ||
-  error instanceof ChainUnreachable ||
-  error instanceof WrongChain ||
-  error instanceof DeliveryKeysUnreachable ||
-  (error instanceof Error && "code" in error && SOCKET_CODES.has(error.code));
+  (error instanceof Error &&
+    (("isUnavailable" in error && error.isUnavailable === true) ||
+      ("code" in error && SOCKET_CODES.has(error.code))));

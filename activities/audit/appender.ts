@@ -1,3 +1,4 @@
+import type { Unavailable } from "../../server/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
 import {
@@ -11,8 +12,9 @@ import { withTimeout } from "../with-timeout.ts";
 import { type AuditDocument, auditDocument, auditLogOf, headOf, placedIn } from "./documents.ts";
 
 /** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
-export class AuditLogUnavailable extends Error {
+export class AuditLogUnavailable extends Error implements Unavailable {
   override readonly name = "AuditLogUnavailable";
+  readonly isUnavailable = true;
 }
 
 /** Where whoever has something to tell the audit log does so. */

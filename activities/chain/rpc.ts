@@ -1,3 +1,4 @@
+import type { Unavailable } from "../../server/unavailable.ts";
 import {
   type Address,
   BaseError,
@@ -28,13 +29,15 @@ const PRICE_KEPT_MS = 2_000;
  * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
  * and failures of activities stand in histories.
  */
-export class ChainUnreachable extends PlainError {
+export class ChainUnreachable extends PlainError implements Unavailable {
   override readonly name = "ChainUnreachable";
+  readonly isUnavailable = true;
 }
 
 /** Somebody else's chain answers under the configured address. */
-export class WrongChain extends PlainError {
+export class WrongChain extends PlainError implements Unavailable {
   override readonly name = "WrongChain";
+  readonly isUnavailable = true;
 }
 
 /** The chain at one block. */

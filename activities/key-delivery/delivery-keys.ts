@@ -1,3 +1,4 @@
+import type { Unavailable } from "../../server/unavailable.ts";
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -26,8 +27,9 @@ const FOLDER_ID_FILE = "folder-id";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The folder can't be used at the moment: nothing is known of any key in it. */
-export class DeliveryKeysUnreachable extends Error {
+export class DeliveryKeysUnreachable extends Error implements Unavailable {
   override readonly name = "DeliveryKeysUnreachable";
+  readonly isUnavailable = true;
 }
 
 /**

@@ -1,6 +1,9 @@
+import type { Unavailable } from "../unavailable.ts";
+
 /** An actor, or the engine beneath it, did not answer in time: what it was asked may or may not have been decided. */
-export class ActorUnavailable extends Error {
+export class ActorUnavailable extends Error implements Unavailable {
   override readonly name: string = "ActorUnavailable";
+  readonly isUnavailable = true;
 }
 
 /**

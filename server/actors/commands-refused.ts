@@ -1,3 +1,4 @@
+import type { Unavailable } from "../unavailable.ts";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import { BEHIND, isRefusal, type Refusal, REFUSED } from "../../src/messages/guards/refusals.ts";
@@ -7,8 +8,9 @@ import { LedgerBehind, RecordsBehind } from "./actor-unavailable.ts";
  * An actor has refused a batch of commands, and decided nothing of it: its worker is older than this process and does not
  * know one of them yet.
  */
-export class CommandsRefused extends Error {
+export class CommandsRefused extends Error implements Unavailable {
   override readonly name = "CommandsRefused";
+  readonly isUnavailable = true;
   /** The places in the batch of what was refused; what is at the others may be said again without it. */
   readonly places: ReadonlySet<number>;
 

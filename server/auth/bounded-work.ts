@@ -1,6 +1,9 @@
+import type { Unavailable } from "../unavailable.ts";
+
 /** There is no room even in the queue, or the work's turn came too late; nothing of it was begun. */
-export class TooMuchWork extends Error {
+export class TooMuchWork extends Error implements Unavailable {
   override readonly name = "TooMuchWork";
+  readonly isUnavailable = true;
 }
 
 export interface WorkBounds {

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { DeliveryKeyFiles } from "../../activities/key-delivery/delivery-keys.ts";
-import { ConfigError } from "../config.ts";
+import { ConfigError } from "../../src/lib/config-error.ts";
 import { readOrCreateSetting, settingsOf } from "../secrets/settings.ts";
 
 const FOLDER_SETTING = "key-delivery-folder";

@@ -3,7 +3,8 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { z } from "zod";
 import { sha256OfFile } from "./download.ts";
-import { EngineError, hasErrorCode, reasonOf } from "./errors.ts";
+import { EngineError, reasonOf } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 
 const MANIFEST_FILE = "manifest.json";
 const PARTIAL_PREFIX = ".partial-";

@@ -1,7 +1,8 @@
 import { mkdir, open, readFile, rename } from "node:fs/promises";
 import path from "node:path";
 import { z } from "zod";
-import { hasErrorCode, reasonOf } from "./errors.ts";
+import { reasonOf } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 import type { OnProgress } from "./progress.ts";
 
 /**

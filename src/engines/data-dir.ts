@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
 import { access, chmod, lstat, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { EngineError, hasErrorCode, reasonOf } from "./errors.ts";
+import { EngineError, reasonOf } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 import { LOOPBACK } from "./ports.ts";
 import { effectiveUserOf, endProcess, listProcesses } from "./processes.ts";
 import { lockHolder, type ProcessLock, takeLock } from "./process-lock.ts";

@@ -51,7 +51,3 @@ export const reasonOf = (error: unknown): string => {
   const text = error.message === "" ? error.name : error.message;
   return oneLine(cause ? `${text}: ${reasonOf(error.cause)}` : text);
 };
-
-/** Whether a file system or network error carries this code (`ENOENT`, `EADDRINUSE`, ...). */
-export const hasErrorCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && "code" in error && error.code === code;

@@ -1,6 +1,7 @@
 import { connect, createServer, type Server } from "node:net";
 import { z } from "zod";
-import { EngineError, hasErrorCode, reasonOf } from "./errors.ts";
+import { EngineError, reasonOf } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 import type { TemporalDevConfig } from "./temporal-config.ts";
 
 export const LOOPBACK = "127.0.0.1";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { hasErrorCode } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 
 const POLL_INTERVAL_MS = 25;
 const PS_TIMEOUT_MS = 5_000;

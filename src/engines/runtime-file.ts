@@ -3,7 +3,8 @@ import { open, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { z } from "zod";
 import { dataDirHolder } from "./data-dir.ts";
-import { EngineError, hasErrorCode, reasonOf } from "./errors.ts";
+import { EngineError, reasonOf } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 
 const RUNTIME_FILE = "runtime.json";
 

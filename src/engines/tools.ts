@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import path from "node:path";
-import { EngineError, hasErrorCode, oneLine } from "./errors.ts";
+import { EngineError, oneLine } from "./errors.ts";
+import { hasErrorCode } from "../lib/error-code.ts";
 
 const OUTPUT_CHARS_MAX = 20_000;
 

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
 import { entriesOf } from "../audit/support.ts";
 import { adoptKeyDeliveryFolder } from "../../server/admin/adopt-key-delivery-folder.ts";
-import { ConfigError } from "../../server/config.ts";
+import { ConfigError } from "../../src/lib/config-error.ts";
 import { openDeliveryKeys } from "../../server/key-deliveries/folder.ts";
 import { sharedService } from "../support/service.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";

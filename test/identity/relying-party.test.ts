@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { relyingPartyOf } from "../../server/auth/relying-party.ts";
-import { ConfigError, readConfig } from "../../server/config.ts";
+import { readConfig } from "../../server/config.ts";
+import { ConfigError } from "../../src/lib/config-error.ts";
 
 const read = (env: NodeJS.ProcessEnv) => {
   const { baseUrl, webauthn } = readConfig(env, "127.0.0.1");

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { ConfigError, readConfig } from "../../server/config.ts";
+import { readConfig } from "../../server/config.ts";
+import { ConfigError } from "../../src/lib/config-error.ts";
 import { countedAddress, networkAround } from "../../server/limits/address.ts";
 import { formatApiKey } from "../../src/domain/api-key.ts";
 import { wire } from "../support/wire.ts";

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { ConfigError, readConfig } from "../../server/config.ts";
+import { readConfig } from "../../server/config.ts";
+import { ConfigError } from "../../src/lib/config-error.ts";
 
 const GOOD = {
   SMTP_URL: "smtps://mailer:s%3Acr%40t@mail.example.com",

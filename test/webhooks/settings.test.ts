@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { ConfigError, readConfig } from "../../server/config.ts";
+import { readConfig } from "../../server/config.ts";
+import { ConfigError } from "../../src/lib/config-error.ts";
 
 const read = (env: Readonly<Record<string, string>>) => readConfig(env, "127.0.0.1").webhooks;
 
