@@ -1,13 +1,19 @@
 import type { Db } from "mongodb";
-import { accountRecorder } from "./accounts.ts";
-import type { AuditLog } from "./audit/appender.ts";
-import { provisionOrganization } from "./organizations.ts";
+import { accountRecorder } from "../src/actors/account-recorder.ts";
+import type { AuditLog } from "../src/audit/chain/appender.ts";
+import { provisionOrganization } from "../src/containers/provision.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
-import type { MailActivities } from "./mail/invite-mail.ts";
-import type { AgentGateway, DeliveryWindows, LedgerStarter, LimitMirror, Treasuries } from "./ports.ts";
-import { detachEverywhere } from "./rails/detach.ts";
+import type { MailActivities } from "../src/mail/invite-mail.ts";
+import type {
+  AgentGateway,
+  DeliveryWindows,
+  LedgerStarter,
+  LimitMirror,
+  Treasuries,
+} from "../src/payments/ports.ts";
+import { detachEverywhere } from "../src/rails/detach.ts";
 import type { Activities } from "./types.ts";
-import type { WebhookActivities } from "./webhooks/activities.ts";
+import type { WebhookActivities } from "../src/webhooks/delivery/activities.ts";
 
 export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly agents: AgentGateway;

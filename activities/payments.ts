@@ -3,9 +3,9 @@ import { settle } from "../src/domain/ledger/payment.ts";
 import type { Leave } from "../src/domain/ledger/leave.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
-import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "./effects.ts";
+import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "../src/payments/effects.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
-import { withTimeout } from "./with-timeout.ts";
+import { withTimeout } from "../src/lib/with-timeout.ts";
 
 export interface PaymentActivityDependencies extends PaymentEffectDependencies {
   /** Hears of the payment, or the agent, for which a sweep could not do what it was to, and will be tried again. */

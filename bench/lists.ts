@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type Db, MongoClient } from "mongodb";
 import { z } from "zod";
 import { createOrganization } from "../server/admin/create-organization.ts";
-import { connectMongo } from "../server/connections.ts";
+import { connectMongo } from "../src/store/connections.ts";
 import type { LoadTaken } from "./cases.ts";
 import { Child } from "./child.ts";
 import { cpuUsed, readCpu } from "./cpu.ts";

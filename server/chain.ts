@@ -2,16 +2,16 @@ import { createHmac } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Address, getAddress, type Hex, isAddress, isHex, parseGwei, toHex } from "viem";
 import { z } from "zod";
-import type { ChainPlace, Signer } from "../activities/chain/config.ts";
-import { factoryDeployment } from "../activities/chain/contracts.ts";
-import { localSigner } from "../activities/chain/signer.ts";
-import { sandboxPlace } from "../activities/chain/sandbox.ts";
-import { createWallets, type Wallets } from "../activities/rails/wallet/index.ts";
-import type { ChainRepair } from "../activities/chain/repairs.ts";
+import type { ChainPlace, Signer } from "../src/chain/config.ts";
+import { factoryDeployment } from "../src/chain/contracts.ts";
+import { localSigner } from "../src/chain/signer.ts";
+import { sandboxPlace } from "../src/chain/sandbox.ts";
+import { createWallets, type Wallets } from "../src/rails/wallet/index.ts";
+import type { ChainRepair } from "../src/chain/repairs.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
-import type { Logger } from "./logger.ts";
-import type { Metrics } from "./metrics/metrics.ts";
-import type { MasterKey } from "./secrets/master-key.ts";
+import type { Logger } from "../src/lib/logger.ts";
+import type { Metrics } from "../src/metrics/metrics.ts";
+import type { MasterKey } from "../src/secrets/master-key.ts";
 
 /** 32 bytes in hex, after 0x. */
 const PRIVATE_KEY_CHARACTERS = 66;

@@ -1,13 +1,14 @@
 import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
-import type { Retention } from "../activities/retention.ts";
+import type { WebhookSettings } from "../src/webhooks/settings.ts";
+import type { Retention } from "../src/store/retention.ts";
 import { BACKOFF_SECONDS } from "../src/domain/webhooks/attempts.ts";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
-import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "./auth/relying-party.ts";
-import type { Addresses } from "./connections.ts";
-import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "./mail-settings.ts";
-import { MasterKey } from "./secrets/master-key.ts";
+import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "../src/identity/relying-party.ts";
+import type { Addresses } from "../src/store/connections.ts";
+import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "../src/mail/settings.ts";
+import { MasterKey } from "../src/secrets/master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 
 /**
@@ -48,20 +49,6 @@ export interface Config {
   readonly workerBuildId: string | null;
   /** Null: nothing is mailed. */
   readonly mail: MailSettings | null;
-}
-
-/** How and where webhooks are sent. */
-export interface WebhookSettings {
-  /** Networks that are reached besides the public internet, for development. */
-  readonly allowCidrs: readonly string[];
-  /** Ports besides 443 and 8443. */
-  readonly allowPorts: readonly number[];
-  /** Certificate authorities that are trusted besides the usual ones. */
-  readonly caFile: string | null;
-  /** Pauses between the attempts of a delivery. */
-  readonly backoffSeconds: readonly number[];
-  /** How long deliveries are kept. */
-  readonly retentionDays: number;
 }
 
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));

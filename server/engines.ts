@@ -4,8 +4,8 @@ import { removeRuntimeFile, writeRuntimeFile } from "../src/engines/runtime-file
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
 import { type Config, readAddresses, readTaskQueue } from "./config.ts";
-import type { Addresses } from "./connections.ts";
-import type { Logger } from "./logger.ts";
+import type { Addresses } from "../src/store/connections.ts";
+import type { Logger } from "../src/lib/logger.ts";
 
 export interface EnginesOptions {
   readonly config: Config;

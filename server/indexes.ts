@@ -1,14 +1,14 @@
-import { ensureAuditIndexes } from "../activities/audit/documents.ts";
-import { ChainOutbox } from "../activities/chain/outbox.ts";
-import { ensureProjectionIndexes } from "../activities/projections.ts";
-import { Treasuries } from "../activities/rails/wallet/treasuries.ts";
-import { ensureRetention, type Retention } from "../activities/retention.ts";
-import { ensureWebhookIndexes } from "../activities/webhooks/documents.ts";
-import { ensureAuditOutbox } from "./audit/outbox.ts";
-import { ensureAuthIndexes } from "./auth/documents.ts";
-import { ensureServerIndexes } from "./collections.ts";
-import { withoutTimeLimits } from "./connections.ts";
-import type { Logger } from "./logger.ts";
+import { ensureAuditIndexes } from "../src/store/audit-documents.ts";
+import { ChainOutbox } from "../src/chain/outbox.ts";
+import { ensureProjectionIndexes } from "../src/store/projections.ts";
+import { Treasuries } from "../src/rails/wallet/treasuries.ts";
+import { ensureRetention, type Retention } from "../src/store/retention.ts";
+import { ensureWebhookIndexes } from "../src/store/webhook-documents.ts";
+import { ensureAuditOutbox } from "../src/audit/outbox.ts";
+import { ensureAuthIndexes } from "../src/store/identity-documents.ts";
+import { ensureServerIndexes } from "../src/store/collections.ts";
+import { withoutTimeLimits } from "../src/store/connections.ts";
+import type { Logger } from "../src/lib/logger.ts";
 
 /** From then on it is said what a start waits for. */
 const LONG_MS = 3_000;

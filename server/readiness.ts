@@ -1,6 +1,6 @@
 import proto from "@temporalio/proto";
-import type { Wallets } from "../activities/rails/wallet/index.ts";
-import type { Connections } from "./connections.ts";
+import type { Wallets } from "../src/rails/wallet/index.ts";
+import type { Connections } from "../src/store/connections.ts";
 
 const CHECK_MS = 2_000;
 

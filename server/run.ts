@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { EffectDependencies } from "../activities/effects.ts";
+import type { EffectDependencies } from "../src/payments/effects.ts";
 import { withoutCredentials } from "../src/engines/mongodb.ts";
 import { shownOf } from "../src/lib/plain-error.ts";
 import { builtFile, packageVersion } from "../src/lib/package-root.ts";
@@ -8,7 +8,7 @@ import { type Config, readConfig, refuseExposure } from "./config.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
-import { createLogger, endLog, type Logger } from "./logger.ts";
+import { createLogger, endLog, type Logger } from "../src/lib/logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
 import type { Backends } from "./service.ts";
 import { heedSignals, type Stopping } from "./stopping.ts";

@@ -6,10 +6,10 @@ import { AgentPlaces } from "../activities/inputs/agent-places.ts";
 import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
 import { sideTaskQueue, WAITED_FOR, type WaitedFor } from "../src/messages/task-queues.ts";
-import type { Connections } from "./connections.ts";
+import type { Connections } from "../src/store/connections.ts";
 import type { Core } from "./core.ts";
-import type { Logger } from "./logger.ts";
-import { observedActivities } from "./metrics/observed.ts";
+import type { Logger } from "../src/lib/logger.ts";
+import { observedActivities } from "../src/metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
 /** What it says of a worker that has only activities, as it is meant to. */

@@ -1,6 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import { type AgentDocument, COLLECTIONS } from "../documents.ts";
+import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 
 type Place = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
 

@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from "node:http";
 import type { Db } from "mongodb";
-import { newestFirst } from "../../activities/newest-first.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { newestFirst } from "../../src/store/newest-first.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import type { Child } from "../child.ts";
 import type { ServiceStatus } from "../processes/service.ts";
 

@@ -1,8 +1,8 @@
 import type { Db } from "mongodb";
-import type { AgentDocument, TransactionDocument } from "../../activities/documents.ts";
-import { ensureProjectionIndexes } from "../../activities/projections.ts";
-import { collectionsOf } from "../../server/collections.ts";
-import { newId, newUuid } from "../../server/ids.ts";
+import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
+import { ensureProjectionIndexes } from "../../src/store/projections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { newId, newUuid } from "../../src/lib/ids.ts";
 import type { DenialCode } from "../../src/domain/ledger/policy.ts";
 import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import { BUDGET_CENTS } from "../systems/system.ts";

@@ -1,6 +1,6 @@
 import type { Db, MongoClient } from "mongodb";
-import { ensureProjectionIndexes } from "../../activities/projections.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { ensureProjectionIndexes } from "../../src/store/projections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { median } from "../statistics.ts";
 import { transactionRecord } from "./seed.ts";
 

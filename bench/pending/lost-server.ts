@@ -1,5 +1,5 @@
 import { type Client, ServiceError } from "@temporalio/client";
-import { HmacPaymentProofs } from "../../activities/payment-proofs.ts";
+import { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import {
   type KnownRevisions,
@@ -8,8 +8,8 @@ import {
   type LedgerSubmitResult,
   NOTHING_KNOWN,
 } from "../../src/messages/ledger.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
-import { newId } from "../../server/ids.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { MASTER_KEY, ORDER } from "../systems/system.ts";
 import { APPROVAL_WINDOW_SECONDS } from "./service.ts";
 

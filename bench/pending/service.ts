@@ -5,7 +5,7 @@ import type { Db } from "mongodb";
 import { createTestClient, type Hex, http, parseEther, toHex } from "viem";
 import { z } from "zod";
 import { readChain } from "../../server/chain.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import { Child } from "../child.ts";
 import type { ServiceConfig } from "../processes/service.ts";
 import { callTo } from "../systems/payments-agents.ts";

@@ -1,8 +1,8 @@
 import express from "express";
-import { collectionsOf } from "../../server/collections.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
-import { projectView } from "../../server/views.ts";
+import { projectView } from "../../src/views/views.ts";
 import { type Role, runRole } from "./role.ts";
 
 export interface BareReadConfig {

@@ -3,7 +3,7 @@ import { Client, Connection } from "@temporalio/client";
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from "@temporalio/worker";
 import express from "express";
 import { listen } from "../../server/http/server.ts";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger } from "../../src/lib/logger.ts";
 import { installRuntime } from "../../server/worker.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { type Role, runRole } from "./role.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import express, { type Request, type Response } from "express";
 import { type ClientSession, type MongoClient, MongoServerError } from "mongodb";
-import { connectMongo } from "../../server/connections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
 import {
   type AccountDocument,

@@ -1,6 +1,6 @@
 import { readAddresses, readConfig } from "../../server/config.ts";
 import { type HttpServer, listen } from "../../server/http/server.ts";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger } from "../../src/lib/logger.ts";
 import { type Roles, type RunningRoles, startRoles } from "../../server/roles.ts";
 import { installRuntime } from "../../server/worker.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { webhookCollections } from "../../activities/webhooks/documents.ts";
-import { collectionsOf } from "../../server/collections.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { webhookCollections } from "../../src/store/webhook-documents.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
 import type { EventsPort } from "../processes/deliveries.ts";

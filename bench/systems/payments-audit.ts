@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
-import { COLLECTIONS } from "../../activities/documents.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
 import type { BookedAccount } from "../../src/messages/ledger.ts";
 import { ORDER } from "./system.ts";
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "mongodb";
 import { createOrganization } from "../../server/admin/create-organization.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import {
   type BookedAccount,
   BOOKS_QUERY,

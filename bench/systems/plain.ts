@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { connectMongo } from "../../server/connections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { type Case, SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
 import type { PlainConfig } from "../processes/plain.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { createOrganization } from "../../server/admin/create-organization.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { Child } from "../child.ts";
 import type { BareReadConfig } from "../processes/bare-read.ts";
 import type { ServiceConfig } from "../processes/service.ts";

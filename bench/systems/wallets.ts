@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Db } from "mongodb";
 import { createPublicClient, getAddress, http, parseAbiItem, type PublicClient, zeroAddress } from "viem";
 import { z } from "zod";
-import { agentWalletAbi, paymentIdOf } from "../../activities/chain/contracts.ts";
-import { type AgentDocument, COLLECTIONS, type TransactionDocument } from "../../activities/documents.ts";
+import { agentWalletAbi, paymentIdOf } from "../../src/chain/contracts.ts";
+import { type AgentDocument, COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
 import { type PayingAgent, postTo } from "./payments-agents.ts";
 import { TRANSFER } from "./system.ts";
 

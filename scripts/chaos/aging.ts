@@ -1,5 +1,5 @@
 import { type Db, MongoClient } from "mongodb";
-import { type ApprovalDocument, COLLECTIONS } from "../../activities/documents.ts";
+import { type ApprovalDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { approvalEntry } from "./audit/entries.ts";
 import type { ApprovalEntry } from "./audit/told.ts";
 

@@ -1,8 +1,8 @@
 import { MongoClient } from "mongodb";
 import { createPublicClient, type Hash, http, keccak256, parseGwei, type PublicClient } from "viem";
-import type { Signer } from "../../activities/chain/config.ts";
+import type { Signer } from "../../src/chain/config.ts";
 import { readChain } from "../../server/chain.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { Place } from "./place.ts";
 
 /** A transaction of the service's key that the service has not made. */

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";
-import { MASTER_KEY_FILE } from "../../server/secrets/load-master-key.ts";
+import { MASTER_KEY_FILE } from "../../src/secrets/load-master-key.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 

@@ -1,5 +1,5 @@
 import type { Activities } from "../../activities/types.ts";
-import { RecordsBehind } from "../../server/actors/actor-unavailable.ts";
+import { RecordsBehind } from "../../src/actors/actor-unavailable.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import {
   type AgentState,

@@ -1,4 +1,4 @@
-import { approvalDocument } from "../../activities/records.ts";
+import { approvalDocument } from "../../src/store/records.ts";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";

@@ -1,16 +1,16 @@
-import { accountRecorder } from "../../activities/accounts.ts";
+import { accountRecorder } from "../../src/actors/account-recorder.ts";
 import {
   createPaymentEffects,
   type ExecutionHints,
   type PaymentEffects,
   Superseded,
-} from "../../activities/effects.ts";
-import { NoSuchActor } from "../../activities/no-such-actor.ts";
+} from "../../src/payments/effects.ts";
+import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
-import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../activities/ports.ts";
-import { AgentActors } from "../../server/actors/agent-actors.ts";
-import { Ledgers } from "../../server/actors/ledgers.ts";
-import type { Timers } from "../../server/actors/timers.ts";
+import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../src/payments/ports.ts";
+import { AgentActors } from "../../src/actors/agent-actors.ts";
+import { Ledgers } from "../../src/actors/ledgers.ts";
+import type { Timers } from "../../src/lib/timers.ts";
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -126,7 +126,7 @@ export class ServiceProcess {
     };
   }
 
-  /** As server/payments.ts makes a payment: decides, acts, and leaves to the ledger what can't be had in time. */
+  /** As src/payments/payments.ts makes a payment: decides, acts, and leaves to the ledger what can't be had in time. */
   async pay(profile: AgentProfile, keyId: string, request: PaymentRequest): Promise<PaidAnswer> {
     const { agentId } = profile;
     const { approvalWindowSeconds, domain } = this.#surroundings;
@@ -238,7 +238,7 @@ export class ServiceProcess {
     }
   }
 
-  /** As server/budgets/container-budgets.ts replaces a budget: in force once it is decided, answered once it is recorded. */
+  /** As src/containers/container-budgets.ts replaces a budget: in force once it is decided, answered once it is recorded. */
   async replace(
     command: CommandOf<"replace_project" | "replace_team"> & { readonly requestId: string },
   ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { PaymentActivities } from "../../activities/payments.ts";
-import type { PaymentWorkflows } from "../../activities/ports.ts";
+import type { PaymentWorkflows } from "../../src/payments/ports.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { SETTLEMENT_PACE_SECONDS } from "../../src/messages/settlement.ts";

@@ -1,10 +1,10 @@
-import { LeaveTooLate, Superseded } from "../../activities/effects.ts";
-import { NoSuchActor } from "../../activities/no-such-actor.ts";
+import { LeaveTooLate, Superseded } from "../../src/payments/effects.ts";
+import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, levelOf, summaryOf } from "../../src/domain/ledger/state.ts";
 import { accountView, booksPage, capsView } from "../../workflows/ledger-views.ts";
-import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { Random } from "../random.ts";
 import { type ActorDependencies, SimulatedAgent, SimulatedLedger } from "./actors.ts";
 import type { Books, Observer } from "./audit/observer.ts";

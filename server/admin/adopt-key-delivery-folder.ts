@@ -1,6 +1,6 @@
 import { readConfig } from "../config.ts";
-import { adoptDeliveryKeys } from "../key-deliveries/folder.ts";
-import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+import { adoptDeliveryKeys } from "../../src/agents/key-deliveries/folder.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { keepCommand } from "./keep-command.ts";
 import { sealingKeyBeside } from "./master-key.ts";
 import { connected } from "./connecting.ts";

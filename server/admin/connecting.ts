@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 import { readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
-import { type Addresses, connect, type Connections, reachMongodb } from "../connections.ts";
+import { type Addresses, connect, type Connections, reachMongodb } from "../../src/store/connections.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
 /** Why an admin command did nothing, in a line for the operator. */

@@ -1,11 +1,11 @@
-import { TemporalCalls } from "../actors/calls.ts";
-import { TemporalActors } from "../actors/temporal.ts";
+import { TemporalCalls } from "../../src/actors/calls.ts";
+import { TemporalActors } from "../../src/actors/temporal.ts";
 import {
   type CreatedOrganization,
   type CreateOrganizationInput,
   createOrganizationWithOwner,
-} from "../auth/create-organization.ts";
-import type { Connections } from "../connections.ts";
+} from "../../src/identity/create-organization.ts";
+import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
 /** How long provisioning may take before the command gives up waiting for it. */

@@ -1,7 +1,7 @@
 import { openWallets } from "../chain.ts";
 import { readConfig } from "../config.ts";
-import { createLogger } from "../logger.ts";
-import { loadMasterKey } from "../secrets/load-master-key.ts";
+import { createLogger } from "../../src/lib/logger.ts";
+import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import { keepCommand } from "./keep-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 

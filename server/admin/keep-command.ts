@@ -1,13 +1,13 @@
 import type { Db } from "mongodb";
-import { AuditAppender } from "../../activities/audit/appender.ts";
-import { ensureAuditIndexes, SERVICE_CHAIN } from "../../activities/audit/documents.ts";
-import { auditSeal } from "../../activities/audit/seal.ts";
+import { AuditAppender } from "../../src/audit/chain/appender.ts";
+import { ensureAuditIndexes, SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
+import { auditSeal } from "../../src/audit/chain/seal.ts";
 import { auditValue } from "../../src/domain/audit/canonical.ts";
-import type { AuditedTransaction } from "../audit/notes.ts";
-import { newId } from "../ids.ts";
-import type { Transaction } from "../transactions.ts";
-import type { MasterKey } from "../secrets/master-key.ts";
-import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+import type { AuditedTransaction } from "../../src/audit/notes.ts";
+import { newId } from "../../src/lib/ids.ts";
+import type { Transaction } from "../../src/store/transactions.ts";
+import type { MasterKey } from "../../src/secrets/master-key.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 
 /**
  * The transactions of a command whose entry was kept before it began: they carry none. No request of the service is given

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { readIfThere } from "../../activities/durable-files.ts";
+import { readIfThere } from "../../src/lib/durable-files.ts";
 import { AdminError } from "./connecting.ts";
 import { readConfig } from "../config.ts";
-import { loadMasterKey, MASTER_KEY_FILE } from "../secrets/load-master-key.ts";
-import type { MasterKey } from "../secrets/master-key.ts";
+import { loadMasterKey, MASTER_KEY_FILE } from "../../src/secrets/load-master-key.ts";
+import type { MasterKey } from "../../src/secrets/master-key.ts";
 
 /** The same for a command whose entry in the audit log it seals: without it nothing is begun. */
 export async function sealingKeyBeside(env: NodeJS.ProcessEnv): Promise<MasterKey> {

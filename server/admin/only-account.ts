@@ -1,10 +1,10 @@
 import type { Db } from "mongodb";
-import type { AuthContext, WritingContext } from "../auth/context.ts";
-import { authCollections } from "../auth/documents.ts";
-import { type FactorsHeld, factorsHeldBy } from "../auth/reset-factors.ts";
-import type { MasterKey } from "../secrets/master-key.ts";
-import { verifyMasterKey } from "../secrets/verify-master-key.ts";
-import { transactionsOf } from "../transactions.ts";
+import type { AuthContext, WritingContext } from "../../src/identity/context.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
+import { type FactorsHeld, factorsHeldBy } from "../../src/identity/reset-factors.ts";
+import type { MasterKey } from "../../src/secrets/master-key.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
 import { keptBefore } from "./keep-command.ts";
 import { sealingKeyBeside } from "./master-key.ts";

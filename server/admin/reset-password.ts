@@ -1,5 +1,5 @@
-import { issueOf, resetPassword as resetPasswordOf } from "../auth/password-change.ts";
-import { Passwords } from "../auth/passwords.ts";
+import { issueOf, resetPassword as resetPasswordOf } from "../../src/identity/password-change.ts";
+import { Passwords } from "../../src/identity/passwords.ts";
 import { AdminError } from "./connecting.ts";
 import { keepCommand } from "./keep-command.ts";
 import { withOnlyAccount } from "./only-account.ts";

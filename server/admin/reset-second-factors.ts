@@ -1,5 +1,5 @@
-import { type FactorsReset, resetFactors } from "../auth/reset-factors.ts";
-import { KeyedMutex } from "../keyed-mutex.ts";
+import { type FactorsReset, resetFactors } from "../../src/identity/reset-factors.ts";
+import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { AdminError } from "./connecting.ts";
 import { keepCommand } from "./keep-command.ts";
 import { withOnlyAccount } from "./only-account.ts";

@@ -1,6 +1,6 @@
-import { type RecordedRoot, rootData } from "../../activities/chain/audit-roots.ts";
-import { caip2Of } from "../../activities/chain/config.ts";
-import { ChainRpc, ChainUnreachable, type FoundTransaction, WrongChain } from "../../activities/chain/rpc.ts";
+import { type RecordedRoot, rootData } from "../../src/chain/audit-roots.ts";
+import { caip2Of } from "../../src/chain/config.ts";
+import { ChainRpc, ChainUnreachable, type FoundTransaction, WrongChain } from "../../src/chain/rpc.ts";
 import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
 import type { ChainConfig } from "../chain.ts";
 

@@ -1,19 +1,19 @@
 import type { Db } from "mongodb";
-import { type RecordedRoot, recordedRoots } from "../../activities/chain/audit-roots.ts";
-import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
-import { AnchorFile } from "../../activities/audit/anchor-file.ts";
-import { auditSeal } from "../../activities/audit/seal.ts";
+import { type RecordedRoot, recordedRoots } from "../../src/chain/audit-roots.ts";
+import { SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
+import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
+import { auditSeal } from "../../src/audit/chain/seal.ts";
 import {
   type AnchorsRead,
   type ChainReport,
   readAnchors,
   walkChains,
-} from "../../activities/audit/verification.ts";
-import { authCollections } from "../auth/documents.ts";
+} from "../../src/audit/chain/verification.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
 import { readChain } from "../chain.ts";
 import { readConfig } from "../config.ts";
-import { loadMasterKey } from "../secrets/load-master-key.ts";
-import { verifyMasterKey } from "../secrets/verify-master-key.ts";
+import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
 import { masterKeyBeside } from "./master-key.ts";
 import { type OnChain, rootsOnChain } from "./roots-on-chain.ts";

@@ -1,8 +1,8 @@
-import type { AgentDocument } from "../../activities/documents.ts";
+import type { AgentDocument } from "../../src/store/documents.ts";
 import type { AssessedPayment } from "../../src/domain/ledger/pay.ts";
 import { remainingOf } from "../../src/domain/money.ts";
 import type { AccountView } from "../../src/messages/ledger.ts";
-import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 
 interface Question {

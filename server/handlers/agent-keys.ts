@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import type { AgentDocument, AgentKeyRecord } from "../../activities/documents.ts";
+import type { AgentDocument, AgentKeyRecord } from "../../src/store/documents.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import { ActorUnavailable } from "../actors/actor-unavailable.ts";
-import { newId } from "../ids.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
-import { agentKeyView } from "../views.ts";
+import { agentKeyView } from "../../src/views/views.ts";
 import { agentsIn } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";

@@ -1,7 +1,7 @@
-import type { AgentDocument } from "../../activities/documents.ts";
-import { ActorUnavailable } from "../actors/actor-unavailable.ts";
-import type { Ledgers } from "../actors/ledgers.ts";
-import type { Collections } from "../collections.ts";
+import type { AgentDocument } from "../../src/store/documents.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
+import type { Ledgers } from "../../src/actors/ledgers.ts";
+import type { Collections } from "../../src/store/collections.ts";
 
 /** An agent's record as it is by now; the pipeline has found it, and records of agents are never removed. */
 export const agentsIn =

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AgentDocument } from "../../activities/documents.ts";
+import type { AgentDocument } from "../../src/store/documents.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import { newUuid } from "../ids.ts";
+import { newUuid } from "../../src/lib/ids.ts";
 import { agentsFollowing } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 

@@ -1,6 +1,6 @@
-import { TimeoutError, withTimeout } from "../../activities/with-timeout.ts";
+import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import { ok } from "../../src/domain/result.ts";
-import { walletView } from "../views.ts";
+import { walletView } from "../../src/views/views.ts";
 import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

@@ -1,11 +1,11 @@
 import { rail as rails } from "../../src/contract/records.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { Usage } from "../budgets/container-budgets.ts";
-import { newest } from "../lists.ts";
-import { SHOWN_OF_A_TRANSACTION } from "../../activities/documents.ts";
-import { transactionView } from "../views.ts";
+import type { Usage } from "../../src/containers/container-budgets.ts";
+import { newest } from "../../src/store/lists.ts";
+import { SHOWN_OF_A_TRANSACTION } from "../../src/store/documents.ts";
+import { transactionView } from "../../src/views/views.ts";
 import { agentsIn } from "./agent-records.ts";
-import { caughtUp } from "./catch-up.ts";
+import { caughtUp } from "../../src/actors/catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

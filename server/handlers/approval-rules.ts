@@ -1,8 +1,8 @@
-import type { ContainerDocument } from "../../activities/documents.ts";
+import type { ContainerDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { AuditedWrites } from "../audit/notes.ts";
-import { ApprovalRules, rulesOf, type SentRule } from "../containers/approval-rules.ts";
-import type { ContainerKind } from "../containers/containers.ts";
+import type { AuditedWrites } from "../../src/audit/notes.ts";
+import { ApprovalRules, rulesOf, type SentRule } from "../../src/containers/approval-rules.ts";
+import type { ContainerKind } from "../../src/containers/containers.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

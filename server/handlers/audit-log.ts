@@ -1,9 +1,9 @@
 import type { Collection, Filter } from "mongodb";
-import { type AuditDocument, chainStretch, headOf } from "../../activities/audit/documents.ts";
+import { type AuditDocument, chainStretch, headOf } from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import { EXPORTED_AT_ONCE, exportPieces } from "../export-pieces.ts";
-import { given, type Having } from "../lists.ts";
-import { auditEntryView } from "../views.ts";
+import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
+import { given, type Having } from "../../src/store/lists.ts";
+import { auditEntryView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

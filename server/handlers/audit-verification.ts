@@ -1,4 +1,4 @@
-import { chainStretch, headOf, placedIn } from "../../activities/audit/documents.ts";
+import { chainStretch, headOf, placedIn } from "../../src/store/audit-documents.ts";
 import { type AuditHead, isSealed, NO_ENTRY } from "../../src/domain/audit/entry.ts";
 import { type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
 import { ok } from "../../src/domain/result.ts";

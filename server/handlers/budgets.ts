@@ -1,5 +1,5 @@
 import { ok, type Result } from "../../src/domain/result.ts";
-import type { AuditNotes } from "../audit/notes.ts";
+import type { AuditNotes } from "../../src/audit/notes.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

@@ -1,22 +1,17 @@
 import { randomBytes } from "node:crypto";
-import type {
-  AgentDocument,
-  AgentKeyRecord,
-  TeamDocument,
-  WalletRecord,
-} from "../../activities/documents.ts";
-import { createdEvent } from "../../activities/journal.ts";
-import { NoSuchActor } from "../../activities/no-such-actor.ts";
+import type { AgentDocument, AgentKeyRecord, TeamDocument, WalletRecord } from "../../src/store/documents.ts";
+import { createdEvent } from "../../src/store/journal.ts";
+import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { firstKeyId } from "../ids.ts";
+import { firstKeyId } from "../../src/lib/ids.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
-import type { ManagementPrincipal } from "../principals.ts";
-import { agentView } from "../views.ts";
+import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+import { agentView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";

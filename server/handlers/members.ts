@@ -1,6 +1,6 @@
 import { ok } from "../../src/domain/result.ts";
-import { openInvitesSince } from "../auth/invites.ts";
-import { inviteView } from "../auth/views.ts";
+import { openInvitesSince } from "../../src/identity/invites.ts";
+import { inviteView } from "../../src/identity/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { sessionReply } from "./session-reply.ts";
 import type { Handlers } from "./types.ts";

@@ -1,8 +1,8 @@
 import type { Result } from "../../src/domain/result.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { OrganizationKeyDocument } from "../organization-keys/documents.ts";
-import type { MintedKey } from "../organization-keys/keys.ts";
-import { organizationKeyView } from "../views.ts";
+import type { OrganizationKeyDocument } from "../../src/store/organization-key-documents.ts";
+import type { MintedKey } from "../../src/identity/organization-keys/keys.ts";
+import { organizationKeyView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

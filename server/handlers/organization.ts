@@ -1,8 +1,8 @@
 import { withChecksum } from "../../src/domain/address.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { OrganizationDocument } from "../auth/documents.ts";
-import { organizationView } from "../auth/views.ts";
-import { limitsOf } from "../limits/plans.ts";
+import type { OrganizationDocument } from "../../src/store/identity-documents.ts";
+import { organizationView } from "../../src/identity/views.ts";
+import { limitsOf } from "../../src/limits/plans.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

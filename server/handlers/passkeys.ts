@@ -1,5 +1,5 @@
 import { ok } from "../../src/domain/result.ts";
-import type { PasskeyDocument } from "../auth/documents.ts";
+import type { PasskeyDocument } from "../../src/store/identity-documents.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { sessionReply } from "./session-reply.ts";
 import type { Handlers } from "./types.ts";

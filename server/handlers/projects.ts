@@ -1,12 +1,12 @@
-import type { ProjectDocument } from "../../activities/documents.ts";
+import type { ProjectDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { AuditedWrites } from "../audit/notes.ts";
-import { WITHOUT_RULES } from "../containers/containers.ts";
-import { createdOf, type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
-import type { Deadline } from "../deadline.ts";
-import { given } from "../lists.ts";
-import type { ManagementPrincipal } from "../principals.ts";
-import { projectView } from "../views.ts";
+import type { AuditedWrites } from "../../src/audit/notes.ts";
+import { WITHOUT_RULES } from "../../src/containers/containers.ts";
+import { createdOf, type NewContainer, newContainer, payloadOf } from "../../src/containers/new-container.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
+import { given } from "../../src/store/lists.ts";
+import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+import { projectView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

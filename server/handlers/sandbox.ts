@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { getAddress } from "viem";
-import { caip2Of } from "../../activities/chain/config.ts";
-import { centsOf } from "../../activities/chain/units.ts";
+import { caip2Of } from "../../src/chain/config.ts";
+import { centsOf } from "../../src/chain/units.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { newId } from "../ids.ts";
-import { billingPaymentView, cardLedgerEntryView } from "../views.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { billingPaymentView, cardLedgerEntryView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";

@@ -1,7 +1,7 @@
 import type { OutputOf } from "../../src/contract/types.ts";
 import type { Operations } from "../../src/contract/registry.ts";
 import { ok, type Result } from "../../src/domain/result.ts";
-import type { SignedIn } from "../auth/sessions.ts";
+import type { SignedIn } from "../../src/identity/sessions.ts";
 import type { Reply } from "./types.ts";
 
 /** The reply of everything that signs somebody in: the tokens stay apart, since a browser gets them in cookies. */

@@ -1,10 +1,10 @@
 import type { Filter } from "mongodb";
-import type { AgentDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
+import type { AgentDocument, ProjectDocument, TeamDocument } from "../../src/store/documents.ts";
 import { STOPPED_AT_ONCE } from "../../src/contract/stops.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AuditNotes } from "../audit/notes.ts";
-import type { Deadline } from "../deadline.ts";
+import type { AuditNotes } from "../../src/audit/notes.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
 import { keyRevokerOf, namedBy } from "./agent-keys.ts";
 import { standingsOf } from "./agent-standing.ts";
 import type { HandlerDependencies } from "./dependencies.ts";

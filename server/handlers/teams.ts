@@ -1,13 +1,13 @@
-import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../activities/documents.ts";
+import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { AuditedWrites } from "../audit/notes.ts";
-import { WITHOUT_RULES } from "../containers/containers.ts";
-import { createdOf, type NewContainer, newContainer, payloadOf } from "../containers/new-container.ts";
-import { given } from "../lists.ts";
-import { narrowest } from "../narrowest.ts";
-import type { Deadline } from "../deadline.ts";
-import type { ManagementPrincipal } from "../principals.ts";
-import { teamView } from "../views.ts";
+import type { AuditedWrites } from "../../src/audit/notes.ts";
+import { WITHOUT_RULES } from "../../src/containers/containers.ts";
+import { createdOf, type NewContainer, newContainer, payloadOf } from "../../src/containers/new-container.ts";
+import { given } from "../../src/store/lists.ts";
+import { narrowest } from "../../src/identity/narrowest.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
+import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+import { teamView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { type AuditDocument } from "../../activities/audit/documents.ts";
+import { type AuditDocument } from "../../src/store/audit-documents.ts";
 import { EVENT_TYPES } from "../../src/domain/events.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
-import type { EventDocument, TransactionDocument } from "../../activities/documents.ts";
+import type { EventDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
-import type { ManagementPrincipal } from "../principals.ts";
-import { deliveryView } from "../webhooks/views.ts";
-import { auditEntryView, approvalView, transactionView } from "../views.ts";
-import { railStepsIn } from "../rail-steps.ts";
+import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+import { deliveryView } from "../../src/webhooks/views.ts";
+import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
+import { railStepsIn } from "../../src/rails/rail-steps.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

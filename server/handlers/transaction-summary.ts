@@ -1,13 +1,13 @@
 import type { Document } from "mongodb";
 import type { z } from "zod";
-import { SUMMARY_INDEX } from "../../activities/newest-first.ts";
+import { SUMMARY_INDEX } from "../../src/store/newest-first.ts";
 import type { summarizeTransactions } from "../../src/contract/operations/transactions.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import { ok } from "../../src/domain/result.ts";
-import { type CalendarDay, CalendarDays } from "../calendar-days.ts";
-import { given } from "../lists.ts";
-import { narrowest } from "../narrowest.ts";
-import { KeyedMutex } from "../keyed-mutex.ts";
+import { type CalendarDay, CalendarDays } from "../../src/lib/calendar-days.ts";
+import { given } from "../../src/store/lists.ts";
+import { narrowest } from "../../src/identity/narrowest.ts";
+import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { RANGE_DAYS } from "./transactions.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";

@@ -1,15 +1,15 @@
-import { SHOWN_OF_A_TRANSACTION, type TransactionSnapshot } from "../../activities/documents.ts";
+import { SHOWN_OF_A_TRANSACTION, type TransactionSnapshot } from "../../src/store/documents.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import { rail as rails } from "../../src/contract/records.ts";
 import type { InputOf } from "../../src/contract/types.ts";
 import type { operations } from "../../src/contract/registry.ts";
 import { ok } from "../../src/domain/result.ts";
-import { csvRow } from "../csv.ts";
-import { EXPORTED_AT_ONCE, exportPieces } from "../export-pieces.ts";
-import { given, inBatches, type Selection } from "../lists.ts";
-import { narrowest } from "../narrowest.ts";
-import { transactionView } from "../views.ts";
-import { zonedTime } from "../zoned-time.ts";
+import { csvRow } from "../../src/lib/csv.ts";
+import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
+import { given, inBatches, type Selection } from "../../src/store/lists.ts";
+import { narrowest } from "../../src/identity/narrowest.ts";
+import { transactionView } from "../../src/views/views.ts";
+import { zonedTime } from "../../src/lib/zoned-time.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { ContextOf, Handlers } from "./types.ts";
 

@@ -1,13 +1,13 @@
 import type { OperationId, Operations } from "../../src/contract/registry.ts";
 import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
 import type { Result } from "../../src/domain/result.ts";
-import type { AuditNotes } from "../audit/notes.ts";
-import type { SessionPrincipal } from "../auth/principal.ts";
-import type { OpenableStream } from "../changes/streams.ts";
-import type { Deadline } from "../deadline.ts";
-import type { SessionTokensIssued } from "../auth/sessions.ts";
-import type { AgentPrincipal, ManagementPrincipal } from "../principals.ts";
-import type { ResourceByKind } from "../resources.ts";
+import type { AuditNotes } from "../../src/audit/notes.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { OpenableStream } from "../../src/changes/streams.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
+import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
+import type { AgentPrincipal, ManagementPrincipal } from "../../src/identity/principals.ts";
+import type { ResourceByKind } from "../pipeline/resources.ts";
 
 /** What every handler is given besides its input. */
 interface Common {

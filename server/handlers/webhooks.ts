@@ -1,12 +1,12 @@
-import type { EndpointDocument } from "../../activities/webhooks/documents.ts";
-import { testDelivery } from "../../activities/webhooks/new-delivery.ts";
+import type { EndpointDocument } from "../../src/store/webhook-documents.ts";
+import { testDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
 import { EVENT_TYPES, type EventType } from "../../src/domain/events.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { Deadline } from "../deadline.ts";
-import { newId } from "../ids.ts";
-import { given } from "../lists.ts";
-import { deliveryView, endpointView, replayView } from "../webhooks/views.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { given } from "../../src/store/lists.ts";
+import { deliveryView, endpointView, replayView } from "../../src/webhooks/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 

@@ -2,14 +2,14 @@ import type { Request, Response } from "express";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import type { AuthenticationOptions, Authenticator } from "../authenticator.ts";
-import { countedAddress } from "../limits/address.ts";
-import type { Limits, Requester } from "../limits/limits.ts";
-import { rateLimited, type RateLimitStatus } from "../limits/fixed-window-limiter.ts";
-import type { Surface } from "../limits/plans.ts";
+import type { AuthenticationOptions, Authenticator } from "../../src/identity/authenticator.ts";
+import { countedAddress } from "../../src/limits/address.ts";
+import type { Limits, Requester } from "../../src/limits/limits.ts";
+import { rateLimited, type RateLimitStatus } from "../../src/limits/fixed-window-limiter.ts";
+import type { Surface } from "../../src/limits/plans.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { authorizationOf } from "./credentials.ts";
-import { isUnavailable } from "../unavailable.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
 
 export interface AdmissionDependencies {
   readonly browsers: BrowserSessions;

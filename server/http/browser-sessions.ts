@@ -11,9 +11,9 @@ import {
 } from "../../src/contract/cookies.ts";
 import { answersSession, type OperationId, operations } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
-import type { SessionTokensIssued } from "../auth/sessions.ts";
+import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
 import type { Reply } from "../handlers/types.ts";
-import { DEVICE_TOKEN_LIFETIME_SECONDS } from "../auth/device-token.ts";
+import { DEVICE_TOKEN_LIFETIME_SECONDS } from "../../src/identity/device-token.ts";
 import type { Callers } from "./callers.ts";
 import { authorizationOf } from "./credentials.ts";
 

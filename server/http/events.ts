@@ -1,6 +1,6 @@
 import type { Response } from "express";
 import type { Refusal } from "../../src/domain/errors.ts";
-import type { Line, OpenableStream } from "../changes/streams.ts";
+import type { Line, OpenableStream } from "../../src/changes/streams.ts";
 
 /** What lies ready for a reader who does not take it: one who is further behind is cut off, and comes back. */
 const UNTAKEN_BYTES_MAX = 512 * 1024;

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Response } from "express";
-import { errnoOf } from "../../activities/durable-files.ts";
+import { errnoOf } from "../../src/lib/durable-files.ts";
 import type { FileStream } from "../handlers/types.ts";
 
 /**

@@ -1,8 +1,8 @@
 import express, { type Response, type Router } from "express";
 import { refusal } from "../../src/domain/errors.ts";
-import { LOGO_PATH, type LogoImage, type Logos } from "../containers/logos.ts";
-import type { Logger } from "../logger.ts";
-import { isUnavailable } from "../unavailable.ts";
+import { LOGO_PATH, type LogoImage, type Logos } from "../../src/containers/logos.ts";
+import type { Logger } from "../../src/lib/logger.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 

@@ -1,6 +1,6 @@
 import express, { type ErrorRequestHandler, type Express } from "express";
 import { refusal } from "../../src/domain/errors.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../../src/lib/logger.ts";
 import { sendRefusal } from "./errors.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
 import { noteOf, requestNotes } from "./request-note.ts";

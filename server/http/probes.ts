@@ -1,5 +1,5 @@
 import { type Router, Router as createRouter } from "express";
-import type { Metrics } from "../metrics/metrics.ts";
+import type { Metrics } from "../../src/metrics/metrics.ts";
 
 /** Asked for again and again by machines that watch the process. */
 export const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);

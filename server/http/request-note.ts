@@ -1,9 +1,9 @@
 import type { RequestHandler, Response } from "express";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
-import { newUuid } from "../ids.ts";
-import type { Logger } from "../logger.ts";
-import type { Metrics } from "../metrics/metrics.ts";
+import { newUuid } from "../../src/lib/ids.ts";
+import type { Logger } from "../../src/lib/logger.ts";
+import type { Metrics } from "../../src/metrics/metrics.ts";
 import { surfaceOf } from "./admission.ts";
 import { PROBES } from "./probes.ts";
 

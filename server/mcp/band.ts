@@ -3,12 +3,12 @@ import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
-import type { Arrival } from "../deadline.ts";
+import type { Arrival } from "../../src/lib/deadline.ts";
 import { errorBodyOf } from "../http/errors.ts";
 import type { RequestNote } from "../http/request-note.ts";
-import type { Requester } from "../limits/limits.ts";
-import type { ArrivedCall, Pipeline, RawInput } from "../pipeline.ts";
-import type { AgentPrincipal, OrganizationKeyPrincipal } from "../principals.ts";
+import type { Requester } from "../../src/limits/limits.ts";
+import type { ArrivedCall, Pipeline, RawInput } from "../pipeline/pipeline.ts";
+import type { AgentPrincipal, OrganizationKeyPrincipal } from "../../src/identity/principals.ts";
 import { inBandWords } from "./refusals.ts";
 import { derivedTools, type ToolListing } from "./tools.ts";
 

@@ -6,7 +6,7 @@ import {
   Server,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../../src/lib/logger.ts";
 import type { Band } from "./band.ts";
 import type { Served } from "./earlier-protocols.ts";
 import { IMPLEMENTATION } from "./implementation.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import type { ToolText } from "../../src/contract/tool-texts/types.ts";
-import { given } from "../lists.ts";
+import { given } from "../../src/store/lists.ts";
 
 /** A tool's schemas: those of the contract, as a model reads them. */
 

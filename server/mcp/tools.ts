@@ -4,7 +4,7 @@ import { AGENT_TOOL_TEXTS } from "../../src/contract/tool-texts/agent.ts";
 import { MANAGEMENT_TOOL_TEXTS } from "../../src/contract/tool-texts/management.ts";
 import type { ToolText } from "../../src/contract/tool-texts/types.ts";
 import type { Operation, ToolBinding } from "../../src/contract/types.ts";
-import type { RawInput } from "../pipeline.ts";
+import type { RawInput } from "../pipeline/pipeline.ts";
 import { inputSchemaOf, type JsonSchema, outputSchemaOf } from "./schemas.ts";
 
 /** An object schema of JSON Schema, as both generations of the protocol have it. */

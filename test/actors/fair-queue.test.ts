@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { BatchRoom } from "../../server/actors/batch.ts";
-import { FairQueue, type Urgency } from "../../server/actors/fair-queue.ts";
+import { BatchRoom } from "../../src/actors/batch.ts";
+import { FairQueue, type Urgency } from "../../src/actors/fair-queue.ts";
 import { times } from "../support/world.ts";
 
 interface Item {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { Gathering } from "../../server/actors/gathering.ts";
+import { Gathering } from "../../src/actors/gathering.ts";
 import { times } from "../support/world.ts";
 
 /** An update of 10 ms has just ended. */

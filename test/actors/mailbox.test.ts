@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import type { LedgerRevisionRecords } from "../../activities/ledger-revisions.ts";
-import { NoSuchActor } from "../../activities/no-such-actor.ts";
-import { ActorUnavailable, RecordsBehind } from "../../server/actors/actor-unavailable.ts";
-import { AgentActors } from "../../server/actors/agent-actors.ts";
-import { CommandsRefused } from "../../server/actors/commands-refused.ts";
-import { Ledgers } from "../../server/actors/ledgers.ts";
+import type { LedgerRevisionRecords } from "../../src/store/ledger-revisions.ts";
+import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
+import { ActorUnavailable, RecordsBehind } from "../../src/actors/actor-unavailable.ts";
+import { AgentActors } from "../../src/actors/agent-actors.ts";
+import { CommandsRefused } from "../../src/actors/commands-refused.ts";
+import { Ledgers } from "../../src/actors/ledgers.ts";
 import { handle } from "../../src/domain/agent/handle.ts";
 import {
   type AgentSummary,

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { SERVICE_CHAIN } from "../../activities/audit/documents.ts";
+import { SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
 import { entriesOf } from "../audit/support.ts";
 import { adoptKeyDeliveryFolder } from "../../server/admin/adopt-key-delivery-folder.ts";
 import { ConfigError } from "../../src/lib/config-error.ts";
-import { openDeliveryKeys } from "../../server/key-deliveries/folder.ts";
+import { openDeliveryKeys } from "../../src/agents/key-deliveries/folder.ts";
 import { sharedService } from "../support/service.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 

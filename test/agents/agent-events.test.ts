@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { AgentDocument, EventDocument, TransactionDocument } from "../../activities/documents.ts";
+import type { AgentDocument, EventDocument, TransactionDocument } from "../../src/store/documents.ts";
 import {
   archive,
   deliveries,

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { AgentDocument, AgentKeyRecord } from "../../activities/documents.ts";
+import type { AgentDocument, AgentKeyRecord } from "../../src/store/documents.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { httpFailure, McpCaller } from "../mcp/support.ts";
 import { codeOf, successOf } from "../support/contract-api.ts";

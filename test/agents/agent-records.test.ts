@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import type { AgentDocument, EventDocument } from "../../activities/documents.ts";
-import { COLLECTIONS } from "../../activities/documents.ts";
-import { EventJournal } from "../../activities/journal.ts";
-import { MongoProjections } from "../../activities/projections.ts";
+import type { AgentDocument, EventDocument } from "../../src/store/documents.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { EventJournal } from "../../src/store/journal.ts";
+import { MongoProjections } from "../../src/store/projections.ts";
 import type { AgentSummary } from "../../src/domain/agent/state.ts";
 import type { AccountSummary } from "../../src/domain/ledger/state.ts";
 import { openPolicy } from "../domain/support/actor.ts";

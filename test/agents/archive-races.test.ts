@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { TransactionDocument } from "../../activities/documents.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
 import { seed } from "../support/seed.ts";
 import { message, rpc } from "../limits/support.ts";
 import { type Answer, FOR_NOW, isForNow, onceReachable } from "../support/api.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
-import { collectionsOf } from "../../server/collections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { packLedger } from "../../src/domain/ledger/pack.ts";
 import { LEDGER_BOUNDS, newLedger } from "../../src/domain/ledger/state.ts";

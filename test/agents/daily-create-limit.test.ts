@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { DailyCreatesDocument } from "../../server/organization-keys/documents.ts";
+import type { DailyCreatesDocument } from "../../src/store/organization-key-documents.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { secondService } from "../support/own-service.ts";

@@ -2,14 +2,14 @@ import { mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { COLLECTIONS, type KeyDeliveryDocument } from "../../activities/documents.ts";
+import { COLLECTIONS, type KeyDeliveryDocument } from "../../src/store/documents.ts";
 import {
   DeliveryKeyFiles,
   type DeliveryKeys,
   DeliveryKeysUnreachable,
-} from "../../activities/key-delivery/delivery-keys.ts";
-import { MongoDeliveryWindows } from "../../activities/key-delivery/windows.ts";
-import { newUuid } from "../../server/ids.ts";
+} from "../../src/agents/key-deliveries/delivery-keys.ts";
+import { MongoDeliveryWindows } from "../../src/agents/key-deliveries/windows.ts";
+import { newUuid } from "../../src/lib/ids.ts";
 import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 
 const AT = new Date("2026-05-13T12:00:00.000Z");

@@ -1,15 +1,15 @@
 import { createSecretKey, randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
-import { collectionsOf } from "../../server/collections.ts";
-import { Containers } from "../../server/containers/containers.ts";
-import { Logos } from "../../server/containers/logos.ts";
-import { Creates } from "../../server/creates/creates.ts";
-import { DailyCreates } from "../../server/creates/daily-creates.ts";
-import { Deadline } from "../../server/deadline.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { Containers } from "../../src/containers/containers.ts";
+import { Logos } from "../../src/containers/logos.ts";
+import { Creates } from "../../src/agents/creates.ts";
+import { DailyCreates } from "../../src/agents/daily-creates.ts";
+import { Deadline } from "../../src/lib/deadline.ts";
 import { keptBefore } from "../../server/admin/keep-command.ts";
-import { transactionsOf } from "../../server/transactions.ts";
-import { KeyedMutex } from "../../server/keyed-mutex.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
+import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { newWorld, type World } from "../support/world.ts";
 
 const ANSWER_MS = 3_500;

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { COLLECTIONS, type KeyDeliveryDocument } from "../../activities/documents.ts";
-import { type DeliveryKeys, DeliveryKeyFiles } from "../../activities/key-delivery/delivery-keys.ts";
-import { newUuid } from "../../server/ids.ts";
-import { KeyDeliveries } from "../../server/key-deliveries/key-deliveries.ts";
+import { COLLECTIONS, type KeyDeliveryDocument } from "../../src/store/documents.ts";
+import { type DeliveryKeys, DeliveryKeyFiles } from "../../src/agents/key-deliveries/delivery-keys.ts";
+import { newUuid } from "../../src/lib/ids.ts";
+import { KeyDeliveries } from "../../src/agents/key-deliveries/key-deliveries.ts";
 import { masterKeyOf, MINUTE, testClock } from "../identity/support.ts";
 import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { collectionsOf } from "../../server/collections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";

@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
+import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { ACTIVITY_INPUTS } from "../../activities/inputs/activity-inputs.ts";
 import { INPUT_REFUSED } from "../../activities/inputs/interceptor.ts";
-import { newUuid } from "../../server/ids.ts";
+import { newUuid } from "../../src/lib/ids.ts";
 import { sideTaskQueue } from "../../src/messages/task-queues.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 import { send } from "../support/wire.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { COLLECTIONS } from "../../activities/documents.ts";
-import { CommandsRefused, refusalIn } from "../../server/actors/commands-refused.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { CommandsRefused, refusalIn } from "../../src/actors/commands-refused.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";

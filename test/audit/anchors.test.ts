@@ -4,11 +4,11 @@ import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { AnchorFile } from "../../activities/audit/anchor-file.ts";
-import { AuditAnchoring } from "../../activities/audit/anchoring.ts";
-import { AuditAppender } from "../../activities/audit/appender.ts";
-import { readAnchors } from "../../activities/audit/verification.ts";
-import { rootData, type RootTransaction } from "../../activities/chain/audit-roots.ts";
+import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
+import { AuditAnchoring } from "../../src/audit/chain/anchoring.ts";
+import { AuditAppender } from "../../src/audit/chain/appender.ts";
+import { readAnchors } from "../../src/audit/chain/verification.ts";
+import { rootData, type RootTransaction } from "../../src/chain/audit-roots.ts";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
 import { until } from "../support/world.ts";
 import { testDatabase } from "../support/mongo.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { AuditAppender, AuditLogUnavailable } from "../../activities/audit/appender.ts";
-import { AUDIT_LOG, auditLogOf, ensureAuditIndexes } from "../../activities/audit/documents.ts";
+import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/appender.ts";
+import { AUDIT_LOG, auditLogOf, ensureAuditIndexes } from "../../src/store/audit-documents.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { breakIn, entriesOf, ownSeal } from "./support.ts";
 import { recordOf, times } from "./tampering.ts";

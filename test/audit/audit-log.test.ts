@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { auditEntry } from "../../src/contract/records.ts";
 import { ChainVerifier } from "../../src/domain/audit/verify.ts";
 import { entriesOf, testSeal, breakIn } from "./support.ts";

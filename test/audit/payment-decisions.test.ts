@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { AuditDocument } from "../../activities/audit/documents.ts";
+import type { AuditDocument } from "../../src/store/audit-documents.ts";
 import { canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { cardPayment, elevate, newWorld, times, until, type World } from "../support/world.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { AuditAppender } from "../../activities/audit/appender.ts";
-import { ensureAuditIndexes } from "../../activities/audit/documents.ts";
-import { Refusals } from "../../server/audit/refusals.ts";
+import { AuditAppender } from "../../src/audit/chain/appender.ts";
+import { ensureAuditIndexes } from "../../src/store/audit-documents.ts";
+import { Refusals } from "../../src/audit/refusals.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { secondService } from "../support/own-service.ts";

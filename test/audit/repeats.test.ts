@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { AuditAppender, AuditLogUnavailable } from "../../activities/audit/appender.ts";
-import { AuditOutbox } from "../../server/audit/outbox.ts";
+import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/appender.ts";
+import { AuditOutbox } from "../../src/audit/outbox.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import { ContractApi } from "../support/contract-api.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { AuditDocument } from "../../activities/audit/documents.ts";
+import type { AuditDocument } from "../../src/store/audit-documents.ts";
 import { demote, newWorld, times, until, type World } from "../support/world.ts";
 
 describe("verifying the audit log over REST", () => {

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { createSecretKey } from "node:crypto";
 import type { Db } from "mongodb";
-import { type AuditDocument, auditLogOf, chainRange, placedIn } from "../../activities/audit/documents.ts";
-import { auditSeal } from "../../activities/audit/seal.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
+import { type AuditDocument, auditLogOf, chainRange, placedIn } from "../../src/store/audit-documents.ts";
+import { auditSeal } from "../../src/audit/chain/seal.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
 

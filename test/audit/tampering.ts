@@ -1,5 +1,5 @@
 import { createSecretKey } from "node:crypto";
-import { auditSeal } from "../../activities/audit/seal.ts";
+import { auditSeal } from "../../src/audit/chain/seal.ts";
 import {
   type AuditEntry,
   type AuditHead,

@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import type { Db, MongoClient } from "mongodb";
-import { type AuditDocument, auditLogOf } from "../../activities/audit/documents.ts";
-import { AnchorFile } from "../../activities/audit/anchor-file.ts";
-import { AuditAnchoring } from "../../activities/audit/anchoring.ts";
-import { AuditAppender } from "../../activities/audit/appender.ts";
+import { type AuditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
+import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
+import { AuditAnchoring } from "../../src/audit/chain/anchoring.ts";
+import { AuditAppender } from "../../src/audit/chain/appender.ts";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { type AuditSeal, link } from "../../src/domain/audit/entry.ts";
 

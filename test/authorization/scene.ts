@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { authCollections } from "../../server/auth/documents.ts";
-import { Passwords } from "../../server/auth/passwords.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
+import { Passwords } from "../../src/identity/passwords.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";

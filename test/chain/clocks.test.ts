@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { isTransaction } from "../../activities/chain/outbox.ts";
+import { isTransaction } from "../../src/chain/outbox.ts";
 import { eventually, openScene, randomAddress, type Scene } from "./support.ts";
 
 const HOUR_MS = 3_600_000;

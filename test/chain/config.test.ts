@@ -3,7 +3,7 @@ import { MongoClient } from "mongodb";
 import { inspect } from "node:util";
 import { readChain } from "../../server/chain.ts";
 import { ConfigError } from "../../src/lib/config-error.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 
 const RPC_URL = "http://127.0.0.1:1/with-a-key";
 const KEY = `0x${"42".repeat(32)}`;

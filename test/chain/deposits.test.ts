@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import { expect } from "chai";
 import { numberToHex } from "viem";
-import { DepositWatch } from "../../activities/chain/deposits.ts";
-import { EventJournal } from "../../activities/journal.ts";
+import { DepositWatch } from "../../src/chain/deposits.ts";
+import { EventJournal } from "../../src/store/journal.ts";
 import { startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { times } from "../support/world.ts";

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { createServer } from "node:http";
 import { z } from "zod";
-import { ChainOutbox, isTransaction } from "../../activities/chain/outbox.ts";
-import { ChainRpc } from "../../activities/chain/rpc.ts";
+import { ChainOutbox, isTransaction } from "../../src/chain/outbox.ts";
+import { ChainRpc } from "../../src/chain/rpc.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { type MongoProxy, startMongoProxy } from "./mongo-proxy.ts";
 import {

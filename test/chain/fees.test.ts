@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { assert, bigInt, property } from "fast-check";
-import { offeredFor, raiseOf } from "../../activities/chain/fees.ts";
+import { offeredFor, raiseOf } from "../../src/chain/fees.ts";
 import { seed } from "../support/seed.ts";
 
 const GWEI = 10n ** 9n;

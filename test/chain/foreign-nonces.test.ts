@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { agentWalletAbi } from "../../activities/chain/contracts.ts";
+import { agentWalletAbi } from "../../src/chain/contracts.ts";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { cancel } from "./foreign.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { LeaveTooLate } from "../../activities/effects.ts";
-import type { AskForLeave } from "../../activities/ports.ts";
-import { attemptsPrefix } from "../../activities/rails/wallet/attempts.ts";
+import { LeaveTooLate } from "../../src/payments/effects.ts";
+import type { AskForLeave } from "../../src/payments/ports.ts";
+import { attemptsPrefix } from "../../src/rails/wallet/attempts.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import {
   ended,

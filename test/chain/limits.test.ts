@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { getAddress } from "viem";
-import { agentWalletAbi } from "../../activities/chain/contracts.ts";
-import { unitsOf } from "../../activities/chain/units.ts";
-import { PaidUnrecorded } from "../../activities/rails/wallet/diagnosis.ts";
+import { agentWalletAbi } from "../../src/chain/contracts.ts";
+import { unitsOf } from "../../src/chain/units.ts";
+import { PaidUnrecorded } from "../../src/rails/wallet/diagnosis.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { openOwner, type Owner } from "./owner.ts";
 import {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { getAddress } from "viem";
-import { deployWalletData, GAS, spendData } from "../../activities/chain/contracts.ts";
+import { deployWalletData, GAS, spendData } from "../../src/chain/contracts.ts";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import {
   ended,

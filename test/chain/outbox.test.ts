@@ -2,9 +2,9 @@ import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { type Hex, keccak256, parseTransaction, toHex } from "viem";
 import { z } from "zod";
-import type { Signer, UnsignedTransaction } from "../../activities/chain/config.ts";
-import { type Call, ChainOutbox, isTransaction, type Refused } from "../../activities/chain/outbox.ts";
-import { ChainRpc } from "../../activities/chain/rpc.ts";
+import type { Signer, UnsignedTransaction } from "../../src/chain/config.ts";
+import { type Call, ChainOutbox, isTransaction, type Refused } from "../../src/chain/outbox.ts";
+import { ChainRpc } from "../../src/chain/rpc.ts";
 import { eventually, openScene, randomAddress, type Scene } from "./support.ts";
 import { testDatabase } from "../support/mongo.ts";
 

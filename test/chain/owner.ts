@@ -1,7 +1,7 @@
 import { type Address, createWalletClient, encodeFunctionData, type Hash, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { agentWalletAbi, setLimitData, type Spend, spendData } from "../../activities/chain/contracts.ts";
-import { unitsOf } from "../../activities/chain/units.ts";
+import { agentWalletAbi, setLimitData, type Spend, spendData } from "../../src/chain/contracts.ts";
+import { unitsOf } from "../../src/chain/units.ts";
 import type { Scene } from "./support.ts";
 import { mined } from "../support/mined.ts";
 

@@ -11,16 +11,16 @@ import {
   type PublicClient,
   toHex,
 } from "viem";
-import type { ChainPlace, Signer } from "../../activities/chain/config.ts";
-import { agentWalletAbi, paymentIdOf } from "../../activities/chain/contracts.ts";
-import { ChainOutbox, type ChainTransactionDocument } from "../../activities/chain/outbox.ts";
-import { ChainRpc } from "../../activities/chain/rpc.ts";
-import { DEMO_OWNER } from "../../activities/chain/sandbox.ts";
-import { centsOf } from "../../activities/chain/units.ts";
-import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
-import { createWallets, type Wallets } from "../../activities/rails/wallet/index.ts";
+import type { ChainPlace, Signer } from "../../src/chain/config.ts";
+import { agentWalletAbi, paymentIdOf } from "../../src/chain/contracts.ts";
+import { ChainOutbox, type ChainTransactionDocument } from "../../src/chain/outbox.ts";
+import { ChainRpc } from "../../src/chain/rpc.ts";
+import { DEMO_OWNER } from "../../src/chain/sandbox.ts";
+import { centsOf } from "../../src/chain/units.ts";
+import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
+import { createWallets, type Wallets } from "../../src/rails/wallet/index.ts";
 import { readChain } from "../../server/chain.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";

@@ -15,10 +15,10 @@ import {
   slice,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { SANDBOX_FEES } from "../../activities/chain/sandbox.ts";
-import { unitsOf } from "../../activities/chain/units.ts";
-import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
-import type { Wallets } from "../../activities/rails/wallet/index.ts";
+import { SANDBOX_FEES } from "../../src/chain/sandbox.ts";
+import { unitsOf } from "../../src/chain/units.ts";
+import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import type { Wallets } from "../../src/rails/wallet/index.ts";
 import { mined } from "../support/mined.ts";
 import type { OwnAnvil } from "../support/own-anvil.ts";
 import { type Instance, newId, openScene, type Scene } from "./support.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { getAddress } from "viem";
-import { centsOf, unitsOf } from "../../activities/chain/units.ts";
+import { centsOf, unitsOf } from "../../src/chain/units.ts";
 import { isAddress, withChecksum } from "../../src/domain/address.ts";
 import { mirroredLimit } from "../../src/domain/wallet/spending-limit.ts";
 import { newId, POLICY, randomAddress } from "./support.ts";

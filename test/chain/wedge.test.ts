@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { numberToHex } from "viem";
 import { z } from "zod";
-import { GAS, mintData } from "../../activities/chain/contracts.ts";
-import { isTransaction } from "../../activities/chain/outbox.ts";
-import { SANDBOX_FEES } from "../../activities/chain/sandbox.ts";
+import { GAS, mintData } from "../../src/chain/contracts.ts";
+import { isTransaction } from "../../src/chain/outbox.ts";
+import { SANDBOX_FEES } from "../../src/chain/sandbox.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { ended, eventually, type Instance, newId, newPayment, openScene, type Scene } from "./support.ts";
 

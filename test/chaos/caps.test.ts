@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { z } from "zod";
-import type { TransactionDocument } from "../../activities/documents.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
 import { untilNothingIsMissing } from "../../scripts/chaos/until.ts";
 import { freshSeed, Random } from "../../scripts/random.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { reconcile } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";
-import { collectionsOf } from "../../server/collections.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { Api } from "../support/api.ts";
 import { PASSWORD, WITHOUT_LIMITS } from "../support/service.ts";
 import { isSoak } from "../support/soak.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { TeamDocument } from "../../activities/documents.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import type { TeamDocument } from "../../src/store/documents.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Answer } from "../support/api.ts";
 import { codeOf } from "../support/contract-api.ts";

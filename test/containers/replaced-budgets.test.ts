@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
-import { ActorUnavailable } from "../../server/actors/actor-unavailable.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import {
   ACCOUNT_QUERY,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { offsetOf } from "../../server/zone-offset.ts";
+import { offsetOf } from "../../src/lib/zone-offset.ts";
 import { timezone } from "../../src/contract/timezone.ts";
 import { TIMEZONE_LINKS } from "../../src/contract/timezone-links.ts";
 

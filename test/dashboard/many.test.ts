@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { z } from "zod";
-import type { TransactionDocument } from "../../activities/documents.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
 import { agentRecord } from "../../bench/lists/seed.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { MACHINE_MS_MAX, waitedForCoreMs } from "../support/in-time.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ReadyRulesCache } from "../../server/rules/ready-cache.ts";
+import { ReadyRulesCache } from "../../src/payments/rules/ready-cache.ts";
 import { readyRules } from "../../src/domain/rules/ready-rules.ts";
 
 /** A rule that takes some 200 KB in memory. */

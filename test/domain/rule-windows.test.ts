@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { DateTime } from "luxon";
-import { ZoneClocks, zoneOffsets } from "../../server/rules/zone-offsets.ts";
+import { ZoneClocks, zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
 import { paymentRules } from "../../src/domain/rules/checks.ts";
 import { readyRules } from "../../src/domain/rules/ready-rules.ts";
 import { type RuleParams, WEEKDAYS } from "../../src/domain/rules/rules.ts";

@@ -12,7 +12,7 @@ import {
   tuple,
 } from "fast-check";
 import { DateTime } from "luxon";
-import { zoneOffsets } from "../../server/rules/zone-offsets.ts";
+import { zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
 import { paymentRules, type RuledPayment } from "../../src/domain/rules/checks.ts";
 import { flaggedTypes } from "../../src/domain/rules/flags.ts";
 import { readyRules } from "../../src/domain/rules/ready-rules.ts";

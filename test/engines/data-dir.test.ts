@@ -5,7 +5,7 @@ import path from "node:path";
 import { expect } from "chai";
 import { endOrphans, holdDataDir } from "../../src/engines/data-dir.ts";
 import { openLog } from "../../src/engines/log-file.ts";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger } from "../../src/lib/logger.ts";
 import { engineErrorOf, removeFolder, scratchFolder } from "./support/scratch.ts";
 
 const OPEN = 0o755;

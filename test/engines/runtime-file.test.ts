@@ -11,7 +11,7 @@ import {
 } from "../../src/engines/runtime-file.ts";
 import { readConfig } from "../../server/config.ts";
 import { embeddedEngines } from "../../server/engines.ts";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger } from "../../src/lib/logger.ts";
 import { engineErrorOf, removeFolder, scratchFolder } from "./support/scratch.ts";
 
 const CONTENT: RuntimeFile = {

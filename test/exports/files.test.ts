@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { createServer, get, type IncomingMessage, type Server } from "node:http";
 import { expect } from "chai";
 import express from "express";
-import { exportPieces } from "../../server/export-pieces.ts";
+import { exportPieces } from "../../server/handlers/export-pieces.ts";
 import { oneAtATime } from "../../server/http/connections.ts";
 import { sendFile } from "../../server/http/file.ts";
 

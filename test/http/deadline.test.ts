@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { TimeoutError } from "../../activities/with-timeout.ts";
-import { Arrival, Deadline } from "../../server/deadline.ts";
+import { TimeoutError } from "../../src/lib/with-timeout.ts";
+import { Arrival, Deadline } from "../../src/lib/deadline.ts";
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

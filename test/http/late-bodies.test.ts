@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { authCollections } from "../../server/auth/documents.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
 import {
   cardPayment,
   elevate,

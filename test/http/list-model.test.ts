@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import * as fc from "fast-check";
-import { collectionsOf } from "../../server/collections.ts";
-import type { TransactionDocument } from "../../activities/documents.ts";
-import { given } from "../../server/lists.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
+import { given } from "../../src/store/lists.ts";
 import { boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
 import { seed } from "../support/seed.ts";
 import { newWorld, type World } from "../support/world.ts";

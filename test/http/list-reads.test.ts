@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { Db, Document } from "mongodb";
 import { z } from "zod";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
-import { COLLECTIONS } from "../../activities/documents.ts";
-import { WEBHOOK_COLLECTIONS } from "../../activities/webhooks/documents.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { WEBHOOK_COLLECTIONS } from "../../src/store/webhook-documents.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { approvalOf, boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
-import { createLogger, endLog } from "../../server/logger.ts";
+import { createLogger, endLog } from "../../src/lib/logger.ts";
 import { sharedService } from "../support/service.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { authenticatorFor } from "../support/passkeys.ts";
@@ -40,7 +40,7 @@ describe("the log", () => {
 
   it("its end is bounded, and the process exits with 0: a full disk, no file, a second end", async () => {
     const script = `
-      import { createLogger, endLog } from ${JSON.stringify(pathToFileURL(builtFile("server/logger.ts")).href)};
+      import { createLogger, endLog } from ${JSON.stringify(pathToFileURL(builtFile("src/lib/logger.ts")).href)};
       const logger = createLogger({ level: "info", file: process.argv[1] });
       logger.info("a line that may be lost");
       await endLog(logger);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { CommandStartedEvent } from "mongodb";
-import { collectionsOf } from "../../server/collections.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 
 describe("where records are read", () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { authCollections } from "../../server/auth/documents.ts";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { entriesOf } from "../audit/support.ts";
 import { newWorld, until, type World } from "../support/world.ts";
 

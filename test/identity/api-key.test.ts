@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import * as zlib from "node:zlib";
 import { expect } from "chai";
 import * as fc from "fast-check";
-import { hashApiKey } from "../../server/secrets/api-key-hash.ts";
+import { hashApiKey } from "../../src/secrets/api-key-hash.ts";
 import { classifyApiKey, formatApiKey, last4, type ApiKeyKind } from "../../src/domain/api-key.ts";
 import { masterKeyOf } from "./support.ts";
 import { seed } from "../support/seed.ts";

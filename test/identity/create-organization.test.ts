@@ -2,8 +2,8 @@ import { expect } from "chai";
 import {
   createOrganizationWithOwner,
   type CreateOrganizationInput,
-} from "../../server/auth/create-organization.ts";
-import { authCollections, type AuthCollections } from "../../server/auth/documents.ts";
+} from "../../src/identity/create-organization.ts";
+import { authCollections, type AuthCollections } from "../../src/store/identity-documents.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { atOnce, outcomeOf, refusalOf, valueOf } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { authCollections } from "../../server/auth/documents.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { join, type Person } from "../support/people.ts";
 import { elevate, newWorld, tally, times, until, type World } from "../support/world.ts";

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { keptBefore } from "../../server/admin/keep-command.ts";
-import { createAuthContext } from "../../server/auth/context.ts";
-import { createAuthService } from "../../server/auth/service.ts";
-import { beginSession } from "../../server/auth/sign-in.ts";
-import { transactionsOf } from "../../server/transactions.ts";
-import { resetPassword } from "../../server/auth/password-change.ts";
+import { createAuthContext } from "../../src/identity/context.ts";
+import { createAuthService } from "../../src/identity/service.ts";
+import { beginSession } from "../../src/identity/sign-in.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
+import { resetPassword } from "../../src/identity/password-change.ts";
 import { newAuthenticator, withPasskey } from "./passkey-support.ts";
 import {
   BASE_URL,

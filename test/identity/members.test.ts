@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
-import type { Role } from "../../server/auth/documents.ts";
-import type { AuditedTransaction } from "../../server/audit/notes.ts";
-import { createAuthContext } from "../../server/auth/context.ts";
-import { changeRole, removeMember } from "../../server/auth/members.ts";
-import { transactionsOf } from "../../server/transactions.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { Role } from "../../src/store/identity-documents.ts";
+import type { AuditedTransaction } from "../../src/audit/notes.ts";
+import { createAuthContext } from "../../src/identity/context.ts";
+import { changeRole, removeMember } from "../../src/identity/members.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
 import {
   atOnce,
   BASE_URL,

@@ -1,6 +1,6 @@
-import type { PasskeyDocument, Role } from "../../server/auth/documents.ts";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
-import { isSteppedUp } from "../../server/auth/principal.ts";
+import type { PasskeyDocument, Role } from "../../src/store/identity-documents.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import { isSteppedUp } from "../../src/identity/principal.ts";
 import type {
   AuthenticationResponse,
   CreationOptions,

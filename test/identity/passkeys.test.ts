@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { isSteppedUp } from "../../server/auth/principal.ts";
-import { PASSKEYS_MAX } from "../../server/auth/passkeys.ts";
-import { verifyEnrolment } from "../../server/auth/passkey-ceremonies.ts";
-import { relyingPartyOf } from "../../server/auth/relying-party.ts";
+import { isSteppedUp } from "../../src/identity/principal.ts";
+import { PASSKEYS_MAX } from "../../src/identity/passkeys.ts";
+import { verifyEnrolment } from "../../src/identity/passkey-ceremonies.ts";
+import { relyingPartyOf } from "../../src/identity/relying-party.ts";
 import {
   again,
   enrol,

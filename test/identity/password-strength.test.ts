@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { TooMuchWork } from "../../server/auth/bounded-work.ts";
-import { chosenPasswordIssue } from "../../server/auth/passwords.ts";
+import { TooMuchWork } from "../../src/identity/bounded-work.ts";
+import { chosenPasswordIssue } from "../../src/identity/passwords.ts";
 import { timed } from "../support/in-time.ts";
 import { longestPauseMs } from "../support/pauses.ts";
 import { times } from "../support/world.ts";

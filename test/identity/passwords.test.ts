@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { BoundedWork, TooMuchWork } from "../../server/auth/bounded-work.ts";
-import { isSamePassword, passwordIssue, Passwords } from "../../server/auth/passwords.ts";
+import { BoundedWork, TooMuchWork } from "../../src/identity/bounded-work.ts";
+import { isSamePassword, passwordIssue, Passwords } from "../../src/identity/passwords.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { EMAIL, fixture, PASSWORD, refusalOf, type Fixture } from "./support.ts";
 

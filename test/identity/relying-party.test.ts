@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { relyingPartyOf } from "../../server/auth/relying-party.ts";
+import { relyingPartyOf } from "../../src/identity/relying-party.ts";
 import { readConfig } from "../../server/config.ts";
 import { ConfigError } from "../../src/lib/config-error.ts";
 

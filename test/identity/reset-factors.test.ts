@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { resetSecondFactors } from "../../server/admin/reset-second-factors.ts";
-import { createOrganizationWithOwner } from "../../server/auth/create-organization.ts";
-import { verifyMasterKey } from "../../server/secrets/verify-master-key.ts";
+import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { entriesOf } from "../audit/support.ts";
 import { join, newAuthenticator, withPasskey } from "./passkey-support.ts";
 import {

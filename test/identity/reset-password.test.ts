@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { program } from "../../server/admin/commands.ts";
 import { resetPassword } from "../../server/admin/reset-password.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { isSteppedUp } from "../../server/auth/principal.ts";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
+import { isSteppedUp } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import {
   atOnce,

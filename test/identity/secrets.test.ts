@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { expect } from "chai";
-import { DeliveryKeyFiles } from "../../activities/key-delivery/delivery-keys.ts";
-import { loadMasterKey } from "../../server/secrets/load-master-key.ts";
-import { MasterKey, MasterKeyError } from "../../server/secrets/master-key.ts";
-import { Sealer, SealError } from "../../server/secrets/sealer.ts";
-import { verifyMasterKey } from "../../server/secrets/verify-master-key.ts";
+import { DeliveryKeyFiles } from "../../src/agents/key-deliveries/delivery-keys.ts";
+import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
+import { MasterKey, MasterKeyError } from "../../src/secrets/master-key.ts";
+import { Sealer, SealError } from "../../src/secrets/sealer.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { atOnce, masterKeyOf } from "./support.ts";
 

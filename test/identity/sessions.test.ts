@@ -1,9 +1,9 @@
 import { createHmac, generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
 import { decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
-import { SessionTokens } from "../../server/auth/session-token.ts";
-import { loadSigningKey, type SigningKey } from "../../server/auth/signing-key.ts";
-import { Sealer, SealError } from "../../server/secrets/sealer.ts";
+import { SessionTokens } from "../../src/identity/session-token.ts";
+import { loadSigningKey, type SigningKey } from "../../src/identity/signing-key.ts";
+import { Sealer, SealError } from "../../src/secrets/sealer.ts";
 import { testDatabase } from "../support/mongo.ts";
 import {
   authOn,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
-import { authCollections, type UserDocument } from "../../server/auth/documents.ts";
+import { authCollections, type UserDocument } from "../../src/store/identity-documents.ts";
 import { invite, newEmail } from "../support/people.ts";
 import { PASSWORD } from "../support/service.ts";
 import { entriesOf } from "../audit/support.ts";

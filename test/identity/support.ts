@@ -1,13 +1,17 @@
 import { generate } from "otplib";
-import { createOrganizationWithOwner } from "../../server/auth/create-organization.ts";
-import { authCollections, ensureAuthIndexes, type AuthCollections } from "../../server/auth/documents.ts";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
+import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
+import {
+  authCollections,
+  ensureAuthIndexes,
+  type AuthCollections,
+} from "../../src/store/identity-documents.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { keptBefore } from "../../server/admin/keep-command.ts";
-import type { AuthDeps } from "../../server/auth/context.ts";
-import { createAuthService, type AuthService, type AuthWrites } from "../../server/auth/service.ts";
-import { transactionsOf } from "../../server/transactions.ts";
-import type { SignedIn } from "../../server/auth/sessions.ts";
-import { MasterKey } from "../../server/secrets/master-key.ts";
+import type { AuthDeps } from "../../src/identity/context.ts";
+import { createAuthService, type AuthService, type AuthWrites } from "../../src/identity/service.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
+import type { SignedIn } from "../../src/identity/sessions.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { ErrorCode, Refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";

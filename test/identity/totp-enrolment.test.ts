@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
-import { resetPassword } from "../../server/auth/password-change.ts";
-import { Passwords } from "../../server/auth/passwords.ts";
-import { transactionsOf } from "../../server/transactions.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import { resetPassword } from "../../src/identity/password-change.ts";
+import { Passwords } from "../../src/identity/passwords.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
 import { keptBefore } from "../../server/admin/keep-command.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../server/config.ts";
 import { ConfigError } from "../../src/lib/config-error.ts";
-import { countedAddress, networkAround } from "../../server/limits/address.ts";
+import { countedAddress, networkAround } from "../../src/limits/address.ts";
 import { formatApiKey } from "../../src/domain/api-key.ts";
 import { wire } from "../support/wire.ts";
 import { Api, freshAddress } from "../support/api.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { listen } from "../../server/http/server.ts";
-import type { Counts } from "../../server/limits/counts.ts";
+import type { Counts } from "../../src/limits/counts.ts";
 import { expectError } from "../support/contract-api.ts";
 import { send } from "../support/wire.ts";
 import { cardPayment, type TestAgent, type World } from "../support/world.ts";

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { PLAN_LIMITS } from "../../src/contract/rate-classes.ts";
-import { type FindOrganization, Organizations } from "../../server/auth/organizations.ts";
-import { limitsOf } from "../../server/limits/plans.ts";
-import type { OrganizationDocument } from "../../server/auth/documents.ts";
+import { type FindOrganization, Organizations } from "../../src/identity/organizations.ts";
+import { limitsOf } from "../../src/limits/plans.ts";
+import type { OrganizationDocument } from "../../src/store/identity-documents.ts";
 import { Api } from "../support/api.ts";
 import type { TestService } from "../support/service.ts";
 import {

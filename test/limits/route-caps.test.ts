@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
-import { authCollections } from "../../server/auth/documents.ts";
-import { Passwords } from "../../server/auth/passwords.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
+import { Passwords } from "../../src/identity/passwords.ts";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
 import { cookieHeader, cookiesOf } from "../support/cookies.ts";
 import { PASSWORD, type TestService, WITHOUT_LIMITS } from "../support/service.ts";

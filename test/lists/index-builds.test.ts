@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
-import { connectMongo, withoutTimeLimits } from "../../server/connections.ts";
+import { connectMongo, withoutTimeLimits } from "../../src/store/connections.ts";
 import { requiredSetting } from "../support/shared-engines.ts";
 
 /** Longer than one operation of a request may take, as the building of an index can be. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { type Mail, MailUnsent } from "../../activities/mail/mail.ts";
-import { smtpMail, type SmtpServer } from "../../activities/mail/smtp.ts";
+import { type Mail, MailUnsent } from "../../src/mail/mail.ts";
+import { smtpMail, type SmtpServer } from "../../src/mail/smtp.ts";
 import {
   type MailServer,
   type MailServerOptions,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { inviteText, shownName } from "../../activities/mail/invite-text.ts";
+import { inviteText, shownName } from "../../src/mail/invite-text.ts";
 
 const LINK = "https://spend.example.com/invite#token=AAAA";
 const textOf = (names: { readonly organization?: string; readonly inviter?: string }) =>

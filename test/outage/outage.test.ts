@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { readAddresses } from "../../server/config.ts";
-import { connect } from "../../server/connections.ts";
+import { connect } from "../../src/store/connections.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import { ANSWER_MS, inTime } from "../support/in-time.ts";
 import type { Answer } from "../support/api.ts";

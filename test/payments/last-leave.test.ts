@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { createPaymentEffects } from "../../activities/effects.ts";
-import type { AskForLeave, RailPort } from "../../activities/ports.ts";
+import { createPaymentEffects } from "../../src/payments/effects.ts";
+import type { AskForLeave, RailPort } from "../../src/payments/ports.ts";
 import { LEAVE_MS, type Leave } from "../../src/domain/ledger/leave.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { newPayment } from "../chain/support.ts";

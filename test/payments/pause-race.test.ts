@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { CardLedgerDocument } from "../../activities/rails/card-sandbox.ts";
-import { COLLECTIONS } from "../../activities/documents.ts";
+import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
 import { cardPayment, elevate, newWorld, times, type TestAgent, type World } from "../support/world.ts";
 import { booksOnceAgreed } from "../support/books.ts";
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Collection } from "mongodb";
-import type { TransactionDocument } from "../../activities/documents.ts";
-import { PaymentChanges } from "../../server/payment-changes.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
+import { PaymentChanges } from "../../src/payments/payment-changes.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times } from "../support/world.ts";
 

@@ -2,7 +2,11 @@ import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import { decidedPayment } from "../../src/domain/ledger/pay.ts";
-import { type AskedOrder, HmacPaymentProofs, type PersonsDecision } from "../../activities/payment-proofs.ts";
+import {
+  type AskedOrder,
+  HmacPaymentProofs,
+  type PersonsDecision,
+} from "../../src/payments/payment-proofs.ts";
 
 const PAYER = { organizationId: "org", agentId: "agent" };
 const ORDER: AskedOrder = {

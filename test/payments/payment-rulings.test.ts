@@ -1,11 +1,11 @@
-import { RECIPIENT_INDEX } from "../../activities/projections.ts";
+import { RECIPIENT_INDEX } from "../../src/store/projections.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { TransactionDocument } from "../../activities/documents.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { comparedName } from "../../src/domain/rules/rules.ts";
-import { newId } from "../../server/ids.ts";
-import { likenessHash, PaymentRulings } from "../../server/rules/payment-rules.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { likenessHash, PaymentRulings } from "../../src/payments/rules/payment-rules.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";

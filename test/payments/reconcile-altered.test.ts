@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import type { AgentDocument, TransactionDocument } from "../../activities/documents.ts";
-import type { CardLedgerDocument } from "../../activities/rails/card-sandbox.ts";
+import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
+import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
 import { askEach } from "../../server/admin/reconcile/ask-each.ts";
 import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import type { Reconciled } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";
-import type { Collections } from "../../server/collections.ts";
+import type { Collections } from "../../src/store/collections.ts";
 import { newWorld } from "../support/world.ts";
 import { atRest, capTeam, kindsOf, newScene, run, type Scene } from "./reconcile-scenes.ts";
 

@@ -1,8 +1,8 @@
-import { TemporalCalls } from "../../server/actors/calls.ts";
-import { TemporalActors } from "../../server/actors/temporal.ts";
+import { TemporalCalls } from "../../src/actors/calls.ts";
+import { TemporalActors } from "../../src/actors/temporal.ts";
 import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import { type Reconciled, reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
-import { type Collections, collectionsOf } from "../../server/collections.ts";
+import { type Collections, collectionsOf } from "../../src/store/collections.ts";
 import { type TestAgent, until, type World } from "../support/world.ts";
 
 /** Longer than a record is behind its actor, shorter than a sweep: for what is not repaired by waiting. */

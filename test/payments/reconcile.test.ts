@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Reconciled } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledJson, reconciledText } from "../../server/admin/reconcile/text.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { entriesOf } from "../audit/support.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";

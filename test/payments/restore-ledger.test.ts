@@ -4,7 +4,7 @@ import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";
 import { type Restored, restoreLedgerOn } from "../../server/admin/restore-ledger/restore-ledger.ts";
 import { restoredText } from "../../server/admin/restore-ledger/text.ts";
-import { collectionsOf } from "../../server/collections.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { entriesOf } from "../audit/support.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { concurrentLoader } from "../../server/batch-loader.ts";
+import { concurrentLoader } from "../../src/lib/batch-loader.ts";
 
 describe("look-ups that go together, each to somebody else", () => {
   it("one that fails fails whoever asked for it, and nobody else", async () => {

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { Context } from "@temporalio/activity";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
-import { TemporalCalls } from "../../server/actors/calls.ts";
-import { startInviteMail } from "../../server/actors/mails.ts";
-import { TemporalWebhooks } from "../../server/actors/webhooks.ts";
+import { TemporalCalls } from "../../src/actors/calls.ts";
+import { startInviteMail } from "../../src/actors/mails.ts";
+import { TemporalWebhooks } from "../../src/actors/webhooks.ts";
 import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import {

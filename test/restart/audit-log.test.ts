@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
 import { z } from "zod";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
-import { AUDIT_LOG } from "../../activities/audit/documents.ts";
+import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { Api } from "../support/api.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { Child, until } from "../support/process.ts";

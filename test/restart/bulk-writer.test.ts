@@ -2,8 +2,8 @@ import { expect } from "chai";
 import type { Db, MongoClient } from "mongodb";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { BulkWriter } from "../../activities/bulk-writer.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { BulkWriter } from "../../src/store/bulk-writer.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 
 /** A line to the run's MongoDB that can be cut. */
 class Line {

@@ -1,7 +1,7 @@
 import { Client, Connection } from "@temporalio/client";
 import { expect } from "chai";
-import { COLLECTIONS } from "../../activities/documents.ts";
-import { type DeliveryDocument, webhookCollections } from "../../activities/webhooks/documents.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { type DeliveryDocument, webhookCollections } from "../../src/store/webhook-documents.ts";
 import { type Arrival, type Change, compareTold } from "../../scripts/chaos/audit/told.ts";
 import { Random } from "../../scripts/random.ts";
 import { choosePorts } from "../../src/engines/ports.ts";

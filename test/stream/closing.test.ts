@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { ChangeStream, Db } from "mongodb";
-import { ChangeFeed } from "../../server/changes/feed.ts";
+import { ChangeFeed } from "../../src/changes/feed.ts";
 import { testDatabase } from "../support/mongo.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { until } from "../support/world.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { leavesEntry } from "../../server/audit/record.ts";
-import { kindsToldBy } from "../../server/changes/kinds.ts";
+import { leavesEntry } from "../../src/audit/record.ts";
+import { kindsToldBy } from "../../src/changes/kinds.ts";
 import { operationList } from "../../src/contract/registry.ts";
 
 /** Writes of which no page hears by their entries: records of theirs are followed, or they are a person's own. */

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
-import { ChangeLog } from "../../server/changes/log.ts";
-import { positionAt } from "../../server/changes/position.ts";
-import type { SessionPrincipal } from "../../server/auth/principal.ts";
-import { type Line, Streams } from "../../server/changes/streams.ts";
+import { ChangeLog } from "../../src/changes/log.ts";
+import { positionAt } from "../../src/changes/position.ts";
+import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import { type Line, Streams } from "../../src/changes/streams.ts";
 import type { StreamEnd } from "../../src/contract/stream.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times, until } from "../support/world.ts";

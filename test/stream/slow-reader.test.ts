@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { expect } from "chai";
 import express from "express";
-import type { Line } from "../../server/changes/streams.ts";
+import type { Line } from "../../src/changes/streams.ts";
 import { sendEvents } from "../../server/http/events.ts";
 import { ok } from "../../src/domain/result.ts";
 import { times, until } from "../support/world.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CalendarDays } from "../../server/calendar-days.ts";
-import type { TransactionDocument } from "../../activities/documents.ts";
+import { CalendarDays } from "../../src/lib/calendar-days.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
 import { newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 describe("sums of payments by day", () => {

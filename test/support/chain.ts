@@ -17,13 +17,13 @@ import {
   toHex,
 } from "viem";
 import { z } from "zod";
-import { sandboxTokenDeployment } from "../../activities/chain/contracts.ts";
+import { sandboxTokenDeployment } from "../../src/chain/contracts.ts";
 import {
   type AgentDocument,
   COLLECTIONS,
   type TransactionDocument,
   type WalletRecord,
-} from "../../activities/documents.ts";
+} from "../../src/store/documents.ts";
 import { onceReachable } from "./api.ts";
 import { type Fields, type Paid, type TestAgent, until, type World } from "./world.ts";
 

@@ -1,5 +1,5 @@
-import type { Counts } from "../../server/limits/counts.ts";
-import { MemoryCounts } from "../../server/limits/memory-counts.ts";
+import type { Counts } from "../../src/limits/counts.ts";
+import { MemoryCounts } from "../../src/limits/memory-counts.ts";
 
 /** Counts that a test can start anew, where it asks more often than people may and is about something else. */
 export class ForgetfulCounts implements Counts {

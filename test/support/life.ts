@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { z } from "zod";
-import { COLLECTIONS, type EventDocument, type KeyDeliveryDocument } from "../../activities/documents.ts";
+import { COLLECTIONS, type EventDocument, type KeyDeliveryDocument } from "../../src/store/documents.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { isForNow } from "./api.ts";
 import { successOf, type Success } from "./contract-api.ts";

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import { readAddresses, readConfig } from "../../server/config.ts";
-import type { Connections } from "../../server/connections.ts";
+import type { Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
-import type { Counts } from "../../server/limits/counts.ts";
-import type { Logger } from "../../server/logger.ts";
+import type { Counts } from "../../src/limits/counts.ts";
+import type { Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
 import {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { ApprovalDocument, TransactionDocument } from "../../activities/documents.ts";
-import { newId } from "../../server/ids.ts";
+import type { ApprovalDocument, TransactionDocument } from "../../src/store/documents.ts";
+import { newId } from "../../src/lib/ids.ts";
 import { organizationKey, type Scope, type TestOrganizationKey, type World } from "./world.ts";
 
 /** Agents of an organization, and where they lie. */

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
-import { createLogger } from "../../server/logger.ts";
+import { createLogger } from "../../src/lib/logger.ts";
 import type { RunningEngines } from "../../src/engines/start.ts";
-import { connectMongo } from "../../server/connections.ts";
+import { connectMongo } from "../../src/store/connections.ts";
 import { notedSecrets, scanForSecrets } from "./secrets.ts";
 
 /** In each place several, since a database's compression may break one apart. */

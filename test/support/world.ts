@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { COLLECTIONS } from "../../activities/documents.ts";
-import { WEBHOOK_COLLECTIONS } from "../../activities/webhooks/documents.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { WEBHOOK_COLLECTIONS } from "../../src/store/webhook-documents.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { pauseBefore } from "./poll-pauses.ts";
 import { sharedService, type TestOrganization, type TestService } from "./service.ts";

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { type Address, getAddress } from "viem";
-import { DepositWatch } from "../../activities/chain/deposits.ts";
-import { ChainRpc } from "../../activities/chain/rpc.ts";
-import { sandboxPlace } from "../../activities/chain/sandbox.ts";
-import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../activities/documents.ts";
-import { EventJournal } from "../../activities/journal.ts";
+import { DepositWatch } from "../../src/chain/deposits.ts";
+import { ChainRpc } from "../../src/chain/rpc.ts";
+import { sandboxPlace } from "../../src/chain/sandbox.ts";
+import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../src/store/documents.ts";
+import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
 import { ChainView } from "../support/chain.ts";
 import { startTestService, type TestService } from "../support/service.ts";

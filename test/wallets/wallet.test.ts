@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { getAddress } from "viem";
 import { z } from "zod";
-import { type AgentDocument, COLLECTIONS } from "../../activities/documents.ts";
+import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import {

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { DeliveryAttempts } from "../../activities/webhooks/attempt.ts";
-import { webhookCollections } from "../../activities/webhooks/documents.ts";
-import { inputOf, newDelivery } from "../../activities/webhooks/new-delivery.ts";
-import { DeliveryOutcomes } from "../../activities/webhooks/outcomes.ts";
-import { DeliverySlots } from "../../activities/webhooks/slots.ts";
+import { DeliveryAttempts } from "../../src/webhooks/delivery/attempt.ts";
+import { webhookCollections } from "../../src/store/webhook-documents.ts";
+import { inputOf, newDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
+import { DeliveryOutcomes } from "../../src/webhooks/delivery/outcomes.ts";
+import { DeliverySlots } from "../../src/webhooks/delivery/slots.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { endpointDocument, eventDocument, NOW } from "./documents.ts";
 

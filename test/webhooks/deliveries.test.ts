@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
-import { webhookCollections } from "../../activities/webhooks/documents.ts";
+import { webhookCollections } from "../../src/store/webhook-documents.ts";
 import type { Received } from "../support/tls-receiver.ts";
 import { times, until, type World } from "../support/world.ts";
 import {

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
-import { DeliveryOutcomes } from "../../activities/webhooks/outcomes.ts";
+import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import { DeliveryOutcomes } from "../../src/webhooks/delivery/outcomes.ts";
 import {
   type AttemptRecord,
   type DeliveryDocument,
   type EndpointDocument,
   type WebhookCollections,
   webhookCollections,
-} from "../../activities/webhooks/documents.ts";
+} from "../../src/store/webhook-documents.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { times, until, type World } from "../support/world.ts";
 import { endpointDocument } from "./documents.ts";

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
-import { ensureJournalIndexes } from "../../activities/journal.ts";
-import { EventDispatcher } from "../../activities/webhooks/dispatcher.ts";
-import { webhookCollections } from "../../activities/webhooks/documents.ts";
-import { newDelivery } from "../../activities/webhooks/new-delivery.ts";
+import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import { ensureJournalIndexes } from "../../src/store/journal.ts";
+import { EventDispatcher } from "../../src/webhooks/delivery/dispatcher.ts";
+import { webhookCollections } from "../../src/store/webhook-documents.ts";
+import { newDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { endpointDocument, eventDocument, HAPPENED, NOW } from "./documents.ts";
 import { times } from "../support/world.ts";

@@ -1,5 +1,5 @@
-import type { EventDocument } from "../../activities/documents.ts";
-import type { EndpointDocument } from "../../activities/webhooks/documents.ts";
+import type { EventDocument } from "../../src/store/documents.ts";
+import type { EndpointDocument } from "../../src/store/webhook-documents.ts";
 
 /** Records as they lie in the database, for what is tried without a service. */
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { webhookCollections } from "../../activities/webhooks/documents.ts";
+import { webhookCollections } from "../../src/store/webhook-documents.ts";
 import { newWorld, tally, times, type World } from "../support/world.ts";
 import { endpointDocument } from "./documents.ts";
 import { endpointAt, openScene, type Scene, worldIn } from "./support.ts";

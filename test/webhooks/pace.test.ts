@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { DeliveryPace } from "../../activities/webhooks/pace.ts";
+import { DeliveryPace } from "../../src/webhooks/delivery/pace.ts";
 import { times } from "../support/world.ts";
 
 const SECONDS = 10;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { COLLECTIONS, type EventDocument } from "../../activities/documents.ts";
-import { type ReplayRecord, webhookCollections } from "../../activities/webhooks/documents.ts";
-import { Redeliveries } from "../../activities/webhooks/replay.ts";
+import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import { type ReplayRecord, webhookCollections } from "../../src/store/webhook-documents.ts";
+import { Redeliveries } from "../../src/webhooks/delivery/replay.ts";
 import { type DeliveryInput, deliveryWorkflowId } from "../../src/messages/delivery.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times } from "../support/world.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { DeliverySlots, type Slot } from "../../activities/webhooks/slots.ts";
+import { DeliverySlots, type Slot } from "../../src/webhooks/delivery/slots.ts";
 import { times } from "../support/world.ts";
 
 const of = (endpointId: string, organizationId: string, isTest = false) => ({

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { LedgerBehind, RecordsBehind } from "../../server/actors/actor-unavailable.ts";
+import { LedgerBehind, RecordsBehind } from "../../src/actors/actor-unavailable.ts";
 import type { KnownRevisions } from "../../src/messages/ledger.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";

@@ -1,4 +1,4 @@
-import type { AgentDocument, ApprovalDocument } from "../../../activities/documents.ts";
+import type { AgentDocument, ApprovalDocument } from "../../../src/store/documents.ts";
 import { lifecycleOf } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { BookedAccount } from "../../../src/messages/ledger.ts";

@@ -13,12 +13,12 @@ import {
   zeroAddress,
 } from "viem";
 import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
-import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
-import type { ChainTransactionDocument } from "../../../activities/chain/outbox.ts";
-import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
-import { webhookCollections } from "../../../activities/webhooks/documents.ts";
-import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
-import type { ProjectDocument, TeamDocument } from "../../../activities/documents.ts";
+import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
+import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
+import { webhookCollections } from "../../../src/store/webhook-documents.ts";
+import type { CardLedgerDocument } from "../../../src/rails/card-sandbox.ts";
+import type { ProjectDocument, TeamDocument } from "../../../src/store/documents.ts";
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {

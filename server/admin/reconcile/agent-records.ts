@@ -1,4 +1,4 @@
-import type { AgentDocument } from "../../../activities/documents.ts";
+import type { AgentDocument } from "../../../src/store/documents.ts";
 import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { BookedAccount } from "../../../src/messages/ledger.ts";

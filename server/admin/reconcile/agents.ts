@@ -1,5 +1,5 @@
-import type { ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
-import { approvalDocument, transactionDocument } from "../../../activities/records.ts";
+import type { ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
+import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
 import { moneyOf } from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
 import type { BookedAccount, BookedPayment } from "../../../src/messages/ledger.ts";

@@ -4,7 +4,7 @@ import type {
   ApprovalDocument,
   ContainerDocument,
   TransactionDocument,
-} from "../../../activities/documents.ts";
+} from "../../../src/store/documents.ts";
 import type { TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { BookedAccount, BookedLevel } from "../../../src/messages/ledger.ts";

@@ -1,5 +1,5 @@
 import { type Address, getAbiItem, getAddress, isAddress, type PublicClient } from "viem";
-import { agentWalletAbi } from "../../../activities/chain/contracts.ts";
+import { agentWalletAbi } from "../../../src/chain/contracts.ts";
 import type { SpentEvent } from "./books.ts";
 
 /** Wallets whose events are asked for in one call. */

@@ -1,4 +1,4 @@
-import type { ContainerDocument } from "../../../activities/documents.ts";
+import type { ContainerDocument } from "../../../src/store/documents.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import type { BookedLevel } from "../../../src/messages/ledger.ts";
 import type { LedgerBooks, ProjectBooks } from "./books.ts";

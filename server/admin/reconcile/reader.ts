@@ -1,9 +1,9 @@
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import { createPublicClient, http, type PublicClient } from "viem";
-import { sandboxTokenDeployment } from "../../../activities/chain/contracts.ts";
-import type { AgentDocument } from "../../../activities/documents.ts";
-import { approvalsKeptSince } from "../../../activities/retention.ts";
+import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
+import type { AgentDocument } from "../../../src/store/documents.ts";
+import { approvalsKeptSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
   type BookedAccount,
@@ -12,8 +12,8 @@ import {
   type BooksQueryInput,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { type Collections, collectionsOf } from "../../collections.ts";
-import type { Connections } from "../../connections.ts";
+import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
+import type { Connections } from "../../../src/store/connections.ts";
 import { askEach } from "./ask-each.ts";
 import type { AgentBooksRead, LedgerBooks, LedgerEntry, PaymentEntry, ProjectBooks } from "./books.ts";
 import { paymentEntry } from "./books.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "mongodb";
-import type { Connections } from "../../connections.ts";
+import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError, connected } from "../connecting.ts";
-import type { MasterKey } from "../../secrets/master-key.ts";
-import { verifyMasterKey } from "../../secrets/verify-master-key.ts";
+import type { MasterKey } from "../../../src/secrets/master-key.ts";
+import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
 import { sealingKeyBeside } from "../master-key.ts";
 import { compareAgent } from "./agents.ts";
 import type { AgentBooksRead } from "./books.ts";

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
-import { overwriteAgent, overwriteCap, overwritePayment } from "../../../activities/projections.ts";
-import { collectionsOf } from "../../collections.ts";
-import type { MasterKey } from "../../secrets/master-key.ts";
+import { overwriteAgent, overwriteCap, overwritePayment } from "../../../src/store/projections.ts";
+import { collectionsOf } from "../../../src/store/collections.ts";
+import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { keepCommand } from "../keep-command.ts";
 import type { Difference, Repair } from "./difference.ts";
 

@@ -1,10 +1,10 @@
-import { MongoLedgerRevisions } from "../../../activities/ledger-revisions.ts";
+import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
 import { behindOf } from "../../../src/domain/ledger/behind.ts";
 import type { BookedAccount } from "../../../src/messages/ledger.ts";
-import { TemporalCalls } from "../../actors/calls.ts";
-import { TemporalActors } from "../../actors/temporal.ts";
-import { type Collections, collectionsOf } from "../../collections.ts";
-import type { Connections } from "../../connections.ts";
+import { TemporalCalls } from "../../../src/actors/calls.ts";
+import { TemporalActors } from "../../../src/actors/temporal.ts";
+import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
+import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError, connected } from "../connecting.ts";
 import { keepCommand } from "../keep-command.ts";
 import { sealingKeyBeside } from "../master-key.ts";

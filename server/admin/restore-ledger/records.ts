@@ -4,9 +4,9 @@ import type {
   ContainerDocument,
   ProjectDocument,
   TransactionDocument,
-} from "../../../activities/documents.ts";
-import { MongoLedgerRevisions } from "../../../activities/ledger-revisions.ts";
-import { paymentIn } from "../../../activities/records.ts";
+} from "../../../src/store/documents.ts";
+import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
+import { paymentIn } from "../../../src/store/records.ts";
 import {
   PaymentsOfRecords,
   type RecordedAccount,
@@ -15,8 +15,8 @@ import {
 } from "../../../src/domain/ledger/restore.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
-import { type Collections, collectionsOf } from "../../collections.ts";
-import type { Connections } from "../../connections.ts";
+import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
+import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
 import { askEach } from "../reconcile/ask-each.ts";
 

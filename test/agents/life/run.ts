@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import * as fc from "fast-check";
 import { z } from "zod";
-import { type AgentDocument, COLLECTIONS, type EventDocument } from "../../../activities/documents.ts";
+import { type AgentDocument, COLLECTIONS, type EventDocument } from "../../../src/store/documents.ts";
 import { onceReachable } from "../../support/api.ts";
 import { codeOf } from "../../support/contract-api.ts";
 import { organizationKey, type TestOrganizationKey, until, type World } from "../../support/world.ts";

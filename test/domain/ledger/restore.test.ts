@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect } from "chai";
-import { approvalDocument, paymentIn, transactionDocument } from "../../../activities/records.ts";
+import { approvalDocument, paymentIn, transactionDocument } from "../../../src/store/records.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { AUDIT_LOG } from "../../../activities/audit/documents.ts";
+import { AUDIT_LOG } from "../../../src/store/audit-documents.ts";
 import { successOf, type Success } from "../../support/contract-api.ts";
 import { type ServiceProcess, until } from "../../support/process.ts";
 import type { LifePoint } from "../support/life-points.ts";

@@ -5,7 +5,7 @@ import {
   COLLECTIONS,
   type EventDocument,
   type TransactionDocument,
-} from "../../../activities/documents.ts";
+} from "../../../src/store/documents.ts";
 import { type ServiceProcess, until } from "../../support/process.ts";
 import type { LifePoint } from "../support/life-points.ts";
 import { agentIn, type Creator, LifeStage } from "../support/life-stage.ts";

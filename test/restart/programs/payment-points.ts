@@ -1,7 +1,7 @@
 import { access } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import type { EffectDependencies } from "../../../activities/effects.ts";
-import type { RailPort } from "../../../activities/ports.ts";
+import type { EffectDependencies } from "../../../src/payments/effects.ts";
+import type { RailPort } from "../../../src/payments/ports.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import {
   armedBudgetOf,

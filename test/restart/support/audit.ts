@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
-import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../activities/documents.ts";
-import { COLLECTIONS } from "../../../activities/documents.ts";
-import type { CardLedgerDocument } from "../../../activities/rails/card-sandbox.ts";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
+import { COLLECTIONS } from "../../../src/store/documents.ts";
+import type { CardLedgerDocument } from "../../../src/rails/card-sandbox.ts";
 
 /** What an agent's actor says of its money (GET budget-policy). */
 export interface Totals {

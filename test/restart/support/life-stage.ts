@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import type { Db } from "mongodb";
-import { connectMongo } from "../../../server/connections.ts";
+import { connectMongo } from "../../../src/store/connections.ts";
 import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import type { Answer } from "../../support/api.ts";

@@ -4,10 +4,10 @@ import {
   COLLECTIONS,
   type EventDocument,
   type KeyDeliveryDocument,
-} from "../../../activities/documents.ts";
-import type { CreateDocument } from "../../../server/collections.ts";
-import { firstKeyId } from "../../../server/ids.ts";
-import type { DailyCreatesDocument } from "../../../server/organization-keys/documents.ts";
+} from "../../../src/store/documents.ts";
+import type { CreateDocument } from "../../../src/store/collections.ts";
+import { firstKeyId } from "../../../src/lib/ids.ts";
+import type { DailyCreatesDocument } from "../../../src/store/organization-key-documents.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { until } from "../../support/process.ts";
 import type { Creator, LifeStage } from "./life-stage.ts";

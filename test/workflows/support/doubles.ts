@@ -6,7 +6,7 @@ import type {
   Projections,
   RailBalance,
   RailPort,
-} from "../../../activities/ports.ts";
+} from "../../../src/payments/ports.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";

@@ -4,18 +4,18 @@ import proto from "@temporalio/proto";
 import type { NativeConnection } from "@temporalio/worker";
 import { Worker } from "@temporalio/worker";
 import { MongoClient } from "mongodb";
-import { createPaymentEffects, type PaymentEffects } from "../../../activities/effects.ts";
+import { createPaymentEffects, type PaymentEffects } from "../../../src/payments/effects.ts";
 import { createActivities } from "../../../activities/index.ts";
 import type {
   AgentGateway,
   LedgerGateway,
   LimitMirror,
   PaymentWorkflows,
-} from "../../../activities/ports.ts";
-import type { WebhookActivities } from "../../../activities/webhooks/activities.ts";
+} from "../../../src/payments/ports.ts";
+import type { WebhookActivities } from "../../../src/webhooks/delivery/activities.ts";
 import type { Activities } from "../../../activities/types.ts";
-import { TemporalCalls } from "../../../server/actors/calls.ts";
-import { TemporalActors } from "../../../server/actors/temporal.ts";
+import { TemporalCalls } from "../../../src/actors/calls.ts";
+import { TemporalActors } from "../../../src/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../../server/workflow-bundle.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";

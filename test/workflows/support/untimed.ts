@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
-import { GrpcRetries } from "../../../server/grpc-retries.ts";
+import { GrpcRetries } from "../../../src/lib/grpc-retries.ts";
 import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import type { Stage, StageOptions, Theatre } from "./stage.ts";
 import { openTheatre } from "./stage.ts";

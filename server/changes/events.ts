@@ -1,9 +1,0 @@
-import type { StreamEventName } from "../../src/contract/stream.ts";
-import type { Position } from "./position.ts";
-
-/** Server-sent events as text. JSON has no line end of its own, so that data is one line. */
-export const eventText = (name: StreamEventName, data: object, id: Position | null = null): string =>
-  `event: ${name}\n${id === null ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
-
-/** When a client is to come back, once its line has ended: not all of them at the same moment. */
-export const retryText = (): string => `retry: ${String(500 + Math.floor(Math.random() * 2_500))}\n\n`;

@@ -1,0 +1,24 @@
+import type { z } from "zod";
+import { SHOWN_OF_A_TRANSACTION } from "../../src/store/documents.ts";
+import { type agent, rail as rails } from "../../src/contract/records.ts";
+import type { Collections } from "../../src/store/collections.ts";
+import { newest } from "../../src/store/lists.ts";
+
+type LastPayment = NonNullable<z.input<typeof agent>["lastPayment"]>;
+
+/** An agent's newest payment; null: it has none. */
+export type LastPayments = (agentId: string) => Promise<LastPayment | null>;
+
+/** One entry of an index for each agent, however many payments it has. */
+export const lastPaymentsIn =
+  ({ shownTransactions }: Pick<Collections, "shownTransactions">): LastPayments =>
+  async (agentId) => {
+    const having = { agentId, rail: rails.options };
+    const [last] = await newest(
+      { collection: shownTransactions, having, projection: SHOWN_OF_A_TRANSACTION },
+      1,
+    );
+    if (last === undefined) return null;
+    const { _id, amountCents, createdAt, merchant, rail, status } = last;
+    return { transactionId: _id, createdAt: createdAt.toISOString(), amountCents, rail, status, merchant };
+  };

@@ -1,0 +1,350 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { z } from "zod";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { operations } from "../../src/contract/registry.ts";
+import type { Operation } from "../../src/contract/types.ts";
+import type { Refusal, ValidationIssue } from "../../src/domain/errors.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { authorize, authorizeBody } from "../../src/identity/authorize.ts";
+import type { AuditNotes } from "../../src/audit/notes.ts";
+import type { AuditTrail, Call } from "../../src/audit/trail.ts";
+import type { Handlers, Reply } from "../handlers/types.ts";
+import type { Limits } from "../../src/limits/limits.ts";
+import type { Logger } from "../../src/lib/logger.ts";
+import type { Collections } from "../../src/store/collections.ts";
+import type { Principal } from "../../src/identity/principals.ts";
+import { resolveResource, type NamedIn } from "./resources.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
+import { TimeoutError } from "../../src/lib/with-timeout.ts";
+import { type Arrival, Deadline } from "../../src/lib/deadline.ts";
+
+/**
+ * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What
+ * takes longer goes on, and a replay of its idempotency key tells what became of it. A create that finds another call at
+ * it moves its deadline.
+ */
+const ANSWER_MS = 3_500;
+
+/**
+ * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
+ * before. A budget has a little longer, to be in force, and is still answered within 5 s. What waits for a webhook's receiver
+ * moves its deadline once that is asked, and is answered as soon as everything else where it can't be.
+ */
+const WAITING_ANSWER_MS = { finality: 5_000, "agents told": 4_000, receiver: ANSWER_MS } as const;
+
+/** The same for a refusal that is certain already, and only has to be in the audit log. */
+const REFUSED_MS = 4_500;
+
+/** How long a wrong password waits for its answer after everything else, whether its e-mail has an account or not. */
+const WRONG_PASSWORD_MS = 100;
+
+/** A call, and since when it is here. */
+export interface ArrivedCall extends Call {
+  readonly arrival: Arrival;
+}
+
+/** A request's parts before they are parsed. */
+export interface RawInput {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+export interface PipelineDependencies {
+  readonly handlers: Handlers;
+  readonly collections: Collections;
+  readonly limits: Limits;
+  readonly audit: AuditTrail;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+}
+
+interface HandlerContext {
+  readonly principal: Principal | null;
+  readonly target: unknown;
+  readonly audit: AuditNotes;
+  readonly deadline: Deadline;
+  readonly userAgent: string | null;
+  readonly onlyUserId: string | null;
+}
+
+/** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
+type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Reply<unknown>>>;
+
+/**
+ * The order of checks after the credential and the limit per minute, the same for REST and
+ * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). REST
+ * reads the body only after what can be said without it.
+ *
+ * Also the one place where the audit log hears of what is done: a call that changes something is answered, or refused,
+ * once its entry is safe.
+ */
+export class Pipeline {
+  readonly #dependencies: PipelineDependencies;
+
+  constructor(dependencies: PipelineDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  authorize(id: OperationId, principal: Principal | null): Refusal | null {
+    return authorize(operations[id].access, principal, this.#dependencies.clock());
+  }
+
+  /**
+   * Whether a request may go on before anything of it is read, counted against the caps of its route. An organization
+   * key's writes over MCP have caps besides, which count those that are refused for anything, too.
+   */
+  async admit(call: ArrivedCall, params: unknown): Promise<Refusal | null> {
+    try {
+      const denied = await this.#mayBegin(call);
+      return denied === null ? null : await this.refuse(call, params, denied);
+    } catch (error) {
+      return this.#refusalOf(call, undefined, error);
+    }
+  }
+
+  /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
+  async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
+    try {
+      const first = await refusalOfRemembered(call.requester.principal);
+      if (first !== null) return first;
+      const kept = this.#dependencies.audit.keepRefusal(call, params, denied);
+      await new Deadline(REFUSED_MS, call.arrival).hold(kept);
+      return denied;
+    } catch (error) {
+      return this.#refusalOf(call, undefined, error);
+    }
+  }
+
+  async #mayBegin({ id, requester, surface }: Call): Promise<Refusal | null> {
+    const { limits } = this.#dependencies;
+    const { principal } = requester;
+    const operation: Operation = operations[id];
+    if (surface === "mcp" && principal?.type === "organization_key" && isWrite(operation)) {
+      const over = await limits.managementWrite(principal);
+      if (over !== null) return over;
+    }
+    return this.authorize(id, principal) ?? (await limits.routeCaps(id, operation.rate, requester));
+  }
+
+  /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
+  async handle(call: ArrivedCall, raw: RawInput): Promise<Result<Reply<unknown>>> {
+    const { waitsFor }: Operation = operations[call.id];
+    const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
+    const deadline = new Deadline(boundMs, call.arrival, call.requestId);
+    try {
+      // Nothing is begun for a caller who can't be told of it.
+      if (deadline.isOver) throw new TimeoutError("nothing of it was begun in time");
+      return await deadline.hold(this.#kept(call, raw, deadline));
+    } catch (error) {
+      return refused(this.#refusalOf(call, raw.body, error));
+    }
+  }
+
+  /**
+   * What became of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as
+   * what it came to in the end.
+   */
+  async #kept(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
+    const { audit } = this.#dependencies;
+    const entry = audit.open(call, raw.params);
+    const result = await this.#verified(call, raw, await this.#carriedOut(call, raw, entry, deadline));
+    const kept = audit.keep(call, raw.params, entry, result);
+    await (isWrongPassword(call.id, result) ? this.#evenly(call, kept) : kept);
+    return result;
+  }
+
+  /**
+   * Waits as long for whoever has no account, and so no entry in an organization's log, as for who has one: the entry is under way when
+   * the answer goes out, and nearly always safe.
+   */
+  async #evenly({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
+    kept.catch((err: unknown) => {
+      this.#dependencies.logger.warn(
+        { operation: id, requestId, err },
+        "the audit entry of a refused sign-in could not be written",
+      );
+    });
+    await sleep(WRONG_PASSWORD_MS);
+  }
+
+  /** Nobody is refused for anything else whose credential is to be refused. */
+  async #verified(
+    call: Call,
+    { body }: RawInput,
+    result: Result<Reply<unknown>>,
+  ): Promise<Result<Reply<unknown>>> {
+    if (result.ok) return result;
+    try {
+      const first = await refusalOfRemembered(call.requester.principal);
+      return first === null ? result : refused(first);
+    } catch (error) {
+      return refused(this.#refusalOf(call, body, error));
+    }
+  }
+
+  async #carriedOut(
+    call: Call,
+    raw: RawInput,
+    audit: AuditNotes,
+    deadline: Deadline,
+  ): Promise<Result<Reply<unknown>>> {
+    const {
+      id,
+      requester: { principal },
+    } = call;
+    const operation: Operation = operations[id];
+    const denied = authorizeBody(operation.access, principal, raw.body, this.#dependencies.clock());
+    if (denied !== null) return refused(denied);
+    try {
+      const admitted = await this.#dependencies.limits.accountCaps(id, operation.rate, principal, raw.body);
+      if (!admitted.ok) return admitted;
+      const { onlyUserId } = admitted.value;
+      const input = parseInput(operation, raw, principal);
+      if (!input.ok) return input;
+      const { userAgent = null } = call;
+      const context = { principal, audit, deadline, onlyUserId, userAgent };
+      const result = await this.#answer(id, operation, input.value, context);
+      await this.#countGuess(principal, result);
+      return result;
+    } catch (error) {
+      return refused(this.#refusalOf(call, raw.body, error));
+    }
+  }
+
+  /** Before it is answered whether the guess was right, so that no guess is free. */
+  async #countGuess(principal: Principal | null, result: Result<unknown>): Promise<void> {
+    const isWrong = !result.ok && result.refusal.code === "PASSWORD_INVALID";
+    if (isWrong && principal?.type === "session") await this.#dependencies.limits.wrongPassword(principal);
+  }
+
+  async #answer(
+    id: OperationId,
+    { access }: Operation,
+    input: RawInput,
+    context: Omit<HandlerContext, "target">,
+  ): Promise<Result<Reply<unknown>>> {
+    const handler = this.#handlerOf(id);
+    const { principal } = context;
+    if (access.kind !== "management") return handler(input, { ...context, target: null });
+    // `authorize` has refused everyone else.
+    if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
+    const { collections } = this.#dependencies;
+    const target = await resolveResource(access, collections, principal, input as NamedIn);
+    return target.ok ? handler(input, { ...context, target: target.value }) : target;
+  }
+
+  #handlerOf(id: OperationId): AnyHandler {
+    // `authorize` and `parseInput` have just established what this operation's handler is typed with.
+    return this.#dependencies.handlers[id] as AnyHandler;
+  }
+
+  #refusalOf({ id, requestId }: Call, body: unknown, error: unknown): Refusal {
+    const { logger } = this.#dependencies;
+    if (isUnavailable(error)) {
+      logger.warn({ operation: id, requestId, err: error }, "a part of the service is not reachable");
+      const code = isReplayableCreate(operations[id], body) ? "CREATE_RETRYABLE" : "SERVICE_UNAVAILABLE";
+      return refusal(code, undefined, { retryAfterSeconds: 1 });
+    }
+    logger.error({ operation: id, requestId, err: error }, "an operation failed unexpectedly");
+    return refusal("INTERNAL");
+  }
+}
+
+/** Why the credential of a caller who was known by memory is refused by now; null: it is good, or was verified for this request. */
+async function refusalOfRemembered(principal: Principal | null): Promise<Refusal | null> {
+  if (principal?.type !== "agent" || principal.remembered === undefined) return null;
+  const verified = await principal.remembered.verify();
+  return verified.ok ? null : verified.refusal;
+}
+
+const isWrongPassword = (id: OperationId, result: Result<unknown>): boolean =>
+  id === "signIn" && !result.ok && result.refusal.code === "UNAUTHORIZED";
+
+const isWrite = ({ tool }: Operation): boolean => tool !== null && !tool.hints.readOnly;
+
+const hasIdempotencyKey = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && "idempotencyKey" in body;
+
+const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
+  errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
+
+/** What is left out is said to be missing, not to be of another type; every other issue says what it is by itself. */
+const AS_REQUIRED: z.core.ParseContext<z.core.$ZodIssue> = {
+  error: ({ code, input }) =>
+    input === undefined && (code === "invalid_type" || code === "invalid_value") ? "is required" : undefined,
+};
+
+function parseInput(operation: Operation, raw: RawInput, principal: Principal | null): Result<RawInput> {
+  if (lacksIdempotencyKey(operation, raw.body, principal)) {
+    return refused(refusal("IDEMPOTENCY_KEY_REQUIRED"));
+  }
+  const params = operation.params.safeParse(raw.params, AS_REQUIRED);
+  const idIssues = argumentIssues(operation, params.error);
+  if (!params.success && idIssues.length === 0) return refused(noSuchId(operation, params.error));
+  const query = operation.query.safeParse(raw.query, AS_REQUIRED);
+  // No body where one is needed lacks its fields, and each of them is named.
+  const body = operation.body.safeParse(
+    raw.body ?? (operation.body.safeParse(undefined).success ? undefined : {}),
+    AS_REQUIRED,
+  );
+  if (params.success && query.success && body.success) {
+    return ok({ params: params.data, query: query.data, body: body.data });
+  }
+  const queryIssues = issuesOf(query.error, "query");
+  const issues = [...idIssues, ...queryIssues, ...issuesOf(body.error, "body")];
+  const isListed = "cursor" in operation.query.shape && issues.length === queryIssues.length;
+  if (isListed && issues.every(({ path }) => path === "cursor")) return refused(refusal("BAD_CURSOR"));
+  return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+}
+
+/** What never was an id names nothing; whoever mistook something for one is told what they look like. */
+function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
+  const [issue] = issues;
+  if (issue === undefined) return refusal("NOT_FOUND");
+  const detail = `${tool?.idName ?? "the id"} ${issue.message}.`;
+  return refusal("NOT_FOUND", `There is no such resource: ${detail}`, { detail });
+}
+
+/** In a path an id is text, and a malformed one names nothing: 404. As a tool's argument it can be missing, too. */
+function argumentIssues({ tool }: Operation, error: z.ZodError | undefined): ValidationIssue[] {
+  const notText = (error?.issues ?? []).filter(({ code }) => code === "invalid_type");
+  return notText.map(({ message }) => ({ path: tool?.idName ?? "id", message }));
+}
+
+/**
+ * A machine's create or payment without a key has a code of its own, whatever else is wrong: the caller must make and
+ * keep one first. People may do without.
+ */
+function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Principal | null): boolean {
+  if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED") || principal?.type === "session") return false;
+  if (body === undefined) return true;
+  return typeof body === "object" && body !== null && !Array.isArray(body) && !hasIdempotencyKey(body);
+}
+
+/** Issues in a reported answer at the most. */
+const ISSUES_MAX = 20;
+
+/** `part`: what an issue is with that no field has, such as a body that is no object. */
+function issuesOf(error: z.ZodError | undefined, part: "query" | "body"): ValidationIssue[] {
+  const issues = (error?.issues ?? []).flatMap(fieldsOf);
+  return issues
+    .slice(0, ISSUES_MAX)
+    .map(({ message, path }) => ({ path: path === "" ? part : path, message }));
+}
+
+/** Of a name from outside, so much is enough to find it. */
+const NAME_CHARACTERS_MAX = 100;
+
+/** A field that is not known is named by its path, as a wrong one is: whoever misspelt it finds it there. */
+function fieldsOf(issue: z.core.$ZodIssue): ValidationIssue[] {
+  const pathTo = (...more: readonly string[]): string => [...issue.path.map(String), ...more].join(".");
+  return issue.code === "unrecognized_keys"
+    ? issue.keys.slice(0, ISSUES_MAX).map((key) => ({
+        path: pathTo(key.slice(0, NAME_CHARACTERS_MAX)),
+        message: "is not a field of this request",
+      }))
+    : [{ path: pathTo(), message: issue.message }];
+}

@@ -1,0 +1,116 @@
+import type {
+  AgentDocument,
+  ApprovalDocument,
+  ProjectDocument,
+  TeamDocument,
+  TransactionDocument,
+} from "../../src/store/documents.ts";
+import type { ManagementAccess, ResourceKind } from "../../src/contract/types.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Result } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { bindingOf, covers, type ContainerRef, type Reach, reachOf } from "../../src/identity/binding.ts";
+import type { Collections } from "../../src/store/collections.ts";
+import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+
+/** What a handler is given of what its operation acts on. */
+export interface ResourceByKind {
+  readonly none: null;
+  readonly list: Reach;
+  readonly agent: AgentDocument;
+  readonly project: ProjectDocument;
+  readonly team: TeamDocument;
+  readonly transaction: TransactionDocument;
+  readonly approval: ApprovalDocument;
+  /** The team that the new agent is for. */
+  readonly newAgent: TeamDocument;
+  readonly newProject: null;
+  /** The project that the new team is for. */
+  readonly newTeam: ProjectDocument;
+}
+
+/** The parsed parts of a request that can name what it acts on. */
+export interface NamedIn {
+  readonly params: { readonly id?: string };
+  readonly body: { readonly teamId?: string; readonly projectId?: string } | undefined;
+}
+
+type Find<S extends ResourceKind> = (
+  collections: Collections,
+  principal: ManagementPrincipal,
+  input: NamedIn,
+) => Promise<Result<ResourceByKind[S]>> | Result<ResourceByKind[S]>;
+
+const notFound = () => refused(refusal("NOT_FOUND"));
+const outside = () => refused(refusal("OUTSIDE_BINDING"));
+
+/** Another organization's is not found, never forbidden; the caller's own outside the binding is forbidden. */
+function inside<T extends { readonly organizationId: string }>(
+  found: T | null,
+  principal: ManagementPrincipal,
+  placeOf: (found: T) => ContainerRef,
+): Result<T> {
+  if (found === null || found.organizationId !== principal.organizationId) return notFound();
+  return covers(bindingOf(principal), placeOf(found)) ? ok(found) : outside();
+}
+
+const placeOfProject = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
+const placeOfTeam = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
+
+async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
+  const found = await projects.findOne({ _id: id });
+  return inside(found, principal, placeOfProject);
+}
+
+async function team({ teams }: Collections, principal: ManagementPrincipal, id: string) {
+  const found = await teams.findOne({ _id: id });
+  return inside(found, principal, placeOfTeam);
+}
+
+const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";
+
+/** The parts that the operation's schemas promise are there. */
+function given(value: string | undefined): string {
+  if (value === undefined) throw new Error("an operation's input does not name its subject");
+  return value;
+}
+
+const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
+  none: () => ok(null),
+  list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
+  async agent({ agents }, principal, { params }) {
+    const found = await agents.findOne({ _id: given(params.id) });
+    return inside(found, principal, (agent) => agent);
+  },
+  async transaction({ transactions }, principal, { params }) {
+    return inside(await transactions.findOne({ _id: given(params.id) }), principal, (found) => found);
+  },
+  async approval({ approvals }, principal, { params }) {
+    return inside(await approvals.findOne({ _id: given(params.id) }), principal, (found) => found);
+  },
+  project: (collections, principal, { params }) => project(collections, principal, given(params.id)),
+  team: (collections, principal, { params }) => team(collections, principal, given(params.id)),
+  newAgent(collections, principal, { body }) {
+    if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
+    return team(collections, principal, given(body?.teamId));
+  },
+  newProject(_collections, principal) {
+    if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
+    return bindingOf(principal).type === "organization" ? ok(null) : outside();
+  },
+  newTeam(collections, principal, { body }) {
+    if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
+    const binding = bindingOf(principal);
+    if (binding.type === "team") return outside();
+    const own = binding.type === "project" ? binding.id : principal.organization.defaultProjectId;
+    return project(collections, principal, body?.projectId ?? own);
+  },
+};
+
+/** Finds what an operation acts on: the one place that checks existence and an organization key's binding. */
+export const resolveResource = async (
+  access: ManagementAccess,
+  collections: Collections,
+  principal: ManagementPrincipal,
+  input: NamedIn,
+): Promise<Result<ResourceByKind[ResourceKind]>> => FINDERS[access.subject](collections, principal, input);

@@ -1,0 +1,117 @@
+import type { RecordAccount } from "./account-recorder.ts";
+import type { CommandOf } from "../domain/ledger/commands.ts";
+import type { AccountSummary } from "../domain/ledger/state.ts";
+import { realTimers, type Timers } from "../lib/timers.ts";
+
+/**
+ * How far behind its ledger an agent's record may be when nobody on this server reads it. All agents' are written at the
+ * same moments, so that they go together.
+ */
+const TICK_MS = 500;
+
+/** Records that are confirmed in one update; the others with the next. */
+const CONFIRMED_AT_ONCE_MAX = 1_000;
+
+export interface AccountRecordsDependencies {
+  readonly recordAccount: RecordAccount;
+  readonly onError: (message: string, error: unknown) => void;
+  readonly timers?: Timers;
+}
+
+/** Agents' records of a project, which follow their accounts a little behind: many changes in one write. */
+export class AccountRecords {
+  readonly #dependencies: AccountRecordsDependencies;
+  readonly #onWritten: () => void;
+  /** The newest summaries that are not written yet, and those that are being written. */
+  readonly #unwritten = new Map<string, AccountSummary>();
+  readonly #writing = new Map<string, Promise<unknown>>();
+  /** The newest revisions that were written and not confirmed. */
+  readonly #unconfirmed = new Map<string, number>();
+  readonly #timers: Timers;
+  #cancelTimer: (() => void) | null = null;
+
+  constructor(dependencies: AccountRecordsDependencies, onWritten: () => void) {
+    this.#dependencies = dependencies;
+    this.#timers = dependencies.timers ?? realTimers;
+    this.#onWritten = onWritten;
+  }
+
+  get hasToWrite(): boolean {
+    return this.#unwritten.size > 0 || this.#writing.size > 0;
+  }
+
+  get hasToConfirm(): boolean {
+    return this.#unconfirmed.size > 0;
+  }
+
+  isBehind(agentId: string): boolean {
+    return this.#unwritten.has(agentId) || this.#writing.has(agentId);
+  }
+
+  /** What the ledger says of accounts that have changed. */
+  learn(accounts: readonly AccountSummary[]): void {
+    for (const account of accounts) {
+      const { agentId, revision } = account;
+      const isWritten = (this.#unconfirmed.get(agentId) ?? 0) >= revision;
+      if (!isWritten && (this.#unwritten.get(agentId)?.revision ?? 0) < revision)
+        this.#unwritten.set(agentId, account);
+    }
+    if (this.#unwritten.size === 0) return;
+    const untilTick = TICK_MS - (this.#timers.monotonicMs() % TICK_MS);
+    this.#cancelTimer ??= this.#timers.after(untilTick, () => this.#writeAll());
+  }
+
+  /** Writes what is known of an agent (null: of all), and waits for it. */
+  async write(agentId: string | null): Promise<void> {
+    if (agentId === null) {
+      this.#writeAll();
+      return void (await Promise.all(this.#writing.values()));
+    }
+    this.#write(agentId);
+    await this.#writing.get(agentId);
+  }
+
+  #writeAll(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    for (const agentId of this.#unwritten.keys()) this.#write(agentId);
+  }
+
+  #write(agentId: string): void {
+    const summary = this.#unwritten.get(agentId);
+    if (summary === undefined) return;
+    this.#unwritten.delete(agentId);
+    const before = this.#writing.get(agentId) ?? Promise.resolve();
+    const writing: Promise<unknown> = Promise.all([before, this.#record(summary)]).finally(() => {
+      if (this.#writing.get(agentId) === writing) this.#writing.delete(agentId);
+      this.#onWritten();
+    });
+    this.#writing.set(agentId, writing);
+  }
+
+  async #record(summary: AccountSummary): Promise<void> {
+    const { agentId, revision } = summary;
+    try {
+      await this.#dependencies.recordAccount(summary);
+      this.#unconfirmed.set(agentId, Math.max(this.#unconfirmed.get(agentId) ?? 0, revision));
+    } catch (error) {
+      this.#dependencies.onError("an agent's record was not written; its ledger sweeps", error);
+    }
+  }
+
+  /** For the ledger: what the records show by now; null: nothing new. */
+  confirmation(): CommandOf<"confirm_records"> | null {
+    if (this.#unconfirmed.size === 0) return null;
+    const records = [...this.#unconfirmed]
+      .slice(0, CONFIRMED_AT_ONCE_MAX)
+      .map(([agentId, revision]) => ({ agentId, revision }));
+    return { kind: "confirm_records", records };
+  }
+
+  /** The ledger knows. */
+  confirmed({ records }: CommandOf<"confirm_records">): void {
+    for (const { agentId, revision } of records) {
+      if ((this.#unconfirmed.get(agentId) ?? 0) <= revision) this.#unconfirmed.delete(agentId);
+    }
+  }
+}

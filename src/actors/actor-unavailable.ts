@@ -1,0 +1,27 @@
+import type { Unavailable } from "../lib/unavailable.ts";
+
+/** An actor, or the engine beneath it, did not answer in time: what it was asked may or may not have been decided. */
+export class ActorUnavailable extends Error implements Unavailable {
+  override readonly name: string = "ActorUnavailable";
+  readonly isUnavailable = true;
+}
+
+/**
+ * A project's ledger has ended, or was lost with its engine. It is never begun anew, since that would know of no limit that was used;
+ * an operator restores it.
+ */
+export class LedgerGone extends ActorUnavailable {
+  override readonly name = "LedgerGone";
+}
+
+/**
+ * A ledger, or its records, were restored from a backup that is older than the other: nothing is decided until an operator has restored
+ * the ledger, or taken the records as they are.
+ */
+export class LedgerBehind extends ActorUnavailable {
+  override readonly name = "LedgerBehind";
+}
+
+export class RecordsBehind extends ActorUnavailable {
+  override readonly name = "RecordsBehind";
+}

@@ -1,0 +1,33 @@
+import type { Unavailable } from "../lib/unavailable.ts";
+import { WorkflowUpdateFailedError } from "@temporalio/client";
+import { ApplicationFailure } from "@temporalio/common";
+import { BEHIND, isRefusal, type Refusal, REFUSED } from "../messages/guards/refusals.ts";
+import { LedgerBehind, RecordsBehind } from "./actor-unavailable.ts";
+
+/**
+ * An actor has refused a batch of commands, and decided nothing of it: its worker is older than this process and does not
+ * know one of them yet.
+ */
+export class CommandsRefused extends Error implements Unavailable {
+  override readonly name = "CommandsRefused";
+  readonly isUnavailable = true;
+  /** The places in the batch of what was refused; what is at the others may be said again without it. */
+  readonly places: ReadonlySet<number>;
+
+  constructor({ commands }: Refusal, options: ErrorOptions) {
+    super("the actor does not take a command, perhaps not yet", options);
+    this.places = new Set(commands.map(({ index }) => index));
+  }
+}
+
+/** What an update has failed by: its refusal, where it was refused, else the error as it is. */
+export function refusalIn(error: unknown): unknown {
+  if (!(error instanceof WorkflowUpdateFailedError)) return error;
+  const { cause } = error;
+  if (!(cause instanceof ApplicationFailure)) return error;
+  if (cause.type === BEHIND.ledger) return new LedgerBehind(cause.message, { cause: error });
+  if (cause.type === BEHIND.records) return new RecordsBehind(cause.message, { cause: error });
+  if (cause.type !== REFUSED) return error;
+  const [refusal]: readonly unknown[] = cause.details ?? [];
+  return isRefusal(refusal) ? new CommandsRefused(refusal, { cause: error }) : error;
+}

@@ -1,0 +1,324 @@
+import type { Client, WorkflowHandle } from "@temporalio/client";
+import {
+  QueryRejectedError,
+  WorkflowIdConflictPolicy,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+} from "@temporalio/client";
+import { setTimeout as sleep } from "node:timers/promises";
+import { NoSuchActor } from "./no-such-actor.ts";
+import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
+import type { AgentCommand } from "../domain/agent/commands.ts";
+import type { Payment } from "../domain/ledger/payment.ts";
+import type { FirstKey } from "../domain/agent/access.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import type { LedgerCommand } from "../domain/ledger/commands.ts";
+import type { PackedLedger } from "../domain/ledger/pack.ts";
+import type { AgentInput, SubmitResult } from "../messages/agent.ts";
+import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, SUBMIT_UPDATE } from "../messages/agent.ts";
+import type { ApprovalInput, ApprovalResult } from "../messages/approval.ts";
+import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../messages/approval.ts";
+import type {
+  AccountQueryInput,
+  AccountView,
+  BooksPage,
+  BooksQueryInput,
+  CapsView,
+  LedgerInput,
+  LedgerPlace,
+  LedgerStateView,
+  LedgerSubmitResult,
+  TeamBudgets,
+} from "../messages/ledger.ts";
+import {
+  ACCOUNT_QUERY,
+  BOOKS_QUERY,
+  CAPS_QUERY,
+  LEDGER_SETTINGS,
+  LEDGER_STATE_QUERY,
+  LEDGER_SUBMIT_UPDATE,
+  LEDGER_TASK_TIMEOUT_SECONDS,
+  type LedgerSettings,
+  LEDGER_WORKFLOW,
+  ledgerWorkflowId,
+  NOTHING_KNOWN,
+  TEAM_BUDGETS_QUERY,
+} from "../messages/ledger.ts";
+import type { OrganizationInput } from "../messages/organization.ts";
+import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../messages/organization.ts";
+import {
+  agentSearchAttributes,
+  ledgerSearchAttributes,
+  paymentSearchAttributes,
+} from "../messages/search-attributes.ts";
+import type { SettlementInput } from "../messages/settlement.ts";
+import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../messages/settlement.ts";
+import { LedgerGone } from "./actor-unavailable.ts";
+import type { StartOptions, TemporalCalls } from "./calls.ts";
+import { refusalIn } from "./commands-refused.ts";
+
+/** An update that comes between two runs of an actor is said again after a moment, so often. */
+const ROLL_OVER_RETRIES_MAX = 20;
+const ROLL_OVER_RETRY_MS = 5;
+
+/** What this service says to its actors, and to the workflows that wait with payments. */
+export class TemporalActors implements PaymentWorkflows, LedgerStarter {
+  readonly #calls: TemporalCalls;
+  readonly #client: Client;
+  readonly #ledgerSettings: LedgerSettings;
+
+  constructor(calls: TemporalCalls, ledgerSettings = LEDGER_SETTINGS) {
+    this.#calls = calls;
+    this.#client = calls.client;
+    this.#ledgerSettings = ledgerSettings;
+  }
+
+  /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
+  submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
+    return this.#update<SubmitResult>(
+      { workflowId: agentWorkflowId(agentId), update: SUBMIT_UPDATE, args: [commands] },
+      (cause) => new NoSuchActor(agentId, { cause }),
+    );
+  }
+
+  /** Starts an agent's actor; once, however often it is called with the same agent id. */
+  startAgent(profile: AgentProfile, firstKey: FirstKey): Promise<void> {
+    const input: AgentInput = { start: { kind: "create", profile, firstKey }, settings: AGENT_SETTINGS };
+    return this.#calls.startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
+      typedSearchAttributes: agentSearchAttributes(profile, "active"),
+      staticSummary: "An agent: its name, its keys and its end",
+    });
+  }
+
+  /**
+   * Throws `LedgerGone` where there is none any more, `CommandsRefused` where it takes one of them not, `LedgerBehind` and `RecordsBehind`
+   * where it decides nothing by what is `known`.
+   */
+  submitToLedger(
+    { projectId }: LedgerPlace,
+    commands: readonly LedgerCommand[],
+    known = NOTHING_KNOWN,
+  ): Promise<LedgerSubmitResult> {
+    return this.#update<LedgerSubmitResult>(
+      { workflowId: ledgerWorkflowId(projectId), update: LEDGER_SUBMIT_UPDATE, args: [commands, known] },
+      (cause) => ledgerGone(projectId, cause),
+    );
+  }
+
+  async #update<R>({ args, update, workflowId }: Update, gone: (cause: unknown) => Error): Promise<R> {
+    const handle = this.#client.workflow.getHandle(workflowId);
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#calls.bounded(() =>
+          handle.executeUpdate<R, [unknown, ...unknown[]]>(update, { args: [...args] }),
+        );
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
+        // Said of an actor that is going on as new just now, too. Who has none is told nothing for good, so that must be sure.
+        if (!(await this.#isRunning(handle)) || tries > ROLL_OVER_RETRIES_MAX) throw gone(error);
+        await sleep(ROLL_OVER_RETRY_MS);
+      }
+    }
+  }
+
+  async #isRunning(handle: WorkflowHandle): Promise<boolean> {
+    try {
+      const { status } = await this.#calls.bounded(() => handle.describe());
+      return status.name === "RUNNING";
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
+      throw error;
+    }
+  }
+
+  /** Starts a project's ledger; once, however often it is called with the same project. Only before the project has a record. */
+  startLedger({ organizationId, projectId }: LedgerPlace): Promise<void> {
+    const input: LedgerInput = {
+      start: { kind: "create", organizationId, projectId },
+      settings: this.#ledgerSettings,
+    };
+    const options = ledgerOptions(organizationId, projectId);
+    return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], options);
+  }
+
+  /** How the engine has a project's ledger; null: it knows of none. `endedAt`: null while it runs. */
+  async ledgerStatus(projectId: string): Promise<LedgerStatus | null> {
+    const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
+    try {
+      const { closeTime = null, status } = await this.#calls.bounded(() => handle.describe());
+      return { name: status.name, endedAt: status.name === "RUNNING" ? null : closeTime };
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return null;
+      throw error;
+    }
+  }
+
+  /** Starts a ledger that is gone, as it was. Throws `WorkflowExecutionAlreadyStartedError` where one runs. */
+  async resumeLedger(ledger: PackedLedger): Promise<void> {
+    const { organizationId, projectId } = ledger;
+    const input: LedgerInput = { start: { kind: "resume", ledger }, settings: this.#ledgerSettings };
+    await this.#calls.bounded(() =>
+      this.#client.workflow.start(LEDGER_WORKFLOW, {
+        ...ledgerOptions(organizationId, projectId),
+        taskQueue: this.#calls.once.taskQueue,
+        workflowId: ledgerWorkflowId(projectId),
+        workflowIdConflictPolicy: WorkflowIdConflictPolicy.FAIL,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+        args: [input],
+      }),
+    );
+  }
+
+  /** An agent's account; null where it has none any more: its records answer for it. */
+  account(projectId: string, query: AccountQueryInput): Promise<AccountView | null> {
+    return this.#ask(projectId, ACCOUNT_QUERY, query);
+  }
+
+  /** A project's caps, and what was used under them. */
+  caps(projectId: string): Promise<CapsView> {
+    return this.#ask(projectId, CAPS_QUERY);
+  }
+
+  teamBudgets(projectId: string, teamId: string): Promise<TeamBudgets> {
+    return this.#ask(projectId, TEAM_BUDGETS_QUERY, teamId);
+  }
+
+  ledgerState(projectId: string): Promise<LedgerStateView> {
+    return this.#ask(projectId, LEDGER_STATE_QUERY);
+  }
+
+  /** Ends a project's ledger for good, by an operator's hand. */
+  async endLedger(projectId: string, reason: string): Promise<void> {
+    const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
+    await this.#calls.bounded(() => handle.terminate(reason));
+  }
+
+  books(projectId: string, query: BooksQueryInput): Promise<BooksPage> {
+    return this.#ask(projectId, BOOKS_QUERY, query);
+  }
+
+  /** Asks a ledger. Throws `LedgerGone` where there is none any more. */
+  async #ask<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
+    const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
+    try {
+      return await this.#calls.bounded(() => handle.query<R, unknown[]>(query, ...args));
+    } catch (error) {
+      const isGone = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
+      if (isGone) throw ledgerGone(projectId, error);
+      throw error;
+    }
+  }
+
+  startApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+    const input = approvalInput(profile, payment);
+    if (input === null) return Promise.resolve();
+    const id = approvalWorkflowId(input.approvalId);
+    return this.#calls.startOnce(APPROVAL_WORKFLOW, id, [input], approvalOptions(profile, payment));
+  }
+
+  /** Tells the approval's workflow; one that never came to run is started with it, one that has ended knows. */
+  async tellApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+    const input = approvalInput(profile, payment);
+    if (input === null) return;
+    await this.#calls.ignoringStarted(() =>
+      this.#client.workflow.signalWithStart(APPROVAL_WORKFLOW, {
+        ...this.#calls.once,
+        ...approvalOptions(profile, payment),
+        workflowId: approvalWorkflowId(input.approvalId),
+        args: [input],
+        signal: RESOLVED_SIGNAL,
+        signalArgs: [payment],
+      }),
+    );
+  }
+
+  startSettlement(profile: AgentProfile, payment: Payment): Promise<void> {
+    const { transactionId } = payment.request;
+    const input: SettlementInput = { profile, payment, asked: 0 };
+    return this.#calls.startOnce(SETTLEMENT_WORKFLOW, settlementWorkflowId(transactionId), [input], {
+      typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
+      staticSummary: `Follows ${transactionId} on the ${payment.request.rail} rail`,
+    });
+  }
+
+  /**
+   * Has an organization provisioned: starts its workflow, unless it runs, and waits for its end. False when that takes
+   * longer than the bound; it goes on all the same. Its steps may be repeated, so an ended one may run again.
+   */
+  async provision(input: OrganizationInput, withinMs: number): Promise<boolean> {
+    const handle = await this.#calls.bounded(() =>
+      this.#client.workflow.start(ORGANIZATION_WORKFLOW, {
+        taskQueue: this.#calls.once.taskQueue,
+        workflowId: organizationWorkflowId(input.organizationId),
+        workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+        args: [input],
+        staticSummary: "Provisions an organization",
+      }),
+    );
+    if (withinMs <= 0) return false;
+    try {
+      await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Waits so long for a payment's end on its rail, which a workflow follows; whether it came. */
+  async settled(transactionId: string, withinMs: number): Promise<boolean> {
+    const handle = this.#client.workflow.getHandle(settlementWorkflowId(transactionId));
+    try {
+      await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The payment once its approval is carried out; null when that takes longer than the bound. */
+  approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
+    return this.#calls.resultWithin(approvalWorkflowId(approvalId), withinMs);
+  }
+}
+
+interface Update {
+  readonly workflowId: string;
+  readonly update: string;
+  readonly args: readonly [unknown, ...unknown[]];
+}
+
+/** A project's ledger, as the engine has it. */
+export interface LedgerStatus {
+  readonly name: string;
+  readonly endedAt: Date | null;
+}
+
+const ledgerOptions = (organizationId: string, projectId: string): StartOptions => ({
+  typedSearchAttributes: ledgerSearchAttributes(organizationId, projectId),
+  staticSummary: "A project's ledger: the money of all its agents, under all limits",
+  workflowTaskTimeout: `${LEDGER_TASK_TIMEOUT_SECONDS} seconds`,
+});
+
+const ledgerGone = (projectId: string, cause: unknown): LedgerGone =>
+  new LedgerGone(`the ledger of project ${projectId} is gone: restore it (npm run admin -- restore-ledger)`, {
+    cause,
+  });
+
+function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput | null {
+  const { approval, request } = payment;
+  if (approval === null) return null;
+  return {
+    profile,
+    approvalId: approval.id,
+    transactionId: request.transactionId,
+    amountCents: request.amountCents,
+    flaggedByRuleTypes: approval.flaggedByRuleTypes,
+    expiresAt: approval.expiresAt,
+  };
+}
+
+const approvalOptions = (profile: AgentProfile, payment: Payment) => ({
+  typedSearchAttributes: paymentSearchAttributes(profile, payment.request.transactionId, "pending"),
+  staticSummary: `Waits for a person's decision on ${payment.request.transactionId}`,
+});

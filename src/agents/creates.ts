@@ -1,0 +1,422 @@
+import type { ClientSession, Collection } from "mongodb";
+import { type Refusal, refusal } from "../domain/errors.ts";
+import type { Result } from "../domain/result.ts";
+import { ok, refused } from "../domain/result.ts";
+import { type AuditedWrites, changed, type Noted, type Outcome, unchanged } from "../audit/notes.ts";
+import type { CreateDocument } from "../store/collections.ts";
+import type { Containers, Parent } from "../containers/containers.ts";
+import { ANSWERING_MS, type Deadline } from "../lib/deadline.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { withTimeout } from "../lib/with-timeout.ts";
+import { newUuid, payloadHash, shortHash } from "../lib/ids.ts";
+import { dailyCreatesId } from "../store/organization-key-documents.ts";
+import type { ManagementPrincipal } from "../identity/principals.ts";
+import { isDuplicateKey } from "../secrets/settings.ts";
+import type { KeyedMutex } from "../lib/keyed-mutex.ts";
+import type { DailyCreates, QuotaSlot } from "./daily-creates.ts";
+
+/** What a create writes when all else is done. */
+interface Committable {
+  readonly _id: string;
+}
+
+/** One create of any kind, as its handler describes it. */
+export interface Create<R extends Committable, M extends { readonly record: R }> {
+  readonly kind: "agent" | "project" | "team";
+  readonly principal: ManagementPrincipal;
+  /** The record is written with its entry in the audit log. */
+  readonly audit: AuditedWrites;
+  readonly idempotencyKey: string | undefined;
+  /** Moved where another call is found at the same create, and where nothing but the answer tells what it came to. */
+  readonly deadline: Deadline;
+  /** What a replay must repeat, defaults spelt out. */
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** The container that it is for, as the pipeline found it. */
+  readonly parent: Parent | null;
+  readonly find: (id: string) => Promise<R | null>;
+  /**
+   * All that goes before the record. Repeatable: a create that died half-way is begun again under the same id, and
+   * `begunAt` is when that id was first set to work. A refusal where there is no room for it.
+   */
+  readonly prepare: (id: string, begunAt: Date) => Promise<M | Refusal>;
+  /**
+   * Whether the container has no room; missing: it always has. Asked beforehand, and in the transaction that writes the record, once the
+   * container is entered.
+   */
+  readonly whyFull?: (session?: ClientSession) => Promise<Refusal | null>;
+  /** Writes the record, which commits the create, and says what its entry says of it. */
+  readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
+  /** Where what goes before the record is given up after some time: how that is told, and done. */
+  readonly givenUp?: GivenUp;
+}
+
+interface GivenUp {
+  /** Whether what was begun then is to be given up, unless it was committed. */
+  readonly isDue: (begunAt: Date) => boolean;
+  /** Gives it up, unless it was committed: afterwards nothing can be committed under the id any more. */
+  readonly giveUp: (id: string) => Promise<"committed" | "discarded">;
+  /** Whether it was given up meanwhile. */
+  readonly isDiscarded: (id: string) => Promise<boolean>;
+}
+
+/** What was made, or else the record that an earlier call, or one at the same time, made. */
+export type Created<R, M> =
+  { readonly replayed: false; readonly made: M } | { readonly replayed: true; readonly record: R };
+
+type Committed = "committed" | "there" | "archived" | "abandoned" | "place_lost" | Refusal;
+
+/** The id that a create is carried out under, and since when. */
+interface Slot {
+  readonly id: string;
+  readonly begunAt: Date;
+  /**
+   * Asked just before the commit: whether the call will be answered without its end, and no replay will ever find what it
+   * makes. If not, its answer waits for the commit.
+   */
+  readonly isAbandoned?: () => boolean;
+}
+
+/** A create that this call carries out, and nobody else meanwhile. */
+interface Held extends Slot {
+  readonly reservationId: string;
+  readonly holder: string;
+}
+
+export interface CreatesDependencies {
+  readonly creates: Collection<CreateDocument>;
+  readonly dailyCreates: DailyCreates;
+  readonly containers: Containers;
+  readonly mutex: KeyedMutex;
+  readonly clock: () => Date;
+}
+
+/** How long a replay waits for the call that carries its create out; then it is 409. */
+const EARLIER_CALL_MS = 10_000;
+const LOOK_AGAIN_MS = 50;
+/** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
+const LOOK_SELDOM_MS = 500;
+
+/** Less than that: who waits for a call whose process has died takes its create over. */
+const HELD_MS = 8_000;
+
+/** Servers' clocks differ by no more, or one of them is wrong. */
+const CLOCKS_DIFFER_MS = 60_000;
+
+/**
+ * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
+ * replay finds it.
+ */
+const CARRIED_OUT_MS = 3_400;
+
+/** When a create without an idempotency key is answered that was let to commit: nothing tells its caller later what it came to. */
+const COMMITTED_MS = 4_900;
+
+/** A create whose place was reclaimed under it takes another; this often at most. */
+const PLACES_TAKEN_MAX = 3;
+
+/**
+ * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before anything is done. The record, the place
+ * under the daily limit and the container's being live are committed in one transaction, so whoever replays, races or
+ * dies: one record at the most, none in an archived container, none beyond the limit. One call at a time carries a create
+ * out and the others wait for it; that only saves work, what is right does not depend on it.
+ *
+ * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container without room.
+ */
+export class Creates {
+  readonly #dependencies: CreatesDependencies;
+  /** What this process carries out, by reservation: hundreds who wait for it do not ask the database meanwhile. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
+
+  constructor(dependencies: CreatesDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async once<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+  ): Promise<Result<Created<R, M>>> {
+    const { deadline } = create;
+    const reservation = this.#reservationOf(create);
+    if (reservation === null) {
+      if (isArchived(create)) return archived();
+      const isAbandoned = (): boolean => {
+        if (deadline.spareMs === 0) return true;
+        deadline.moveTo(COMMITTED_MS);
+        return false;
+      };
+      const slot = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
+      return this.#orRetry(this.#make(create, slot));
+    }
+    // Most creates are new: the reservation is written without a look whether there is one.
+    let held = isArchived(create) ? null : await this.#reserve(reservation);
+    while (held === null) {
+      const earlier = await this.#dependencies.creates.findOne({ _id: reservation._id });
+      if (earlier !== null) {
+        const differs = earlier.payloadHash !== reservation.payloadHash;
+        if (differs) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
+        const record = await create.find(earlier.createdId);
+        if (record !== null) return ok({ replayed: true, record });
+      }
+      if (isArchived(create)) return archived();
+      held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
+      if (held !== null) break;
+      deadline.moveTo(EARLIER_CALL_MS + ANSWERING_MS);
+      if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
+      await this.#nextLook(reservation._id, deadline.spareMs);
+    }
+    const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
+    return withTimeout(CARRIED_OUT_MS, work);
+  }
+
+  /** Lets those who wait in this process know of the work's end. */
+  async #told<T>(reservationId: string, work: Promise<T>): Promise<T> {
+    const ended = work.then(nothing, nothing);
+    this.#underWay.set(reservationId, ended);
+    try {
+      return await work;
+    } finally {
+      if (this.#underWay.get(reservationId) === ended) this.#underWay.delete(reservationId);
+    }
+  }
+
+  /** The last look is at the end of the wait, so that its answer comes before the pipeline's. */
+  async #nextLook(reservationId: string, leftMs: number): Promise<void> {
+    const ended = this.#underWay.get(reservationId);
+    const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
+    await (ended === undefined ? pause(LOOK_AGAIN_MS) : Promise.race([ended, pause(LOOK_SELDOM_MS)]));
+  }
+
+  /** Carries a create out to its end, also when nobody waits for it any more. */
+  async #carryOutHeld<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    held: Held,
+  ): Promise<Result<Created<R, M>>> {
+    let result: Result<Created<R, M>> | null = null;
+    try {
+      const made = await this.#makeUnlessDue(create, held);
+      result =
+        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#begunAnew(held))) : made;
+      return result;
+    } finally {
+      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
+      if (result?.ok !== true) await this.#release(held);
+    }
+  }
+
+  /** What a caller left half-way long ago is not finished, but begun anew: its window would be over with its first answer. */
+  async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    held: Held,
+  ): Promise<Result<Created<R, M>> | "discarded"> {
+    const { find, givenUp } = create;
+    if (givenUp === undefined || !givenUp.isDue(held.begunAt)) return this.#make(create, held);
+    if ((await givenUp.giveUp(held.id)) === "discarded") {
+      await this.#givePlaceBack(create.principal, held.id);
+      return "discarded";
+    }
+    const record = await find(held.id);
+    return record === null ? this.#make(create, held) : ok({ replayed: true, record });
+  }
+
+  async #orRetry<T>(making: Promise<Result<T> | "discarded">): Promise<Result<T>> {
+    const made = await making;
+    return made === "discarded" ? retryable() : made;
+  }
+
+  async #make<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    slot: Slot,
+  ): Promise<Result<Created<R, M>> | "discarded"> {
+    for (let taken = 0; taken < PLACES_TAKEN_MAX; taken += 1) {
+      const place = await this.#takePlace(create.principal, slot.id);
+      if (!place.ok) return place;
+      const created = await this.#givingBack(place.value, () => this.#carryOut(create, slot, place.value));
+      if (created !== "place_lost") return created;
+    }
+    return retryable();
+  }
+
+  async #carryOut<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    { begunAt, id, isAbandoned }: Slot,
+    place: QuotaSlot | null,
+  ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
+    const full = (await create.whyFull?.()) ?? null;
+    if (full !== null) return refused(full);
+    const made = await create.prepare(id, begunAt);
+    if ("code" in made) return refused(made);
+    const outcome = await this.#commit(create, made, place, isAbandoned);
+    if (typeof outcome !== "string") return refused(outcome);
+    switch (outcome) {
+      case "committed":
+        return ok({ replayed: false, made });
+      case "archived":
+        return archived();
+      case "abandoned":
+        // It has no idempotency key to be replayed with.
+        return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+      case "place_lost":
+        return outcome;
+      case "there": {
+        const record = await create.find(id);
+        if (record !== null) return ok({ replayed: true, record });
+        if ((await create.givenUp?.isDiscarded(id)) === true) return "discarded";
+        throw new Error(`a ${create.kind} could not be written beside another record`);
+      }
+    }
+  }
+
+  async #commit<R extends Committable, M extends { readonly record: R }>(
+    { audit, insert, kind, parent, whyFull }: Create<R, M>,
+    made: M,
+    place: QuotaSlot | null,
+    isAbandoned: Slot["isAbandoned"],
+  ): Promise<Committed> {
+    const { containers, dailyCreates, mutex } = this.#dependencies;
+    const commit = (): Promise<Committed> =>
+      audit.transaction<Committed>(async (session) => {
+        const undone = async (outcome: Committed): Promise<Outcome<Committed>> => {
+          await session.abortTransaction();
+          return unchanged(outcome);
+        };
+        if (place !== null && !(await dailyCreates.confirm(place, session))) return undone("place_lost");
+        if (parent !== null && !(await containers.enter(parent, session))) return undone("archived");
+        const full = (await whyFull?.(session)) ?? null;
+        if (full !== null) return undone(full);
+        const entry = await insert(made, session);
+        if (isAbandoned?.() === true) return undone("abandoned");
+        return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
+      });
+    try {
+      // What it shares with others that commit: the day's places, the container, or nothing.
+      return await mutex.run(place?.dayId ?? parent?.id ?? made.record._id, commit);
+    } catch (error) {
+      if (isDuplicateKey(error)) return "there";
+      throw error;
+    }
+  }
+
+  /** People have no daily limit. */
+  async #takePlace(principal: ManagementPrincipal, id: string): Promise<Result<QuotaSlot | null>> {
+    if (principal.type === "session") return ok(null);
+    return this.#dependencies.dailyCreates.take(principal, id, this.#dependencies.clock());
+  }
+
+  /** The day's place of what was given up is free for what is begun in its stead. */
+  async #givePlaceBack(principal: ManagementPrincipal, createdId: string): Promise<void> {
+    if (principal.type === "session") return;
+    const dayId = dailyCreatesId(principal.lineageId, this.#dependencies.clock());
+    await this.#dependencies.dailyCreates.release({ dayId, createdId });
+  }
+
+  /** A create that came to nothing gives its place back; so does one that failed, and its replay takes another. */
+  async #givingBack<R, M>(
+    place: QuotaSlot | null,
+    work: () => Promise<Result<Created<R, M>> | "discarded" | "place_lost">,
+  ) {
+    const { dailyCreates } = this.#dependencies;
+    try {
+      const result = await work();
+      // A lost place may be another call's by now, under the same id.
+      const isHeld = place !== null && result !== "place_lost";
+      // Of a create that another call finished, too: that one may have committed with a place of the day before.
+      if (isHeld && !(result !== "discarded" && result.ok && !result.value.replayed))
+        await dailyCreates.release(place);
+      return result;
+    } catch (error) {
+      // Where the database is out of reach for this too, the place is reclaimed when it is needed.
+      if (place !== null) await dailyCreates.release(place).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  #reservationOf<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+  ): CreateDocument | null {
+    const { idempotencyKey, kind, payload, principal } = create;
+    if (idempotencyKey === undefined) return null;
+    const owner = [principal.organizationId, ...creatorOf(principal), idempotencyKey];
+    const now = this.#dependencies.clock();
+    return {
+      _id: shortHash(JSON.stringify(owner)),
+      // The kind too: a key that made an agent makes no team.
+      payloadHash: payloadHash({ kind, payload }),
+      createdId: newUuid(),
+      createdAt: now,
+      holder: newUuid(),
+      heldUntil: new Date(now.getTime() + HELD_MS),
+    };
+  }
+
+  /** Reserves the id that the create has for good; null where another call was first. */
+  async #reserve(reservation: CreateDocument): Promise<Held | null> {
+    try {
+      await this.#dependencies.creates.insertOne(reservation);
+      return heldOf(reservation);
+    } catch (error) {
+      if (isDuplicateKey(error)) return null;
+      throw error;
+    }
+  }
+
+  /** Takes on a create that nobody carries out: its call failed, or died some time ago. */
+  async #hold(earlier: CreateDocument): Promise<Held | null> {
+    const now = this.#dependencies.clock();
+    const { _id, heldUntil } = earlier;
+    if (isHeldStill(heldUntil, now)) return null;
+    const taken = { holder: newUuid(), heldUntil: new Date(now.getTime() + HELD_MS) };
+    const held = await this.#dependencies.creates.findOneAndUpdate(
+      { _id, holder: earlier.holder ?? null },
+      { $set: taken },
+      { returnDocument: "after" },
+    );
+    if (held === null) return null;
+    // What an earlier version of the service had begun is given up: its actor, if there is one, ends no window.
+    const isOld = (earlier.holder ?? null) === null;
+    return { ...heldOf(held), ...(isOld ? { begunAt: new Date(0) } : {}) };
+  }
+
+  /** Where the database is out of reach for this, whoever waits has it a little later. */
+  async #release({ holder, reservationId }: Held): Promise<void> {
+    const $set = { heldUntil: this.#dependencies.clock() };
+    await this.#dependencies.creates
+      .updateOne({ _id: reservationId, holder }, { $set })
+      .catch(() => undefined);
+  }
+
+  /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */
+  async #begunAnew({ holder, id, reservationId }: Held): Promise<Slot> {
+    const slot = { id: newUuid(), begunAt: this.#dependencies.clock() };
+    const anew = { createdId: slot.id, createdAt: slot.begunAt };
+    await this.#dependencies.creates.updateOne({ _id: reservationId, createdId: id }, { $set: anew });
+    const found = await this.#dependencies.creates.findOne({ _id: reservationId });
+    if (found === null) throw new Error("a reservation was lost");
+    return { ...heldOf({ ...found, holder }) };
+  }
+}
+
+const heldOf = ({ _id, createdAt, createdId, holder }: CreateDocument): Held => ({
+  reservationId: _id,
+  holder,
+  id: createdId,
+  begunAt: createdAt,
+});
+
+/**
+ * Whether somebody holds it still. What would be held for much longer than anything is was taken by a clock that ran ahead,
+ * or this one was set back. Reservations from before they were held have no such field.
+ */
+function isHeldStill(heldUntil: Date | undefined, now: Date): boolean {
+  const leftMs = (heldUntil?.getTime() ?? 0) - now.getTime();
+  return leftMs > 0 && leftMs <= HELD_MS + CLOCKS_DIFFER_MS;
+}
+
+const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>
+  parent !== null && parent.archivedAt !== null;
+
+const nothing = (): void => undefined;
+const retryable = () => refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
+const archived = () => refused(refusal("CONTAINER_ARCHIVED"));
+
+/** Whose idempotency key it is: a user's, or that of a key and those that it was rotated into. */
+const creatorOf = (principal: ManagementPrincipal): readonly [string, string] =>
+  principal.type === "session" ? ["user", principal.userId] : ["organization_key", principal.lineageId];

@@ -1,0 +1,78 @@
+import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
+import type { ClientSession, Collection } from "mongodb";
+import type { KeyDeliveryDocument } from "../../store/documents.ts";
+import type { DeliveryKeys } from "./delivery-keys.ts";
+import { isDeliverable } from "../../domain/agent/access.ts";
+import type { MasterKey } from "../../secrets/master-key.ts";
+import { Sealer, SealError } from "../../secrets/sealer.ts";
+
+export interface KeyDeliveriesDependencies {
+  readonly deliveries: Collection<KeyDeliveryDocument>;
+  readonly deliveryKeys: DeliveryKeys;
+  readonly masterKey: MasterKey;
+  readonly clock: () => Date;
+}
+
+const PURPOSE = "first-agent-key";
+const SIZE_BYTES = 32;
+
+/**
+ * Agents' first keys while they may be delivered again. Each lies
+ * sealed in MongoDB under a key that takes three things together: the agent's delivery key outside of MongoDB, which is
+ * destroyed when the window ends, the master key, and the caller's own idempotency key, which is kept nowhere here.
+ */
+export class KeyDeliveries {
+  readonly #dependencies: KeyDeliveriesDependencies;
+
+  constructor(dependencies: KeyDeliveriesDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async seal(agentId: string, idempotencyKey: string, apiKey: string): Promise<string> {
+    const deliveryKey = await this.#dependencies.deliveryKeys.obtain(agentId);
+    return new Sealer(this.#sealingKey(deliveryKey, idempotencyKey)).seal(PURPOSE, agentId, apiKey);
+  }
+
+  /** Part of the transaction that commits the create; a duplicate key there means that the create was given up. */
+  async begin(agentId: string, sealed: string | null, session: ClientSession): Promise<void> {
+    const { clock, deliveries } = this.#dependencies;
+    await deliveries.insertOne({ _id: agentId, state: "open", sealed, at: clock() }, { session });
+  }
+
+  /** Whether the create was given up for good. */
+  async isDiscarded(agentId: string): Promise<boolean> {
+    const found = await this.#dependencies.deliveries.findOne({ _id: agentId }, { projection: { state: 1 } });
+    return found?.state === "discarded";
+  }
+
+  /** The key once more; null when what it takes to open it is gone, or the window is over once it is read. */
+  async open(agentId: string, idempotencyKey: string, until: Date): Promise<string | null> {
+    const { clock, deliveries, deliveryKeys } = this.#dependencies;
+    const [delivery, deliveryKey] = await Promise.all([
+      deliveries.findOne({ _id: agentId }),
+      deliveryKeys.read(agentId),
+    ]);
+    const sealed = delivery?.sealed ?? null;
+    if (sealed === null || deliveryKey === null) return null;
+    // Reading took its time, and somebody may have been told meanwhile that the key is delivered no more.
+    if (!isDeliverable(until.getTime(), clock().getTime())) return null;
+    try {
+      return new Sealer(this.#sealingKey(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);
+    } catch (error) {
+      if (error instanceof SealError) return null;
+      throw error;
+    }
+  }
+
+  /** What was made for a create that came to nothing. */
+  forget(agentId: string): Promise<void> {
+    return this.#dependencies.deliveryKeys.destroy(agentId);
+  }
+
+  #sealingKey(deliveryKey: Buffer, idempotencyKey: string): KeyObject {
+    const salt = this.#dependencies.masterKey.deriveKey("key-delivery").export();
+    const info = Buffer.from(idempotencyKey, "utf8");
+    // HKDF takes at most 1,024 bytes of it; longer than that no idempotency key is.
+    return createSecretKey(Buffer.from(hkdfSync("sha256", deliveryKey, salt, info, SIZE_BYTES)));
+  }
+}

@@ -1,0 +1,66 @@
+import { type Collection, type Db, MongoServerError } from "mongodb";
+import { type AgentDocument, COLLECTIONS, type KeyDeliveryDocument } from "../../store/documents.ts";
+import type { Clock, DeliveryWindows } from "../../payments/ports.ts";
+import type { DeliveryKeys } from "./delivery-keys.ts";
+
+const DUPLICATE_KEY = 11_000;
+
+/** Looks at a create's record; each time it turns out to have been written in between. */
+const LOOKS_MAX = 3;
+
+/** The ends of the windows in which first keys are delivered again. */
+export class MongoDeliveryWindows implements DeliveryWindows {
+  readonly #agents: Collection<AgentDocument>;
+  readonly #deliveries: Collection<KeyDeliveryDocument>;
+  readonly #keys: DeliveryKeys;
+  readonly #clock: Clock;
+
+  constructor(db: Db, keys: DeliveryKeys, clock: Clock) {
+    this.#deliveries = db.collection<KeyDeliveryDocument>(COLLECTIONS.keyDeliveries, {
+      readPreference: "primary",
+    });
+    this.#agents = db.collection<AgentDocument>(COLLECTIONS.agents, { readPreference: "primary" });
+    this.#keys = keys;
+    this.#clock = clock;
+  }
+
+  async close(agentId: string): Promise<"committed" | "discarded"> {
+    // What seals it goes first: should the rest have to be repeated, the sealed key can't be opened any more.
+    await this.#keys.destroy(agentId);
+    const end = await this.#conclude(agentId);
+    // A create that was late may have made it anew meanwhile; from now on none of them can commit.
+    await this.#keys.destroy(agentId);
+    return end;
+  }
+
+  async #conclude(agentId: string): Promise<"committed" | "discarded"> {
+    const at = this.#clock();
+    for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+      const change = { $set: { state: "closed" as const, sealed: null, at, endedAt: at } };
+      const closed = await this.#deliveries.updateOne({ _id: agentId, state: "open" }, change);
+      if (closed.matchedCount > 0) return "committed";
+      const found = await this.#deliveries.findOne({ _id: agentId });
+      if (found?.state === "closed") return "committed";
+      if (found?.state === "discarded") return "discarded";
+      // Of an agent that is there the record was removed long after its window.
+      if (found === null && (await this.#isThere(agentId))) return "committed";
+      if (found === null && (await this.#discard(agentId, at))) return "discarded";
+    }
+    throw new Error(`the create of agent ${agentId} could not be concluded`);
+  }
+
+  async #isThere(agentId: string): Promise<boolean> {
+    return (await this.#agents.findOne({ _id: agentId }, { projection: { _id: 1 } })) !== null;
+  }
+
+  /** In place of the record that the create's transaction would insert; false: that one was there first. */
+  async #discard(agentId: string, at: Date): Promise<boolean> {
+    try {
+      await this.#deliveries.insertOne({ _id: agentId, state: "discarded", sealed: null, at, endedAt: at });
+      return true;
+    } catch (error) {
+      if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
+      throw error;
+    }
+  }
+}

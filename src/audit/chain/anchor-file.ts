@@ -1,0 +1,117 @@
+import { createReadStream } from "node:fs";
+import { mkdir, open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { createInterface } from "node:readline";
+import { z } from "zod";
+import type { AnchorLine } from "../../domain/audit/anchor.ts";
+import { errnoOf, syncFolder } from "../../lib/durable-files.ts";
+
+const OWNER_ONLY = 0o600;
+const NEW_LINE = "\n";
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+const heads = {
+  kind: z.literal("heads"),
+  at: z.iso.datetime(),
+  heads: z.array(z.strictObject({ organizationId: z.string(), sequence: z.int().min(1), hash })),
+  root: hash,
+  mac: hash,
+};
+const transaction = {
+  kind: z.literal("transaction"),
+  at: z.iso.datetime(),
+  root: hash,
+  chain: z.string(),
+  from: z.string(),
+  hash: z.string().regex(/^0x[0-9a-f]{64}$/),
+};
+const line = z.union([
+  z.strictObject({ version: z.literal(1), ...heads }),
+  z.strictObject({ version: z.literal(2), ...heads, writer: z.string(), follows: z.array(hash) }),
+  z.strictObject({ version: z.literal(1), ...transaction }),
+  z.strictObject({ version: z.literal(2), ...transaction, mac: hash }),
+]);
+
+/** A line of the file: what it says; `torn`: the beginning of one; `unreadable`: none that this service writes. */
+export interface ReadLine {
+  readonly number: number;
+  readonly line: AnchorLine | "torn" | "unreadable";
+}
+
+/**
+ * The anchors, one JSON line each. A line is written whole and is on the disk before anything goes on; a crash in the
+ * middle leaves a torn one, and the next begins on a line of its own.
+ */
+export class AnchorFile {
+  readonly path: string;
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** One line after another. */
+  append(entry: AnchorLine): Promise<void> {
+    const appending = this.#turn.then(() => this.#append(entry));
+    this.#turn = appending.catch(() => undefined);
+    return appending;
+  }
+
+  async #append(entry: AnchorLine): Promise<void> {
+    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+    // Readable, too: whether the last line was torn.
+    const file = await open(this.path, "a+", OWNER_ONLY);
+    try {
+      const { size } = await file.stat();
+      const last = Buffer.alloc(1);
+      if (size > 0) await file.read(last, 0, 1, size - 1);
+      const wasTorn = size > 0 && last.toString() !== NEW_LINE;
+      await file.appendFile(`${wasTorn ? NEW_LINE : ""}${JSON.stringify(entry)}${NEW_LINE}`);
+      await file.sync();
+      if (size === 0) await syncFolder(dirname(this.path));
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** The lines from the first on; none where there is no file. */
+  async *lines(): AsyncGenerator<ReadLine> {
+    const input = createReadStream(this.path, "utf8");
+    const opened = new Promise<void>((resolve, reject) => {
+      input.once("ready", () => resolve());
+      input.once("error", reject);
+    });
+    try {
+      await opened;
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return;
+      throw error;
+    }
+    let number = 0;
+    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1;
+      if (text !== "") yield { number, line: parsed(text) };
+    }
+  }
+}
+
+function parsed(text: string): ReadLine["line"] {
+  try {
+    const result = line.safeParse(JSON.parse(text));
+    return result.success ? result.data : "unreadable";
+  } catch {
+    return isTorn(text) ? "torn" : "unreadable";
+  }
+}
+
+/** What a crash leaves of a line: a beginning, so its first brace is never closed. */
+function isTorn(text: string): boolean {
+  let depth = 0;
+  // Texts with what is escaped in them are looked over as one; the last may be open.
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}[\]]|[^"{}[\]]+/g)) {
+    if (token === "{" || token === "[") depth += 1;
+    if (token === "}" || token === "]") depth -= 1;
+    if (depth <= 0) return false;
+  }
+  return depth > 0;
+}

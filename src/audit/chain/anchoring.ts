@@ -1,0 +1,163 @@
+import { randomUUID } from "node:crypto";
+import type { Collection, Db } from "mongodb";
+import { type AnchoredHead, anchorOf, transactionOf } from "../../domain/audit/anchor.ts";
+import type { AuditSeal } from "../../domain/audit/entry.ts";
+import { lastAnchored } from "../../domain/audit/verify.ts";
+import type { RootTransaction } from "../../chain/audit-roots.ts";
+import type { Clock } from "../../payments/ports.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
+import type { AnchorFile } from "./anchor-file.ts";
+import { type AuditDocument, auditLogOf, chainsIn, headOf } from "../../store/audit-documents.ts";
+import { readAnchors } from "./verification.ts";
+
+export interface AnchoringDependencies {
+  readonly db: Db;
+  readonly seal: AuditSeal;
+  readonly file: AnchorFile;
+  readonly clock: Clock;
+  /** Puts a root on the chain; null where none is set up. */
+  readonly recordRoot: ((root: string) => Promise<RootTransaction>) | null;
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
+
+/** Heads in one line of the file. */
+const HEADS_MAX = 1_000;
+/** Roots that wait for a chain that is away; older ones have only the file. */
+const WAITING_ROOTS_MAX = 1_000;
+/** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
+const FOLLOWS_MAX = 1_000;
+/** How soon what was never anchored is: who has just set the service up must not wait for the first interval's end. */
+const FIRST_ANCHOR_SECONDS = 60;
+/** How long the last anchor may keep a service from ending, and a root an anchoring. */
+const LAST_ANCHOR_MS = 5_000;
+const ROOT_MS = 10_000;
+
+/**
+ * Writes the ends of the chains down outside the database, at intervals and when the service ends. Any number of servers do,
+ * each by itself: what is anchored twice agrees. Never in anybody's way: what fails is tried again the next time.
+ */
+export class AuditAnchoring {
+  readonly #dependencies: AnchoringDependencies;
+  readonly #log: Collection<AuditDocument>;
+  readonly #writer = randomUUID();
+  /** What the file said at first, and what was written since; null: not read yet. */
+  #known: Known | null = null;
+  #waitingRoots: readonly string[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #turn: Promise<void> = Promise.resolve();
+  #isRecording = false;
+  #isStopped = false;
+
+  constructor(dependencies: AnchoringDependencies) {
+    this.#dependencies = dependencies;
+    this.#log = auditLogOf(dependencies.db);
+  }
+
+  /** Anchors what is there, and then at intervals; at shorter ones until there is a first anchor. */
+  start(everySeconds: number, firstSeconds: number = FIRST_ANCHOR_SECONDS): void {
+    void this.#startNow(everySeconds, firstSeconds);
+  }
+
+  async #startNow(everySeconds: number, firstSeconds: number): Promise<void> {
+    await this.#inTurn(() => this.#anchor());
+    if (this.#isStopped) return;
+    const isFirst = this.#known === null || this.#known.anchored.size === 0;
+    const seconds = isFirst ? Math.min(firstSeconds, everySeconds) : everySeconds;
+    this.#timer = setTimeout(() => this.start(everySeconds, firstSeconds), seconds * 1_000);
+    this.#timer.unref();
+    // Roots go by themselves: a chain that is silent must not keep the last anchor from the file.
+    await this.#recordWaiting();
+  }
+
+  /** The last anchor, in the file alone: a service that ends does not wait for a chain. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#isStopped = true;
+    await withTimeout(
+      LAST_ANCHOR_MS,
+      this.#inTurn(() => this.#anchor()),
+    ).catch((error: unknown) => this.#dependencies.onTrouble("the last anchor was not written", error));
+  }
+
+  /** One anchoring after another; never rejects. */
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    this.#turn = this.#turn
+      .then(work)
+      .catch((error: unknown) => this.#dependencies.onTrouble("the audit log was not anchored", error));
+    return this.#turn;
+  }
+
+  /** Never rejects; what the chain does not take now waits for the next time, or for the next service on this file. */
+  async #recordWaiting(): Promise<void> {
+    if (this.#isRecording || this.#isStopped) return;
+    this.#isRecording = true;
+    try {
+      await this.#recordRoots();
+    } catch (error) {
+      if (!this.#isStopped) this.#dependencies.onTrouble("an anchor's root is not on the chain yet", error);
+    } finally {
+      this.#isRecording = false;
+    }
+  }
+
+  async #anchor(): Promise<void> {
+    const { clock, file, seal } = this.#dependencies;
+    const known = (this.#known ??= await this.#read());
+    let heads: AnchoredHead[] = [];
+    const write = async (): Promise<void> => {
+      if (heads.length === 0) return;
+      const { follows } = known;
+      const anchor = anchorOf({ heads, at: clock(), writer: this.#writer, follows }, seal);
+      await file.append(anchor);
+      known.follows = [anchor.root];
+      for (const { organizationId, sequence } of heads) known.anchored.set(organizationId, sequence);
+      this.#waitingRoots = [...this.#waitingRoots, anchor.root].slice(-WAITING_ROOTS_MAX);
+      heads = [];
+    };
+    for await (const organizationId of chainsIn(this.#log)) {
+      const { hash, sequence } = await headOf(this.#log, organizationId);
+      if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
+      heads.push({ organizationId, sequence, hash });
+      if (heads.length >= HEADS_MAX) await write();
+    }
+    await write();
+  }
+
+  async #recordRoots(): Promise<void> {
+    const { clock, file, recordRoot, seal } = this.#dependencies;
+    if (recordRoot === null) return void (this.#waitingRoots = []);
+    for (const root of this.#waitingRoots) {
+      if (this.#isStopped) return;
+      const transaction = await withTimeout(ROOT_MS, recordRoot(root));
+      // The next service on this file finds it on the chain: after its end a service writes nothing.
+      if (this.#isStopped) return;
+      await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));
+      this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
+    }
+  }
+
+  /**
+   * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines
+   * that are not this service's say nothing. A root that no line names and no transaction carries was on its way to the
+   * chain when its writer ended; one that a later line names is in that line's root.
+   */
+  async #read(): Promise<Known> {
+    const { file, seal } = this.#dependencies;
+    const { byOrganization, transactions, unnamed } = await readAnchors(file, seal);
+    const anchored = new Map<string, number>();
+    for (const [organizationId, hashes] of byOrganization) {
+      anchored.set(organizationId, lastAnchored(hashes));
+    }
+    const carried = new Set(transactions.map(({ root }) => root));
+    this.#waitingRoots = unnamed.filter((root) => !carried.has(root)).slice(-WAITING_ROOTS_MAX);
+    return { anchored, follows: unnamed.slice(-FOLLOWS_MAX) };
+  }
+}
+
+/** What a writer knows of the file. */
+interface Known {
+  /** What was anchored last of each chain. */
+  readonly anchored: Map<string, number>;
+  /** What the next line names, so that it can't be taken out without a trace. */
+  follows: readonly string[];
+}

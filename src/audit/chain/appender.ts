@@ -1,0 +1,259 @@
+import type { Unavailable } from "../../lib/unavailable.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
+import {
+  type AuditHead,
+  type AuditRecord,
+  type AuditSeal,
+  isSealed,
+  linkAll,
+} from "../../domain/audit/entry.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
+import {
+  type AuditDocument,
+  auditDocument,
+  auditLogOf,
+  headOf,
+  placedIn,
+} from "../../store/audit-documents.ts";
+
+/** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
+export class AuditLogUnavailable extends Error implements Unavailable {
+  override readonly name = "AuditLogUnavailable";
+  readonly isUnavailable = true;
+}
+
+/** Where whoever has something to tell the audit log does so. */
+export interface AuditLog {
+  /**
+   * Puts a record at its organization's chain, once for its `entryKey`, and is done when a majority has it in its journal.
+   * `soon`: it may wait a moment for others. Throws when that could not be had; the same record may then be told again.
+   */
+  append(record: AuditRecord, when?: "now" | "soon"): Promise<void>;
+}
+
+const DUPLICATE_KEY = 11_000;
+/** Entries in one insert, and waiting for theirs in one chain, at the most. */
+const BATCH_MAX = 500;
+const WAITING_MAX = 5_000;
+/**
+ * How long what is not urgent waits for others to go with, and how many do not wait any longer. An insert costs as much as a
+ * dozen entries; but a payment stays open in its actor until it is told, so that more of them cost the busy ones more than they save.
+ */
+const LINGER_MS = 250;
+const LINGERING_MAX = 25;
+/** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
+const ROUNDS_MAX = 200;
+/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+const AFTER_LOST_ROUND_MAX_MS = 20;
+/** How long one batch may take; whoever waits has been answered by then. */
+const BATCH_MS = 10_000;
+/** Chains whose ends are remembered at once; others cost a look. */
+const HEADS_MAX = 10_000;
+
+/** Whoever has told something, and waits until all of it is in the chain. */
+interface Waiting {
+  /** Made when its turn comes: what waits for others is not to lie about in memory, a payment's for each of many. */
+  readonly records: () => readonly AuditRecord[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A record that is to be put into the chain, and who waits for it. */
+interface Open {
+  readonly record: AuditRecord;
+  readonly teller: Waiting;
+}
+
+/** One organization's chain as this process knows it. */
+interface Chain {
+  readonly organizationId: string;
+  waiting: Waiting[];
+  /** Whether one of those that wait is not to wait for others. */
+  isUrgent: boolean;
+  /** Null: to be looked up. A wrong one is refused by the index on places, so it is never more than a guess. */
+  head: AuditHead | null;
+  timer: NodeJS.Timeout | null;
+  running: Promise<void> | null;
+}
+
+/**
+ * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the
+ * last known head and go together in one ordered insert. Each has its sequence for a place, and a place is taken once: who
+ * comes second is refused there, looks where the chain has got to, and links what is left anew. An ordered insert stops at
+ * its first refusal, so what went in before is a part of the chain from its beginning: no gap and no fork, whoever dies where.
+ */
+export class AuditAppender implements AuditLog {
+  readonly #log: Collection<AuditDocument>;
+  readonly #seal: AuditSeal;
+  readonly #chains = new Map<string, Chain>();
+
+  constructor(db: Db, seal: AuditSeal) {
+    this.#log = auditLogOf(db);
+    this.#seal = seal;
+  }
+
+  /** Tellings that wait for their turn, of all chains. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const chain of this.#chains.values()) waiting += chain.waiting.length;
+    return waiting;
+  }
+
+  append(record: AuditRecord, when: "now" | "soon" = "now"): Promise<void> {
+    return this.appendAll(record.organizationId, () => [record], when);
+  }
+
+  /** As `append`, for what is made of it when its turn comes: all of it of that organization, and the same each time. */
+  appendAll(
+    organizationId: string,
+    records: () => readonly AuditRecord[],
+    when: "now" | "soon",
+  ): Promise<void> {
+    const chain = this.#chainOf(organizationId);
+    if (chain.waiting.length >= WAITING_MAX) {
+      return Promise.reject(new AuditLogUnavailable("too many entries wait for the audit log"));
+    }
+    return new Promise((resolve, reject) => {
+      chain.waiting.push({ records, resolve, reject });
+      if (when === "now") chain.isUrgent = true;
+      this.#schedule(chain);
+    });
+  }
+
+  /** Appends what waits by now, and is done when none of it does. */
+  async flush(): Promise<void> {
+    await Promise.all([...this.#chains.values()].map((chain) => this.#flushChain(chain)));
+  }
+
+  async #flushChain(chain: Chain): Promise<void> {
+    const last = chain.waiting.at(-1);
+    const waits = () => last !== undefined && chain.waiting.includes(last);
+    while (waits()) {
+      chain.isUrgent = true;
+      this.#schedule(chain);
+      await chain.running;
+    }
+    await chain.running;
+  }
+
+  #chainOf(organizationId: string): Chain {
+    const known = this.#chains.get(organizationId);
+    if (known !== undefined) return known;
+    this.#forgetIdle();
+    const chain: Chain = {
+      organizationId,
+      waiting: [],
+      isUrgent: false,
+      head: null,
+      timer: null,
+      running: null,
+    };
+    this.#chains.set(organizationId, chain);
+    return chain;
+  }
+
+  #forgetIdle(): void {
+    if (this.#chains.size < HEADS_MAX) return;
+    for (const [id, { running, waiting }] of this.#chains) {
+      if (running === null && waiting.length === 0) return void this.#chains.delete(id);
+    }
+  }
+
+  #schedule(chain: Chain): void {
+    if (chain.running !== null || chain.waiting.length === 0) return;
+    if (chain.isUrgent || chain.waiting.length >= LINGERING_MAX) this.#run(chain);
+    else chain.timer ??= setTimeout(() => this.#run(chain), LINGER_MS);
+  }
+
+  #run(chain: Chain): void {
+    if (chain.timer !== null) clearTimeout(chain.timer);
+    chain.timer = null;
+    const batch = chain.waiting.splice(0, BATCH_MAX);
+    if (chain.waiting.length === 0) chain.isUrgent = false;
+    // It settles everyone whatever happens: it never rejects.
+    chain.running = this.#insert(chain, batch).finally(() => {
+      chain.running = null;
+      this.#schedule(chain);
+    });
+  }
+
+  async #insert(chain: Chain, batch: readonly Waiting[]): Promise<void> {
+    try {
+      await withTimeout(BATCH_MS, this.#append(chain, batch));
+    } catch (error) {
+      chain.head = null;
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
+  async #append(chain: Chain, batch: readonly Waiting[]): Promise<void> {
+    let open = batch.flatMap(recordsOf);
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      if (open.length === 0) return;
+      const head = chain.head ?? (await headOf(this.#log, chain.organizationId));
+      const records = open.map(({ record }) => record);
+      const entries = linkAll(records, head, this.#seal);
+      try {
+        await this.#log.insertMany(entries.map(auditDocument), { ordered: true });
+        chain.head = entries.at(-1) ?? head;
+        for (const { teller } of open) teller.resolve();
+        return;
+      } catch (error) {
+        chain.head = null;
+        if (!isDuplicate(error)) throw error;
+        open = await this.#withoutThoseThere(chain.organizationId, open);
+        await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
+      }
+    }
+    throw new AuditLogUnavailable("entries could not be appended against other processes");
+  }
+
+  /**
+   * What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. Only a genuine
+   * entry in its place says so: keys can be foreseen, and whoever can write to the database could keep an entry out of the
+   * log by a document under its key. Whoever tells of that one is refused, and tells again.
+   */
+  async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
+    const entryKey = { $in: open.map(({ record }) => record.entryKey) };
+    const there = await this.#log.find({ organizationId, entryKey }).toArray();
+    const genuine = new Map(there.map((entry) => [entry.entryKey, isEntryOf(entry, this.#seal)]));
+    for (const { record, teller } of open) {
+      if (genuine.get(record.entryKey) !== false) continue;
+      teller.reject(
+        new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`),
+      );
+    }
+    const left = open.filter(({ record }) => !genuine.has(record.entryKey));
+    const tellers = new Set(left.map(({ teller }) => teller));
+    for (const { teller } of open) if (!tellers.has(teller)) teller.resolve();
+    return left;
+  }
+}
+
+/** What somebody has told. What can't be made is refused to who told it, and to nobody else. */
+function recordsOf(teller: Waiting): Open[] {
+  try {
+    const records = teller.records();
+    if (records.length === 0) teller.resolve();
+    return records.map((record) => ({ record, teller }));
+  } catch (error) {
+    teller.reject(error);
+    return [];
+  }
+}
+
+/** Whether a document is an entry that this service has written, in the place where it was written. */
+function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
+  const placed = placedIn(document);
+  if (placed === null || placed.found.position !== document.sequence) return false;
+  return isSealed(placed.found.fields, seal);
+}
+
+/** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */
+function isDuplicate(error: unknown): boolean {
+  if (error instanceof MongoBulkWriteError) {
+    return error.code === DUPLICATE_KEY && error.result.getWriteConcernError() === undefined;
+  }
+  return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
+}

@@ -1,0 +1,137 @@
+import type { Collection, Db, Document, FindCursor, WithId } from "mongodb";
+import {
+  type Anchor,
+  type AnchorLine,
+  type AnchorTransaction,
+  followedBy,
+  isGenuineAnchor,
+  isGenuineTransaction,
+} from "../../domain/audit/anchor.ts";
+import type { AuditSeal } from "../../domain/audit/entry.ts";
+import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../domain/audit/verify.ts";
+import type { AnchorFile } from "./anchor-file.ts";
+import { AUDIT_LOG, chainNamedBy, chainRange, placedIn } from "../../store/audit-documents.ts";
+
+/** What was found of one chain. */
+export interface ChainReport {
+  readonly organizationId: string;
+  /** Entries that are as they were written, up to the first break. */
+  readonly entries: number;
+  readonly anchors: number;
+  readonly broken: ChainBreak | null;
+}
+
+/** What the anchors' file says, once it is known to be ours. */
+export interface AnchorsRead {
+  readonly byOrganization: ReadonlyMap<string, AnchoredHashes>;
+  readonly roots: ReadonlySet<string>;
+  /** Roots that no other line names yet. */
+  readonly unnamed: readonly string[];
+  /** Roots that lines name, and whose own lines are gone. */
+  readonly missing: readonly string[];
+  readonly transactions: readonly AnchorTransaction[];
+  /** Beginnings of lines, as a crash leaves them. */
+  readonly torn: readonly number[];
+  /** Lines that are none. */
+  readonly unreadable: readonly number[];
+  /** Lines that somebody without the service's key has written or changed. */
+  readonly forged: readonly number[];
+}
+
+/** Reads every anchor. Before the chains are walked: an anchor is never ahead of what is there when it is written. */
+export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<AnchorsRead> {
+  const byOrganization = new Map<string, Map<number, string[]>>();
+  const [roots, named] = [new Set<string>(), new Set<string>()];
+  const transactions: AnchorTransaction[] = [];
+  const [torn, unreadable, forged] = [[] as number[], [] as number[], [] as number[]];
+  for await (const { line, number } of file.lines()) {
+    if (line === "torn") torn.push(number);
+    else if (line === "unreadable") unreadable.push(number);
+    else if (!isGenuine(line, seal)) forged.push(number);
+    else if (line.kind === "transaction") transactions.push(line);
+    else {
+      roots.add(line.root);
+      for (const root of followedBy(line)) named.add(root);
+      remember(byOrganization, line);
+    }
+  }
+  const unnamed = [...roots].filter((root) => !named.has(root));
+  const missing = [...named].filter((root) => !roots.has(root));
+  return { byOrganization, roots, unnamed, missing, transactions, torn, unreadable, forged };
+}
+
+const isGenuine = (line: AnchorLine, seal: AuditSeal): boolean =>
+  line.kind === "transaction" ? isGenuineTransaction(line, seal) : isGenuineAnchor(line, seal);
+
+function remember(byOrganization: Map<string, Map<number, string[]>>, { heads }: Anchor): void {
+  for (const { hash, organizationId, sequence } of heads) {
+    const anchors = byOrganization.get(organizationId) ?? new Map<number, string[]>();
+    byOrganization.set(organizationId, anchors);
+    anchors.set(sequence, [...(anchors.get(sequence) ?? []), hash]);
+  }
+}
+
+/** As a chain's documents are found: they may be anything. */
+type Found = Document & { readonly _id: string };
+
+export interface WalkOptions {
+  readonly db: Db;
+  readonly seal: AuditSeal;
+  readonly anchors: AnchorsRead["byOrganization"];
+  /** Only this chain; null: all of them. */
+  readonly organizationId: string | null;
+  readonly onEntry: () => void;
+}
+
+const BATCH_ENTRIES = 1_000;
+
+/**
+ * Walks every chain from its first entry to its last, in the order of their places, without holding more than two entries. A
+ * chain of which only the anchors are left is found, too.
+ */
+export async function* walkChains(options: WalkOptions): AsyncGenerator<ChainReport> {
+  const { anchors, db, organizationId, seal } = options;
+  const log = db.collection<Found>(AUDIT_LOG, {
+    readConcern: { level: "majority" },
+    readPreference: "primary",
+  });
+  const walked = new Set<string>();
+  for await (const report of walk(entriesIn(log, organizationId), options)) {
+    walked.add(report.organizationId);
+    yield report;
+  }
+  for (const [id, anchored] of anchors) {
+    if (walked.has(id) || (organizationId !== null && id !== organizationId)) continue;
+    yield reportOf(id, new ChainVerifier(seal, anchored));
+  }
+}
+
+function entriesIn(log: Collection<Found>, organizationId: string | null): FindCursor<WithId<Found>> {
+  const some = organizationId === null ? {} : { _id: chainRange(organizationId) };
+  return log.find(some).sort({ _id: 1 }).batchSize(BATCH_ENTRIES);
+}
+
+async function* walk(
+  entries: FindCursor<WithId<Found>>,
+  { anchors, onEntry, seal }: WalkOptions,
+): AsyncGenerator<ChainReport> {
+  let current: { readonly organizationId: string; readonly verifier: ChainVerifier } | null = null;
+  for await (const document of entries) {
+    onEntry();
+    const placed = placedIn(document);
+    // What has no place in any chain was put there by somebody else.
+    const organizationId = placed?.organizationId ?? chainNamedBy(document);
+    if (current !== null && current.organizationId !== organizationId) {
+      yield reportOf(current.organizationId, current.verifier);
+      current = null;
+    }
+    current ??= { organizationId, verifier: new ChainVerifier(seal, anchors.get(organizationId)) };
+    current.verifier.take(placed?.found ?? { position: 0, fields: {} });
+  }
+  if (current !== null) yield reportOf(current.organizationId, current.verifier);
+}
+
+function reportOf(organizationId: string, verifier: ChainVerifier): ChainReport {
+  const broken = verifier.end();
+  return { organizationId, entries: verifier.checkedEntries, anchors: verifier.checkedAnchors, broken };
+}

@@ -1,0 +1,223 @@
+import type { ClientSession, Collection, Db, Document, Filter } from "mongodb";
+import { z } from "zod";
+import type { AuditLog } from "./chain/appender.ts";
+import { BulkWriter } from "../store/bulk-writer.ts";
+import { canonicalJson } from "../domain/audit/canonical.ts";
+import type { AuditRecord, AuditSeal } from "../domain/audit/entry.ts";
+
+/**
+ * Of a write that is committed with it (`committed`), or of one that is decided elsewhere and was about to begin (`begun`): of that
+ * it is only known that it may have been done.
+ */
+export type OutboxKind = "committed" | "begun";
+
+/** A record that is to be in its organization's chain. Its id is its entry's key, which is there once. */
+export interface AuditOutboxDocument extends Document {
+  readonly _id: string;
+  readonly kind: OutboxKind;
+  readonly insertedAt: Date;
+  /** The record in canonical form, so that what was sealed is what is read. */
+  readonly content: string;
+  /** Who can write to the database alone can't have anything sealed into a chain. */
+  readonly mac: string;
+}
+
+export const AUDIT_OUTBOX = "audit_outbox";
+
+/** A server that lives appends its entries itself, well within this; what is older was left by one that died. */
+const COMMITTED_OLD_MS = 15_000;
+/** The same where an actor is asked meanwhile: no request takes so long. */
+const BEGUN_OLD_MS = 60_000;
+/** Records in one round of a sweep, and rounds of one sweep. */
+const ROUND_MAX = 500;
+const ROUNDS_MAX = 200;
+/** Records that were appended are removed together, after their answers. */
+const LINGER_MS = 50;
+
+export interface AuditOutboxOptions {
+  readonly db: Db;
+  readonly log: AuditLog;
+  readonly seal: AuditSeal;
+  readonly clock: () => Date;
+  /** Told of what is left for a later sweep, and of records that this service did not put there. */
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
+
+/** What a sweep has done. */
+export interface Swept {
+  /** Entries that are in their chains now, by this sweep or by somebody else meanwhile. */
+  readonly appended: number;
+  /** Records that are still there: they could not be appended, or are none of this service's. */
+  readonly left: number;
+}
+
+/**
+ * Where entries of the audit log wait between a write and their chain, which they are appended to in turn. A record is put here in the
+ * write's own transaction, so that nothing parts the two; its server appends it before the answer and removes it. What a server that died has left, a
+ * sweep appends, on whichever server: an entry's key is in its chain once, whoever appends it, so any number of sweeps may meet.
+ */
+export class AuditOutbox {
+  readonly #options: AuditOutboxOptions;
+  readonly #records: Collection<AuditOutboxDocument>;
+  readonly #removals: BulkWriter<AuditOutboxDocument>;
+  readonly #removing = new Set<Promise<unknown>>();
+
+  constructor(options: AuditOutboxOptions) {
+    this.#options = options;
+    // From the primary, also where the connection says otherwise: what was committed is seen.
+    this.#records = options.db.collection(AUDIT_OUTBOX, { readPreference: "primary" });
+    this.#removals = new BulkWriter(this.#records, { lingerMs: LINGER_MS });
+  }
+
+  /** Puts a record there in the transaction of the write that it tells of. */
+  async put(record: AuditRecord, session: ClientSession): Promise<void> {
+    await this.#records.insertOne(this.#documentOf(record, "committed"), { session });
+  }
+
+  /** Puts a record there of something that is about to begin; done when it is safe. */
+  async begin(record: AuditRecord): Promise<void> {
+    await this.#records.insertOne(this.#documentOf(record, "begun"));
+  }
+
+  /** Whether a record is there: of a transaction whose end was not heard of, whether it was committed. */
+  async holds({ entryKey }: AuditRecord): Promise<boolean> {
+    return (await this.#records.findOne({ _id: entryKey }, { projection: { _id: 1 } })) !== null;
+  }
+
+  /** Appends a record to its chain, and is done when that is safe. If it throws, a sweep appends it. */
+  async settle(record: AuditRecord): Promise<void> {
+    await this.#options.log.append(record);
+    this.forget(record);
+  }
+
+  /** Removes a record that needs no entry any more, some time after. If that fails, a sweep finds its entry there. */
+  forget({ entryKey }: AuditRecord): void {
+    const removing = this.#removals
+      .write({ deleteOne: { filter: { _id: entryKey } } })
+      .catch((error: unknown) =>
+        this.#options.onTrouble("a record of the audit outbox was not removed", error),
+      )
+      .finally(() => this.#removing.delete(removing));
+    this.#removing.add(removing);
+  }
+
+  /** Done when everything that was appended is removed. */
+  async flush(): Promise<void> {
+    this.#removals.flush();
+    await Promise.all(this.#removing);
+  }
+
+  /**
+   * Appends what servers that died have left, oldest first. `from: "start"`: whatever is committed, also what another server is just
+   * about to append itself, which then finds it there.
+   */
+  async sweep(from: "start" | "age" = "age"): Promise<Swept> {
+    const now = this.#options.clock().getTime();
+    const old = (ms: number) => ({ $lte: new Date(now - ms) });
+    const due: Filter<AuditOutboxDocument> = {
+      $or: [
+        { kind: "committed", insertedAt: old(from === "start" ? 0 : COMMITTED_OLD_MS) },
+        { kind: "begun", insertedAt: old(BEGUN_OLD_MS) },
+      ],
+    };
+    let appended = 0;
+    let left = 0;
+    let after: Filter<AuditOutboxDocument> = {};
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const found = await this.#records
+        .find({ $and: [due, after] })
+        .sort({ insertedAt: 1, _id: 1 })
+        .limit(ROUND_MAX)
+        .toArray();
+      const done = await this.#appendAll(found);
+      if (done.length > 0) await this.#records.deleteMany({ _id: { $in: done } });
+      appended += done.length;
+      left += found.length - done.length;
+      const last = found.at(-1);
+      if (last === undefined || found.length < ROUND_MAX) break;
+      const { _id, insertedAt } = last;
+      after = { $or: [{ insertedAt: { $gt: insertedAt } }, { insertedAt, _id: { $gt: _id } }] };
+    }
+    return { appended, left };
+  }
+
+  /** All at once, so that those of one chain go in one insert, in their order. Answers the ids of those that are in their chains. */
+  async #appendAll(documents: readonly AuditOutboxDocument[]): Promise<string[]> {
+    const done = await Promise.all(
+      documents.map(async (document) => {
+        try {
+          await this.#options.log.append(this.#recordIn(document));
+          return [document._id];
+        } catch (error) {
+          this.#options.onTrouble("a record of the audit outbox is left there", error);
+          return [];
+        }
+      }),
+    );
+    return done.flat();
+  }
+
+  #documentOf(record: AuditRecord, kind: OutboxKind): AuditOutboxDocument {
+    const content = canonicalJson(record);
+    const insertedAt = this.#options.clock();
+    const _id = record.entryKey;
+    return { _id, kind, insertedAt, content, mac: this.#macOf({ _id, kind, insertedAt, content }) };
+  }
+
+  #macOf({ _id, content, insertedAt, kind }: Omit<AuditOutboxDocument, "mac">): string {
+    const { seal } = this.#options;
+    // No entry's form: what is sealed here is worth nothing in a chain.
+    return seal.mac(
+      seal.hash(canonicalJson({ auditOutbox: [_id, kind, insertedAt.toISOString(), content] })),
+    );
+  }
+
+  #recordIn(document: AuditOutboxDocument): AuditRecord {
+    const isOurs = isStored(document) && this.#macOf(document) === document.mac;
+    const record: unknown = isOurs ? JSON.parse(document.content) : null;
+    if (!isRecord(record) || record.entryKey !== document._id) {
+      throw new Error(`${document._id} was not put there by this service`);
+    }
+    return record;
+  }
+}
+
+/** The index behind sweeps, and with it the collection. Again is free. */
+export async function ensureAuditOutbox(db: Db): Promise<void> {
+  await db.collection(AUDIT_OUTBOX).createIndex({ insertedAt: 1, _id: 1 }, { name: "oldest" });
+}
+
+const stored = z.object({
+  _id: z.string(),
+  kind: z.enum(["committed", "begun"]),
+  insertedAt: z.date(),
+  content: z.string(),
+  mac: z.string(),
+});
+const isStored = (document: unknown): boolean => stored.safeParse(document).success;
+
+const text = z.string();
+const textOrNull = text.nullable();
+const recordContent = z.strictObject({
+  organizationId: text,
+  entryKey: text,
+  at: z.number(),
+  action: text,
+  actor: z.strictObject({
+    type: z.enum(["user", "organization_key", "agent", "system"]),
+    id: text,
+    keyId: text.optional(),
+    lineageId: text.optional(),
+    sessionId: text.optional(),
+    name: text.optional(),
+  }),
+  resource: z.strictObject({ type: text, id: textOrNull }),
+  from: z
+    .strictObject({ address: textOrNull, surface: z.enum(["rest", "mcp", "admin", "service"]), via: text })
+    .nullable(),
+  result: z.strictObject({ status: z.number().nullable(), code: textOrNull }),
+  before: z.json(),
+  after: z.json(),
+  decision: z.json(),
+});
+const isRecord = (value: unknown): value is AuditRecord => recordContent.safeParse(value).success;

@@ -1,0 +1,297 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { AuditLog } from "./chain/appender.ts";
+import { canonicalJson } from "../domain/audit/canonical.ts";
+import { operations } from "../contract/registry.ts";
+import type { AuditActor, AuditRecord } from "../domain/audit/entry.ts";
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Different refusals of one organization that have entries of their own in one minute, of each group. A group's places are kept
+ * for it: no number of keys, nor strangers, takes those of people who change roles or step up.
+ */
+const PLACES_MAX = 25;
+/** Of a group's places so many are one actor's; what one asks for beyond them is counted by actor. */
+const SHARE_MAX = 10;
+/** Actors of each group whose further refusals are counted apart in one minute; those of others are one count. */
+const FURTHER_ACTORS_MAX = 10;
+/** Kinds of refusals that are counted at once, of all organizations; the oldest give way, and their counts are written. */
+const WINDOWS_MAX = 10_000;
+/** Counts that could not be written yet. */
+const UNWRITTEN_MAX = 10_000;
+
+export interface RefusalsOptions {
+  readonly log: AuditLog;
+  readonly clock: () => Date;
+  /** A count could not be written; it is tried again, or given up where too many are waiting. */
+  readonly onTrouble: (error: unknown) => void;
+  readonly windowsMax?: number;
+}
+
+/** Who asks: whoever shows no credential, people about accounts and rights, people about all else, keys. */
+type Group = "strangers" | "accounts" | "people" | "keys";
+
+/** Where a refusal may be counted. */
+interface Place {
+  readonly kind: string;
+  /** What is told of it. */
+  readonly record: AuditRecord;
+  /** Whether it tells of one refusal at once; else it only counts. */
+  readonly isOwn: boolean;
+  /** What there may be so many of in a minute. */
+  readonly takes: readonly { readonly name: string; readonly max: number }[];
+}
+
+/** One kind of refusal in one minute. */
+interface Window {
+  readonly minute: number;
+  readonly place: Place;
+  /** Done when the first one's entry is safe. */
+  readonly first: Promise<void>;
+  /** Those that have no entry of their own. */
+  count: number;
+  lastAt: number;
+}
+
+/**
+ * Keeps refusals in the audit log so that nobody can fill it with them: of those that are alike (who, from where, what, on
+ * what, why) the first of a minute at once, and how many followed in one more entry when the minute is over. All processes
+ * tell the first under one key, so that it is there once; each has a count of its own. A process that is killed loses its
+ * counts of the running minute, and never a first one.
+ */
+export class Refusals {
+  readonly #options: RefusalsOptions;
+  /** Oldest first. */
+  readonly #windows = new Map<string, Window>();
+  /** How many places are taken, by name; those of no window are not in it. */
+  readonly #taken = new Map<string, number>();
+  readonly #process = randomBytes(6).toString("hex");
+  #ended = 0;
+  #unwritten: AuditRecord[] = [];
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: RefusalsOptions) {
+    this.#options = options;
+  }
+
+  /** Kinds of refusals that are being counted. */
+  get size(): number {
+    return this.#windows.size;
+  }
+
+  /** Done when it is in the log, or counted behind one that is. Throws when that can't be had. */
+  async keep(record: AuditRecord): Promise<void> {
+    const minute = Math.floor(record.at / MINUTE_MS);
+    this.#endWhere((window) => window.minute !== minute);
+    const place = this.#placeFor(record, minute);
+    const window = this.#windows.get(place.kind);
+    if (window !== undefined) {
+      window.count += 1;
+      window.lastAt = record.at;
+      return window.first;
+    }
+    if (place.isOwn) await this.#tellFirst(place, minute);
+    else this.#open(place, minute, Promise.resolve(), 1);
+  }
+
+  /** One of its own, else its actor's, else that of all. */
+  #placeFor(record: AuditRecord, minute: number): Place {
+    const isFree = ({ takes }: Place): boolean =>
+      takes.every(({ max, name }) => (this.#taken.get(name) ?? 0) < max);
+    const preferred = [ownPlace(record, minute), placeOfActor(record, minute)];
+    const found = preferred.find((place) => this.#windows.has(place.kind) || isFree(place));
+    return found ?? placeOfAll(record, minute);
+  }
+
+  async #tellFirst(place: Place, minute: number): Promise<void> {
+    const first = this.#options.log.append(place.record);
+    const window = this.#open(place, minute, first, 0);
+    try {
+      await first;
+    } catch (error) {
+      // The next one is a first one again.
+      if (this.#windows.get(place.kind) === window) this.#close(window);
+      throw error;
+    }
+  }
+
+  #open(place: Place, minute: number, first: Promise<void>, count: number): Window {
+    const { windowsMax = WINDOWS_MAX } = this.#options;
+    const [oldest] = this.#windows.values();
+    if (this.#windows.size >= windowsMax && oldest !== undefined) this.#end(oldest);
+    const window: Window = { minute, place, first, count, lastAt: place.record.at };
+    this.#windows.set(place.kind, window);
+    for (const { name } of place.takes) this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1);
+    this.#arm();
+    return window;
+  }
+
+  #close({ place }: Window): void {
+    this.#windows.delete(place.kind);
+    for (const { name } of place.takes) {
+      const left = (this.#taken.get(name) ?? 1) - 1;
+      if (left === 0) this.#taken.delete(name);
+      else this.#taken.set(name, left);
+    }
+  }
+
+  #end(window: Window): void {
+    this.#close(window);
+    const { count, lastAt, place } = window;
+    const { record } = place;
+    if (count === 0) return;
+    this.#ended += 1;
+    // A kind may give way and come again within its minute: each time has its count.
+    const entryKey = `${record.entryKey}_${this.#process}_${this.#ended}`;
+    const resource = { type: record.resource.type, id: idInKind(record) };
+    this.#unwritten.push({ ...record, entryKey, at: lastAt, resource, after: { refusals: count } });
+    if (this.#unwritten.length > UNWRITTEN_MAX) {
+      this.#unwritten.shift();
+      this.#options.onTrouble(new Error("too many counts of refusals wait for the audit log: one is lost"));
+    }
+  }
+
+  #endWhere(isOver: (window: Window) => boolean): void {
+    for (const window of this.#windows.values()) if (isOver(window)) this.#end(window);
+  }
+
+  /** Writes the counts of minutes that are over. */
+  async tick(): Promise<void> {
+    const minute = Math.floor(this.#options.clock().getTime() / MINUTE_MS);
+    this.#endWhere((window) => window.minute !== minute);
+    await this.#write();
+  }
+
+  /** Writes every count, also those of the running minute. What can't be written is lost. */
+  async end(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#endWhere(() => true);
+    await this.#write();
+  }
+
+  async #write(): Promise<void> {
+    const records = this.#unwritten;
+    this.#unwritten = [];
+    const told = records.map(async (record) => {
+      try {
+        await this.#options.log.append(record, "soon");
+      } catch (error) {
+        this.#options.onTrouble(error);
+        this.#unwritten.push(record);
+      }
+    });
+    await Promise.all(told);
+  }
+
+  /** Looks again when the minute is over, as long as anything is counted or waits to be written. */
+  #arm(): void {
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = null;
+        void this.tick().finally(() => {
+          if (this.#windows.size > 0 || this.#unwritten.length > 0) this.#arm();
+        });
+      },
+      MINUTE_MS - (this.#options.clock().getTime() % MINUTE_MS),
+    ).unref();
+  }
+}
+
+/** Operations about who signs in, and who may do what. */
+const ACCOUNT_TAGS: ReadonlySet<string> = new Set([
+  "Authentication",
+  "Members",
+  "Organization",
+  "Organization keys",
+]);
+const ACCOUNT_ACTIONS: ReadonlySet<string> = new Set(
+  Object.entries(operations).flatMap(([id, { tag }]) => (ACCOUNT_TAGS.has(tag) ? [id] : [])),
+);
+
+function groupOf({ action, actor }: AuditRecord): Group {
+  if (actor.type !== "user") return "keys";
+  if (isStranger(actor)) return "strangers";
+  return ACCOUNT_ACTIONS.has(action) ? "accounts" : "people";
+}
+
+/** Whoever tries an account without a session of it: it is not known to be its person. */
+const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user" && sessionId === undefined;
+
+/** A stranger is an address; the account that was tried is only what they say. */
+const whoOf = ({ actor, from }: AuditRecord): readonly (string | null)[] =>
+  isStranger(actor) ? ["address", from?.address ?? null] : [actor.type, actor.id];
+
+/** What was not found is what its caller made up: such ids are all alike. */
+const idInKind = ({ resource, result }: AuditRecord): string | null =>
+  result.code === "NOT_FOUND" ? null : resource.id;
+
+/** What two refusals have in common that are alike. */
+function kindOf(record: AuditRecord): string {
+  const { action, actor, from, organizationId, resource, result } = record;
+  const on = { type: resource.type, id: idInKind(record) };
+  return digestOf([organizationId, actor.type, actor.id, actor.keyId ?? null, from, action, on, result]);
+}
+
+function ownPlace(record: AuditRecord, minute: number): Place {
+  const kind = kindOf(record);
+  const group = `${record.organizationId}/${groupOf(record)}`;
+  return {
+    kind,
+    record: { ...record, entryKey: `refused_${kind}_${minute}` },
+    isOwn: true,
+    takes: [
+      { name: group, max: PLACES_MAX },
+      { name: `${group}/${digestOf(whoOf(record))}`, max: SHARE_MAX },
+    ],
+  };
+}
+
+function placeOfActor(record: AuditRecord, minute: number): Place {
+  const { actor, from, organizationId } = record;
+  const kind = digestOf([organizationId, "further", ...whoOf(record)]);
+  const { id, lineageId, name, type } = actor;
+  // Of any of its sessions, keys and addresses.
+  const known: AuditActor = {
+    type,
+    id,
+    ...(lineageId === undefined ? {} : { lineageId }),
+    ...(name === undefined ? {} : { name }),
+  };
+  const stranger = { address: from?.address ?? null, surface: "service", via: "refusals" } as const;
+  const who = isStranger(actor) ? { from: stranger } : { actor: known };
+  return {
+    kind,
+    record: { ...furtherRecord(record, `${kind}_${minute}`), ...who },
+    isOwn: false,
+    takes: [{ name: `${organizationId}/${groupOf(record)}/further`, max: FURTHER_ACTORS_MAX }],
+  };
+}
+
+const placeOfAll = (record: AuditRecord, minute: number): Place => ({
+  kind: digestOf([record.organizationId]),
+  record: furtherRecord(record, String(minute)),
+  isOwn: false,
+  takes: [],
+});
+
+const digestOf = (parts: readonly unknown[]): string =>
+  createHash("sha256").update(canonicalJson(parts)).digest("hex").slice(0, DIGEST_CHARACTERS);
+
+/** 128 bits: nobody finds two refusals with one. */
+const DIGEST_CHARACTERS = 32;
+
+/** What is told of refusals of more kinds than have entries of their own: how many. */
+const furtherRecord = ({ at, organizationId }: AuditRecord, key: string): AuditRecord => ({
+  organizationId,
+  entryKey: `refused_further_${key}`,
+  at,
+  action: "furtherRefusals",
+  actor: { type: "system", id: "refusals" },
+  resource: { type: "organization", id: organizationId },
+  from: null,
+  result: { status: null, code: null },
+  before: null,
+  after: null,
+  decision: null,
+});

@@ -1,0 +1,110 @@
+import type { AuditRecord } from "../domain/audit/entry.ts";
+import { newId } from "../lib/ids.ts";
+import type { Transaction } from "../store/transactions.ts";
+import {
+  type AuditedTransaction,
+  type AuditNotes,
+  type ConcernedAccount,
+  type Concerns,
+  type Noted,
+} from "./notes.ts";
+import type { AuditOutbox } from "./outbox.ts";
+import { type Call, type Doer, doerBehind, doerOfAccount, recordOf, successStatusOf } from "./record.ts";
+
+export interface RequestAuditDependencies {
+  readonly outbox: AuditOutbox;
+  readonly transaction: Transaction;
+  readonly clock: () => Date;
+}
+
+type Change = Pick<Noted, "before" | "after">;
+
+const NOTHING: Change = { before: null, after: null };
+
+/** One request's entry in the audit log, from the moment that its handler begins until it is appended. */
+export class RequestAudit implements AuditNotes {
+  readonly #dependencies: RequestAuditDependencies;
+  readonly #call: Call;
+  readonly #params: unknown;
+  readonly #entryKey = newId("req");
+  readonly accounts: ConcernedAccount[] = [];
+  /** Put into a transaction, whose end may not have been heard of. */
+  attempted: AuditRecord | null = null;
+  /** The same once it is committed: what is appended, whatever is answered. */
+  committed: AuditRecord | null = null;
+  /** Put before something that an actor decides. */
+  begun: AuditRecord | null = null;
+  /** What the handler said that was changed in the end. */
+  changed: Change | null = null;
+
+  constructor(dependencies: RequestAuditDependencies, call: Call, params: unknown) {
+    this.#dependencies = dependencies;
+    this.#call = call;
+    this.#params = params;
+  }
+
+  readonly transaction: AuditedTransaction = async (work) => {
+    if (this.committed !== null || this.begun !== null) throw new Error("a request has one entry");
+    const { outbox, transaction } = this.#dependencies;
+    const status = successStatusOf(this.#call.id);
+    const done = await transaction(async (session) => {
+      const { entry, value } = await work(session);
+      const record = entry === null ? null : this.#recordOf(entry, { status, code: null });
+      if (record !== null) {
+        this.attempted = record;
+        await outbox.put(record, session);
+      }
+      return { record, value };
+    });
+    this.committed = done.record;
+    return done.value;
+  };
+
+  async begin(expected: Change): Promise<void> {
+    if (this.attempted !== null || this.begun !== null) throw new Error("a request has one entry");
+    const record = this.#recordOf(expected, { status: null, code: null });
+    // Before it is there: whether it is, is not known where no answer comes, and its entry has its key in any case.
+    this.begun = record;
+    await this.#dependencies.outbox.begin(record);
+  }
+
+  change(before: unknown, after: unknown): void {
+    this.changed = { before, after };
+  }
+
+  readonly concerns: Concerns = (account) => {
+    this.accounts.push(account);
+  };
+
+  /**
+   * What was changed, for an entry that is made of the answer. Of what was begun and answered 5xx, what it was about to change: it may
+   * have been done.
+   */
+  changeBehind(status: number): Change {
+    if (this.changed !== null) return this.changed;
+    return status >= 500 && this.begun !== null ? this.begun : NOTHING;
+  }
+
+  #recordOf(
+    { after = null, before = null, by, on, result }: Noted,
+    usual: AuditRecord["result"],
+  ): AuditRecord {
+    return recordOf(this.#call, this.#params, {
+      entryKey: this.#entryKey,
+      at: this.#dependencies.clock().getTime(),
+      result: result ?? usual,
+      doer: this.#doer(by),
+      on: on ?? null,
+      answered: null,
+      before,
+      after,
+    });
+  }
+
+  #doer(by: ConcernedAccount | undefined): Doer {
+    const { principal } = this.#call.requester;
+    if (principal !== null) return doerBehind(principal);
+    if (by === undefined) throw new Error("a write of nobody's");
+    return doerOfAccount(by);
+  }
+}

@@ -1,0 +1,69 @@
+import type { HttpBinding, Operation } from "../contract/types.ts";
+import type { AuditRecord } from "../domain/audit/entry.ts";
+
+/** What a route's collection holds; what is not here is its name without the plural's s. */
+const NOUNS: Readonly<Record<string, string>> = {
+  auth: "user",
+  members: "user",
+  setup: "organization",
+  treasury: "organization",
+  billing: "organization",
+  "organization-keys": "organization_key",
+  webhooks: "webhook_endpoint",
+};
+
+/** Ids are short. A longer text in a path is something else, such as a key in the wrong place. */
+const ID = /^[\w-]{1,40}$/;
+
+export interface Named {
+  /** What the path's parameters must be. What is none of it may be anything, a code for one, and is not kept. */
+  readonly schema: Operation["params"];
+  readonly params: unknown;
+  /** The body of a success; null for a refusal. */
+  readonly answered: unknown;
+  readonly organizationId: string;
+  readonly userId: string | null;
+}
+
+/**
+ * What an operation acted on, from its route: `/v1/agents/:id/key` is about an agent, the path's or else the one that the
+ * answer carries.
+ */
+export function resourceOf(path: HttpBinding["path"] | null, named: Named): AuditRecord["resource"] {
+  const [, collection = "", member = ""] = (path ?? "")
+    .split("/")
+    .filter((part) => part !== "sandbox" && part !== "");
+  const type = nounOf(collection, member, path ?? "");
+  if (!("id" in named.schema.shape)) return { type, id: idOf(type, named) };
+  const params = named.schema.safeParse(named.params);
+  return { type, id: params.success ? idIn(params.data) : null };
+}
+
+function nounOf(collection: string, member: string, path: string): string {
+  // A passkey's own routes name it; all others under it are about whoever signs in.
+  if (collection === "auth" && path.includes("/:id")) return singular(member);
+  return NOUNS[collection] ?? singular(collection);
+}
+
+const singular = (plural: string): string => plural.replace(/s$/, "").replaceAll("-", "_");
+
+function idOf(type: string, { answered, organizationId, userId }: Named): string | null {
+  if (type === "organization") return organizationId;
+  if (type === "user") return userId ?? recordId(answered);
+  return recordId(answered);
+}
+
+/** The id of the first record that an answer carries: `{ agent: { id } }`. */
+function recordId(answered: unknown): string | null {
+  if (typeof answered !== "object" || answered === null) return null;
+  for (const value of Object.values(answered)) {
+    const id = idIn(value);
+    if (id !== null) return id;
+  }
+  return null;
+}
+
+function idIn(value: unknown): string | null {
+  if (typeof value !== "object" || value === null || !("id" in value)) return null;
+  return typeof value.id === "string" && ID.test(value.id) ? value.id : null;
+}

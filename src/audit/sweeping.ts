@@ -1,0 +1,69 @@
+import { withTimeout } from "../lib/with-timeout.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { AuditOutbox } from "./outbox.ts";
+
+/** How often a server looks for what others have left. */
+const PAUSE_MS = 10_000;
+/** A sweep that takes longer is not waited for any more: it hangs, or the next one meets it, which does no harm. */
+const SWEEP_MS = 300_000;
+/** What is not appended by then when a server starts, it appends while it serves. */
+const START_MS = 5_000;
+
+export interface AuditSweepingDependencies {
+  readonly outbox: Pick<AuditOutbox, "sweep">;
+  readonly logger: Logger;
+  readonly metrics: Pick<Metrics, "swept">;
+}
+
+/** Appends entries that servers have left in the audit outbox: when this one starts, and from time to time while it runs. */
+export class AuditSweeping {
+  readonly #dependencies: AuditSweepingDependencies;
+  #timer: NodeJS.Timeout | null = null;
+  #running: Promise<void> = Promise.resolve();
+  #isOver = false;
+
+  constructor(dependencies: AuditSweepingDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Done when what was left is appended, or that takes too long to wait for. */
+  async begin(): Promise<void> {
+    this.#running = this.#sweep("start");
+    await withTimeout(START_MS, this.#running).catch(() => undefined);
+    this.#arm();
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  #arm(): void {
+    if (this.#isOver) return;
+    this.#timer = setTimeout(() => {
+      // One after the other, also where one takes longer than the pause. It never rejects.
+      this.#running = this.#running.then(() => this.#sweep("age"));
+      void this.#running.finally(() => this.#arm());
+    }, PAUSE_MS).unref();
+  }
+
+  async #sweep(from: "start" | "age"): Promise<void> {
+    const { logger, metrics, outbox } = this.#dependencies;
+    try {
+      const { appended, left } = await withTimeout(SWEEP_MS, outbox.sweep(from));
+      if (appended > 0) {
+        metrics.swept("audit_entry", "done", appended);
+        logger.warn({ appended }, "audit entries of a dead server were appended");
+      }
+      if (left > 0) {
+        metrics.swept("audit_entry", "failed", left);
+        logger.error({ left }, "audit entries of a dead server could not be appended yet");
+      }
+    } catch (err) {
+      metrics.swept("audit_entry", "failed");
+      logger.warn({ err }, "the audit outbox could not be swept");
+    }
+  }
+}

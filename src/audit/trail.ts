@@ -1,0 +1,106 @@
+import type { AuditLog } from "./chain/appender.ts";
+import type { AuditRecord } from "../domain/audit/entry.ts";
+import { type ErrorCode, type Refusal, statusOf } from "../domain/errors.ts";
+import type { Result } from "../domain/result.ts";
+import type { Reply } from "../../server/handlers/types.ts";
+import { newId } from "../lib/ids.ts";
+import { type Call, doersOf, leavesEntry, recordOf, successStatusOf } from "./record.ts";
+import type { Refusals } from "./refusals.ts";
+import { RequestAudit, type RequestAuditDependencies } from "./request-audit.ts";
+
+export type { Call } from "./record.ts";
+
+/**
+ * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let anybody
+ * who may write at all write without end.
+ */
+const NOT_KEPT: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
+
+export interface AuditTrailDependencies extends RequestAuditDependencies {
+  readonly log: AuditLog;
+  readonly refusals: Refusals;
+}
+
+/**
+ * The one place where requests get their entries in the audit log (docs/audit-log.md): every operation that changes
+ * something, but for agents' payments, whose decisions are written from what their actors decided.
+ */
+export class AuditTrail {
+  readonly #dependencies: AuditTrailDependencies;
+
+  constructor(dependencies: AuditTrailDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** What a call's handler does its writes with. */
+  open(call: Call, params: unknown): RequestAudit {
+    return new RequestAudit(this.#dependencies, call, params);
+  }
+
+  /**
+   * Keeps what became of a call, and is done when its entry is safe: nothing is answered before. Throws when that can't be
+   * had. What only reads, and what belongs to no organization that is known, leaves no entry.
+   */
+  async keep(
+    call: Call,
+    params: unknown,
+    audit: RequestAudit,
+    result: Result<Reply<unknown>>,
+  ): Promise<void> {
+    if (!leavesEntry(call.id)) return;
+    const { outbox } = this.#dependencies;
+    const committed = audit.committed ?? (await this.#committedUnheardOf(audit, result));
+    if (committed !== null) return await outbox.settle(committed);
+    await this.#keepAnswer(call, params, audit, result);
+    if (audit.begun !== null) outbox.forget(audit.begun);
+  }
+
+  /** The same for what was refused before anything of it was read. */
+  async keepRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
+    await this.keep(call, params, this.open(call, params), { ok: false, refusal });
+  }
+
+  /**
+   * Of a transaction that failed or was too slow for its caller, its record if it was committed all the same: its entry says what was
+   * done. What is committed only after this look, a sweep finds.
+   */
+  async #committedUnheardOf(
+    { attempted }: RequestAudit,
+    result: Result<Reply<unknown>>,
+  ): Promise<AuditRecord | null> {
+    if (attempted === null || result.ok || statusOf(result.refusal) < 500) return null;
+    return (await this.#dependencies.outbox.holds(attempted)) ? attempted : null;
+  }
+
+  /** Entries that are made of the answer: of what was refused, and of what this database did not decide. */
+  async #keepAnswer(
+    call: Call,
+    params: unknown,
+    audit: RequestAudit,
+    result: Result<Reply<unknown>>,
+  ): Promise<void> {
+    if (!result.ok && NOT_KEPT.has(result.refusal.code)) return;
+    const { clock, log, refusals } = this.#dependencies;
+    const status = result.ok ? (result.value.status ?? successStatusOf(call.id)) : statusOf(result.refusal);
+    const { after, before } = audit.changeBehind(status);
+    const records = doersOf(call, audit.accounts, result).map((doer) =>
+      recordOf(call, params, {
+        entryKey: audit.begun?.entryKey ?? newId("req"),
+        at: clock().getTime(),
+        result: { status, code: result.ok ? null : result.refusal.code },
+        doer,
+        on: null,
+        answered: result.ok ? result.value.body : null,
+        before,
+        after,
+      }),
+    );
+    await Promise.all(
+      records.map((record) => (isPlainRefusal(record) ? refusals.keep(record) : log.append(record))),
+    );
+  }
+}
+
+/** Whether nothing was done, and nothing more is told of it: what was answered 5xx may have been done. */
+const isPlainRefusal = ({ after, before, result: { code, status } }: AuditRecord): boolean =>
+  code !== null && status !== null && status < 500 && before === null && after === null;

@@ -1,0 +1,76 @@
+import type { Db } from "mongodb";
+import { type Address, concatHex, type Hash, type Hex, toHex } from "viem";
+import { caip2Of, type ChainPlace } from "./config.ts";
+import { COLLECTIONS } from "../store/documents.ts";
+import { GAS } from "./contracts.ts";
+import { type ChainOutbox, type ChainTransactionDocument, isTransaction, type Recorded } from "./outbox.ts";
+
+/** What begins the data of a transaction that carries a root, so that it is found among others of the same key. */
+const TAG = toHex("audit-log/1:");
+
+/** The transaction that a root is in: what somebody needs to find it on the chain. */
+export interface RootTransaction {
+  /** CAIP-2, `eip155:<chain id>`. */
+  readonly chain: string;
+  readonly from: Address;
+  readonly hash: Hash;
+}
+
+export interface RootDependencies {
+  readonly outbox: ChainOutbox;
+  readonly place: ChainPlace;
+  readonly from: Address;
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+}
+
+/** The data of the transaction that carries a root, 32 bytes in hex. */
+export const rootData = (root: string): Hex => concatHex([TAG, `0x${root}`]);
+
+/**
+ * Records a transaction of the service's key to itself with the root for its data, and hands it to the chain; what it does
+ * not take now its keeper sends. One for each root, however often it is asked for.
+ */
+export async function recordRoot(
+  { broadcast, from, outbox, place }: RootDependencies,
+  root: string,
+): Promise<RootTransaction> {
+  const purpose = `audit/${root}`;
+  const call = {
+    kind: "call",
+    purpose,
+    wallet: null,
+    to: from,
+    data: rootData(root),
+    gas: GAS.anchor,
+    isRepeated: true,
+  } as const;
+  const recorded = (await outbox.record([call])).get(purpose);
+  if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
+  await broadcast([recorded]);
+  return { chain: caip2Of(place.chainId), from, hash: recorded.hash };
+}
+
+/** A root that was recorded for a chain, by whichever server. */
+export interface RecordedRoot {
+  readonly root: string;
+  readonly from: string;
+  /** All that was ever signed with it, the newest last: any of them may be the one that was mined. */
+  readonly hashes: readonly string[];
+}
+
+/** All roots that were ever recorded, on whichever chain. */
+export async function recordedRoots(db: Db): Promise<RecordedRoot[]> {
+  const recorded = await db
+    .collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions, {
+      readConcern: { level: "majority" },
+    })
+    .find({ _id: RECORDED, hash: { $ne: null } }, { projection: { from: 1, hash: 1, raised: 1 } })
+    .toArray();
+  return recorded.flatMap(({ _id, from, hash, raised }) => {
+    const root = RECORDED.exec(_id)?.[1];
+    if (root === undefined || hash === null) return [];
+    return [{ root, from, hashes: [hash, ...raised.map((signing) => signing.hash)] }];
+  });
+}
+
+const RECORDED = /^eip155:\d+\/(?:again\/\d+\/)?audit\/([0-9a-f]{64})$/;

@@ -1,0 +1,81 @@
+import { type Collection, type Db, type Document, MongoServerError } from "mongodb";
+import { COLLECTIONS } from "../store/documents.ts";
+
+/** A block up to which everything was told; its hash says of which chain. */
+export interface Checkpoint {
+  readonly block: number;
+  /** Null: nothing was told yet, so it is true on whichever chain. */
+  readonly hash: string | null;
+}
+
+/** How far one token's deposits on one chain were told. */
+export interface DepositCursor extends Document, Checkpoint {
+  /** `eip155:1/0x…`. */
+  readonly _id: string;
+  /** The block behind which it began. */
+  readonly beganAt: number;
+  /** Where it was before, lowest first: where a reorganization leads back to. */
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+const DUPLICATE_KEY = 11_000;
+
+/** Keeps a cursor. Any number of processes may move it: each state of it is true of the chain that its hash names. */
+export class DepositCursors {
+  readonly #collection: Collection<DepositCursor>;
+
+  constructor(db: Db) {
+    this.#collection = db.collection(COLLECTIONS.chainCursors);
+  }
+
+  /** The cursor, which begins behind the block that is asked for where there is none yet. */
+  async read(id: string, beginsAt: () => Promise<number>): Promise<DepositCursor> {
+    const found = await this.#collection.findOne({ _id: id });
+    if (found !== null) return found;
+    const block = await beginsAt();
+    const first = { _id: id, block, hash: null, beganAt: block, checkpoints: [] };
+    try {
+      await this.#collection.insertOne(first);
+      return first;
+    } catch (error) {
+      if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
+      return this.read(id, beginsAt);
+    }
+  }
+
+  /** Moves it on, unless somebody else has moved it. */
+  async advance(from: DepositCursor, to: Checkpoint): Promise<void> {
+    const { block, checkpoints, hash } = from;
+    const before = hash === null ? checkpoints : [...checkpoints, { block, hash }];
+    await this.#move(from, to, thinned(before, to.block));
+  }
+
+  /** Sets it back to one of its checkpoints, or to its beginning (null), unless somebody else has moved it. */
+  async goBack(from: DepositCursor, to: Checkpoint | null): Promise<void> {
+    const { beganAt, checkpoints } = from;
+    const target = to ?? { block: beganAt, hash: null };
+    const before = checkpoints.filter(({ block }) => block < target.block);
+    await this.#move(from, target, before);
+  }
+
+  async #move(from: DepositCursor, { block, hash }: Checkpoint, checkpoints: readonly Checkpoint[]) {
+    const { _id, block: seenBlock, hash: seenHash } = from;
+    await this.#collection.updateOne(
+      { _id, block: seenBlock, hash: seenHash },
+      { $set: { block, hash, checkpoints } },
+    );
+  }
+}
+
+/**
+ * Of all that are about equally far back, by powers of two, the oldest: so there are few of them, however long the chain,
+ * and one is always not much further back than the reorganization went.
+ */
+function thinned(checkpoints: readonly Checkpoint[], newestBlock: number): readonly Checkpoint[] {
+  const kept = new Map<number, Checkpoint>();
+  for (const checkpoint of checkpoints) {
+    const distance = Math.floor(Math.log2(newestBlock - checkpoint.block));
+    if (!kept.has(distance)) kept.set(distance, checkpoint);
+  }
+  return [...kept.values()];
+}

@@ -1,0 +1,192 @@
+import type { Db } from "mongodb";
+import { type Address, keccak256, toBytes } from "viem";
+import type { DepositRecord } from "../store/documents.ts";
+import type { EventJournal } from "../store/journal.ts";
+import type { Clock } from "../payments/ports.ts";
+import { caip2Of, type ChainPlace } from "./config.ts";
+import { type Checkpoint, type DepositCursor, DepositCursors } from "./deposit-cursor.ts";
+import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
+import { type Transfer, transfersTo } from "./transfers.ts";
+import { centsOf } from "./units.ts";
+
+/** Blocks that one step looks through at the most. */
+const BLOCKS_PER_STEP_MAX = 500;
+/** Of the hash that a deposit's id is made of. */
+const ID_HEX_DIGITS = 32;
+
+export interface DepositWatchDependencies {
+  readonly db: Db;
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  readonly journal: Pick<EventJournal, "organizationEvent">;
+  readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
+  readonly clock: Clock;
+  /** Where it looks first where it has never looked. A test chain is short, and may have been killed and begun anew. */
+  readonly beginsAt: "the first block" | "the newest final block";
+}
+
+interface Deposit {
+  readonly organizationId: string;
+  readonly record: DepositRecord;
+}
+
+/**
+ * Tells of each deposit into a treasury once it has its confirmations. It looks from a cursor up to the newest final
+ * block, writes the events, then moves the cursor. What is done twice, by a crash between the two, by several processes
+ * or after a reorganization, writes the same events under the same ids, which follow from the transactions.
+ *
+ * A treasury that is recorded while the cursor is far ahead has missed nothing: it is recorded before anybody is told of its
+ * address and after the cursor has begun (`begin`), so what is sent to it comes into later blocks. Therefore the
+ * treasuries are read after the newest block is known, never before.
+ */
+export class DepositWatch {
+  readonly #dependencies: DepositWatchDependencies;
+  readonly #cursors: DepositCursors;
+  readonly #id: string;
+  #blocksPerStep = BLOCKS_PER_STEP_MAX;
+  #hasBegun = false;
+
+  constructor(dependencies: DepositWatchDependencies) {
+    const { db, place } = dependencies;
+    this.#dependencies = dependencies;
+    this.#cursors = new DepositCursors(db);
+    this.#id = `${caip2Of(place.chainId)}/${place.token}`;
+  }
+
+  /** Nothing that is sent after this is missed. Free where it has begun; else the chain may have to be asked. */
+  async begin(): Promise<void> {
+    if (this.#hasBegun) return;
+    await this.#cursor();
+    this.#hasBegun = true;
+  }
+
+  /**
+   * Looks once; `isBehind`: there is more to be looked at now. Throws, having moved nothing, where the chain or the
+   * database is silent.
+   */
+  async step(): Promise<{ readonly isBehind: boolean }> {
+    const { rpc } = this.#dependencies;
+    await rpc.check();
+    const cursor = await this.#cursor();
+    const final = await this.#newestFinalBlock();
+    if (!(await this.#stands(cursor))) {
+      await this.#goBack(cursor);
+      return { isBehind: true };
+    }
+    if (final <= cursor.block) return { isBehind: false };
+    const to = Math.min(final, cursor.block + this.#blocksPerStep);
+    const hash = await this.#lookThrough(cursor, to);
+    if (hash === null) return { isBehind: true };
+    await this.#cursors.advance(cursor, { block: to, hash });
+    return { isBehind: to < final };
+  }
+
+  #cursor(): Promise<DepositCursor> {
+    return this.#cursors.read(this.#id, async () => {
+      if (this.#dependencies.beginsAt === "the first block") return -1;
+      await this.#dependencies.rpc.check();
+      return Math.max(-1, await this.#newestFinalBlock());
+    });
+  }
+
+  /** Below zero: there is none. */
+  async #newestFinalBlock(): Promise<number> {
+    const { place, rpc } = this.#dependencies;
+    const { blockNumber } = await rpc.head();
+    return Number(blockNumber) - (place.confirmations - 1);
+  }
+
+  /** Whether the chain as it is now has this block. A block's hash stands for all before it, too. */
+  async #stands({ block, hash }: Checkpoint): Promise<boolean> {
+    return hash === null || (await this.#dependencies.rpc.blockHash(BigInt(block))) === hash;
+  }
+
+  /** A reorganization went deeper than the confirmations, or a local chain was killed and has lost blocks. */
+  async #goBack(cursor: DepositCursor): Promise<void> {
+    const stand = await Promise.all(cursor.checkpoints.map((checkpoint) => this.#stands(checkpoint)));
+    const newest = cursor.checkpoints.findLast((_checkpoint, at) => stand[at] === true);
+    await this.#cursors.goBack(cursor, newest ?? null);
+  }
+
+  /**
+   * Writes the events of everything behind the cursor up to a block; answers that block's hash. Null, having written
+   * nothing: the chain became another one meanwhile.
+   */
+  async #lookThrough(cursor: DepositCursor, to: number): Promise<string | null> {
+    const { journal, rpc, treasuries } = this.#dependencies;
+    const hash = await rpc.blockHash(BigInt(to));
+    const organizations = await treasuries.all();
+    // All in one tick, so in one request: the node that gives the transfers is the one that vouches for both ends.
+    const [transfers, stands, hashAfter] = await Promise.all([
+      this.#transfers(cursor, to, [...organizations.keys()]),
+      this.#stands(cursor),
+      rpc.blockHash(BigInt(to)),
+    ]);
+    if (hash === null || hashAfter !== hash || !stands) return null;
+    const at = this.#dependencies.clock();
+    const deposits = this.#depositsOf(transfers, organizations, at);
+    await Promise.all(
+      deposits.map(({ organizationId, record }) =>
+        journal.organizationEvent(organizationId, {
+          _id: `evt_${record.id}_funding.deposited`,
+          type: "funding.deposited",
+          createdAt: at,
+          data: { deposit: record },
+        }),
+      ),
+    );
+    return hash;
+  }
+
+  /** Nodes bound what one answer may hold, so after one that did not come fewer blocks are asked for at a time. */
+  async #transfers(cursor: DepositCursor, to: number, recipients: readonly Address[]) {
+    const { place, rpc } = this.#dependencies;
+    const fromBlock = BigInt(cursor.block + 1);
+    try {
+      const filter = { token: place.token, recipients, fromBlock, toBlock: BigInt(to) };
+      const found = await transfersTo(rpc, filter);
+      this.#blocksPerStep = Math.min(BLOCKS_PER_STEP_MAX, this.#blocksPerStep * 2);
+      return found;
+    } catch (error) {
+      if (error instanceof ChainUnreachable) {
+        this.#blocksPerStep = Math.max(1, Math.floor(this.#blocksPerStep / 2));
+      }
+      throw error;
+    }
+  }
+
+  #depositsOf(
+    transfers: readonly Transfer[],
+    organizations: ReadonlyMap<Address, string>,
+    at: Date,
+  ): readonly Deposit[] {
+    const { chainId, tokenDecimals } = this.#dependencies.place;
+    const counts = new Map<string, number>();
+    const deposits: Deposit[] = [];
+    for (const { from, to, transactionHash, units } of transfers) {
+      // Counted among the transfers of its transaction to the same treasury: neither its block, nor its place in it, nor
+      // which other treasuries are known changes that.
+      const inTransaction = `${String(chainId)}/${transactionHash}/${to}`;
+      const index = counts.get(inTransaction) ?? 0;
+      counts.set(inTransaction, index + 1);
+      const organizationId = organizations.get(to);
+      const amountCents = centsOf(units, tokenDecimals);
+      // What is less than a cent can't be spent; what a treasury sends to itself has been there before.
+      if (organizationId === undefined || amountCents === 0 || from === to) continue;
+      const record: DepositRecord = {
+        id: depositId(`${inTransaction}/${String(index)}`),
+        amountCents,
+        currency: "USD",
+        address: to,
+        onChainTxHash: transactionHash,
+        chainCaip2: caip2Of(chainId),
+        settledAt: at,
+      };
+      deposits.push({ organizationId, record });
+    }
+    return deposits;
+  }
+}
+
+const depositId = (place: string): string =>
+  `dep_${keccak256(toBytes(place)).slice("0x".length, "0x".length + ID_HEX_DIGITS)}`;

@@ -1,0 +1,42 @@
+import type { Collection, Db, Document } from "mongodb";
+import { COLLECTIONS } from "../store/documents.ts";
+
+/** Below which nonce it is known of each what has used it. Beside the cursors of deposits, under a name of its own. */
+interface NonceCursorDocument extends Document {
+  readonly _id: string;
+  readonly nonce: number;
+}
+
+/**
+ * How far a key's nonces were looked through. It may be too low, which costs a second look, and is set back where the chain
+ * has lost blocks. Processes that look at once share what they have done.
+ */
+export class NonceCursor {
+  readonly #collection: Collection<NonceCursorDocument>;
+  readonly #id: string;
+  #lookedBelow = 0;
+
+  constructor(db: Db, id: string) {
+    this.#collection = db.collection(COLLECTIONS.chainCursors);
+    this.#id = id;
+  }
+
+  /** From which nonce on is to be looked, of those below the one that is final now; that one itself: nothing is new. */
+  async begin(finalBelow: number): Promise<number> {
+    if (this.#lookedBelow === finalBelow) return finalBelow;
+    const stored = (await this.#collection.findOne({ _id: this.#id }))?.nonce ?? 0;
+    if (stored > finalBelow) await this.#store(finalBelow);
+    this.#lookedBelow = Math.min(finalBelow, Math.max(this.#lookedBelow, stored));
+    return this.#lookedBelow;
+  }
+
+  /** Everything below was looked at; some of it, whose nonces are open, is to be looked at again after a restart. */
+  async advance(to: number, open: readonly number[]): Promise<void> {
+    this.#lookedBelow = to;
+    await this.#store(Math.min(to, ...open));
+  }
+
+  async #store(nonce: number): Promise<void> {
+    await this.#collection.updateOne({ _id: this.#id }, { $set: { nonce } }, { upsert: true });
+  }
+}

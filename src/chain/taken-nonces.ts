@@ -1,0 +1,178 @@
+import type { Db } from "mongodb";
+import type { Address } from "viem";
+import type { Clock } from "../payments/ports.ts";
+import { NonceCursor } from "./nonce-cursor.ts";
+import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
+import type { Signing } from "./recorded.ts";
+import type { ChainWatchers } from "./repairs.ts";
+import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
+
+/**
+ * What became of a transaction: `open`, its nonce is not used in a final block; `untold`, it is, and the chain does not say
+ * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
+ */
+type Trace = "lost" | "own" | "open" | "untold" | "overtaken";
+
+/** Transactions that are looked for in one step at the most. */
+const LOOKED_FOR_MAX = 200;
+/** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
+const UNTOLD_MAX = 200;
+/** Of so many nonces it is remembered that the operator was told of them. */
+const TOLD_MAX = 10_000;
+
+export interface TakenNoncesDependencies extends ChainWatchers {
+  readonly db: Db;
+  readonly rpc: ChainRpc;
+  readonly outbox: ChainOutbox;
+  readonly from: Address;
+  readonly chainCaip2: string;
+  readonly clock: Clock;
+  /** Told of each that is found lost, by whoever has looked; may be told twice of one. */
+  readonly onLost: (transaction: RecordedTransaction) => Promise<void>;
+}
+
+/**
+ * Finds recorded transactions that can never be mined, since another one of the same key has their nonce: an operator's
+ * cancelling one, or that of a second deployment. Lost is only what is proven by that other transaction itself, in a block
+ * with all its confirmations. That there is no receipt proves nothing: nodes forget them.
+ */
+export class TakenNonces {
+  readonly #dependencies: TakenNoncesDependencies;
+  readonly #cursor: NonceCursor;
+  /** Purposes by nonces that are used in final blocks, and nobody could say by what. Asked for again at each look. */
+  readonly #untold = new Map<number, string>();
+  /** The lowest nonce that this process has recorded anything under since its last whole look. */
+  #lowest = Infinity;
+  /** Of which nonces the operator was told that. */
+  readonly #told = new Set<number>();
+
+  constructor(dependencies: TakenNoncesDependencies) {
+    this.#dependencies = dependencies;
+    const { chainCaip2, db, from } = dependencies;
+    this.#cursor = new NonceCursor(db, `${chainCaip2}/${from}/nonces`);
+  }
+
+  /**
+   * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was written down.
+   * False where the chain does not say.
+   */
+  async isLost(transaction: RecordedTransaction): Promise<boolean> {
+    return transaction.lost !== null || (await this.#traceIfToldOf(transaction)) === "lost";
+  }
+
+  /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
+  async minedAs(transaction: RecordedTransaction): Promise<Taker | null> {
+    const taker = await this.#takerOf(transaction.nonce);
+    return taker !== null && taker !== "not final" && isOneOf(transaction.signings, taker) ? taker : null;
+  }
+
+  /** Looks for what became final since the last look. Throws where the chain or the database does not answer. */
+  async look(): Promise<void> {
+    const { from, outbox, rpc } = this.#dependencies;
+    const final = (await rpc.confirmed(from)).nonce;
+    outbox.isFinalBelow(final);
+    // Read anew: more may have been signed under them since.
+    const untold = [...(await outbox.find([...this.#untold.values()])).values()];
+    await this.#lookFor(untold.filter(isTransaction), final);
+    // What was signed here under a nonce that was long gone lies behind the cursor already.
+    this.#lowest = Math.min(this.#lowest, outbox.lowestSinceAsked());
+    const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
+    if (this.#lowest >= final) this.#lowest = Infinity;
+    if (begin >= final || this.#untold.size >= UNTOLD_MAX) return;
+    const recorded = await outbox.from(begin, LOOKED_FOR_MAX);
+    await this.#lookFor(recorded, final);
+    const last = recorded.at(-1);
+    const isWhole = recorded.length < LOOKED_FOR_MAX || last === undefined || last.nonce >= final;
+    await this.#cursor.advance(isWhole ? final : last.nonce + 1, [...this.#untold.keys()]);
+    this.#lowest = Infinity;
+  }
+
+  async #lookFor(recorded: readonly RecordedTransaction[], final: number): Promise<void> {
+    const used = recorded.filter(({ nonce }) => nonce < final);
+    // Of a chain that has lost blocks: they are looked for again once they are final again.
+    for (const { nonce } of recorded) if (nonce >= final) this.#untold.delete(nonce);
+    const areMined = await Promise.all(used.map((transaction) => this.#isInChain(transaction)));
+    for (const [at, transaction] of used.entries()) {
+      this.#untold.delete(transaction.nonce);
+      if (areMined[at] === true) continue;
+      const found = transaction.lost === null ? await this.#traceIfToldOf(transaction) : "lost";
+      if (found === "lost") await this.#dependencies.onLost(transaction);
+      if (found === "untold" || found === "overtaken")
+        this.#untold.set(transaction.nonce, transaction.purpose);
+    }
+  }
+
+  async #isInChain({ signings }: RecordedTransaction): Promise<boolean> {
+    const receipts = await Promise.all(signings.map(({ hash }) => this.#dependencies.rpc.receipt(hash)));
+    return receipts.some((receipt) => receipt !== null);
+  }
+
+  /** Whatever the chain does not say of one must not keep the others from being looked for. */
+  async #traceIfToldOf(transaction: RecordedTransaction): Promise<Trace> {
+    const { nonce, purpose } = transaction;
+    const found = await this.#trace(transaction).catch((error: unknown): Trace => {
+      if (error instanceof ChainUnreachable) return "untold";
+      throw error;
+    });
+    if (found === "untold" && !this.#told.has(nonce)) {
+      if (this.#told.size >= TOLD_MAX) this.#told.clear();
+      this.#told.add(nonce);
+      const { onRepair, onTrouble } = this.#dependencies;
+      onRepair("nonce_untold", 1);
+      onTrouble("a nonce of the service's key is used, and the chain does not say by what", {
+        nonce,
+        purpose,
+      });
+    }
+    return found;
+  }
+
+  async #trace(transaction: RecordedTransaction): Promise<Trace> {
+    const { clock, onRepair, onTrouble, outbox } = this.#dependencies;
+    const { nonce, purpose, signings } = transaction;
+    const taker = await this.#takerOf(nonce);
+    if (taker === "not final") return "open";
+    if (taker === null) return "untold";
+    if (isOneOf(signings, taker)) return "own";
+    const blockNumber = Number(taker.blockNumber);
+    const said = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
+    if (said === "not proven") return "overtaken";
+    const details = { nonce, purpose, by: taker.hash, blockNumber };
+    if (said === "known before") return "lost";
+    onRepair("nonce_taken", 1);
+    onTrouble("a nonce of the service's key was used by another transaction", details);
+    return "lost";
+  }
+
+  /** The transaction that has a nonce in a final block; null: the chain does not say which. */
+  async #takerOf(nonce: number): Promise<Taker | "not final" | null> {
+    const { from, rpc } = this.#dependencies;
+    const confirmed = await rpc.confirmed(from);
+    if (confirmed.nonce <= nonce) return "not final";
+    const through = confirmed.through ?? (await rpc.head()).blockNumber;
+    const isUsedAt = async (block: bigint): Promise<boolean> => (await rpc.nonceAt(from, block)) > nonce;
+    if (!(await isUsedAt(through))) return "not final";
+    return rpc.takerIn(await firstBlock(isUsedAt, through), from, nonce);
+  }
+}
+
+/** The first block for which something holds that holds for all after it, and for this one. */
+async function firstBlock(holds: (block: bigint) => Promise<boolean>, known: bigint): Promise<bigint> {
+  let high = known;
+  let low = known - 1n;
+  // Back by ever more blocks: it is mostly not far, and nodes forget what accounts were long ago.
+  for (let step = 1n; low >= 0n && (await holds(low)); step *= 2n) {
+    high = low;
+    low -= step;
+  }
+  if (low < 0n) low = -1n;
+  while (high - low > 1n) {
+    const middle = (high + low) / 2n;
+    if (await holds(middle)) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+const isOneOf = (signings: readonly Signing[], { hash }: Taker): boolean =>
+  signings.some((signing) => signing.hash === hash);

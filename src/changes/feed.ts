@@ -1,0 +1,320 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ChangeStream, type Collection, type Db, type Document, MongoError, Timestamp } from "mongodb";
+import { AUDIT_LOG } from "../store/audit-documents.ts";
+import { type AgentDocument, COLLECTIONS } from "../store/documents.ts";
+import type { ChangeKind } from "../contract/stream.ts";
+import { kindsToldBy, TOLD_ACTIONS } from "./kinds.ts";
+import { endOf, type Position, positionAt } from "./position.ts";
+
+/** Something that changed, and where in the order of all changes. */
+export interface Change {
+  readonly position: Position;
+  readonly organizationId: string;
+  readonly kind: ChangeKind;
+  readonly id: string;
+  /** Of an agent: nothing but its totals. */
+  readonly isMinor: boolean;
+}
+
+/** Whoever is told what the feed reads. */
+export interface FeedListener {
+  /** Everything from then on will be told. */
+  begun(at: Position): void;
+  changed(changes: readonly Change[]): void;
+  /** Sessions or people are not any more as they were. */
+  peopleChanged(sessionIds: ReadonlySet<string>, userIds: ReadonlySet<string>): void;
+  /** There was a time in which changes were not read; those of records will still be told, or `begun` says from when on. */
+  interrupted(): void;
+}
+
+/** What happened so long before a feed begins is read, too, so that streams of another process can be resumed at this one. */
+const LOOK_BACK_SECONDS = 30;
+/** What is written within so long of a change comes with one answer of MongoDB: asked at once, each would cost a read. */
+const GATHERED_MS = 50;
+/** A feed that broke is opened again after so long. */
+const REOPENED_AFTER_MS = 500;
+/** Agents whose organization is remembered. */
+const AGENTS_KNOWN_MAX = 20_000;
+
+const SESSIONS = "sessions";
+const USERS = "users";
+const WRITTEN = { $in: ["insert", "replace", "update"] };
+const CHANGED = { $in: ["replace", "update", "delete"] };
+
+const of = (collection: string, ...more: readonly Document[]): Document =>
+  Object.assign({ "ns.coll": collection }, ...more) as Document;
+
+/** Read by MongoDB from its log: what is not told of never leaves it, and of what is only what says whose it is. */
+const PIPELINE: Document[] = [
+  {
+    $match: {
+      $or: [
+        of(COLLECTIONS.transactions, { operationType: { $in: ["insert", "replace"] } }),
+        of(COLLECTIONS.approvals, { operationType: { $in: ["insert", "replace"] } }),
+        of(COLLECTIONS.agents, { operationType: WRITTEN }),
+        of(SESSIONS, {
+          operationType: CHANGED,
+          $or: [
+            { operationType: { $ne: "update" } },
+            { "updateDescription.updatedFields.revokedAt": { $exists: true } },
+          ],
+        }),
+        of(USERS, { operationType: CHANGED }),
+        of(AUDIT_LOG, {
+          operationType: "insert",
+          "fullDocument.action": { $in: TOLD_ACTIONS },
+          "fullDocument.result.code": null,
+        }),
+      ],
+    },
+  },
+  {
+    $project: {
+      operationType: 1,
+      clusterTime: 1,
+      documentKey: 1,
+      "ns.coll": 1,
+      "fullDocument.organizationId": 1,
+      "fullDocument.action": 1,
+      "fullDocument.resource.id": 1,
+      ...Object.fromEntries(
+        ["lifecycle", "policyVersion", "name", "description", "appearance", "key", "walletDetached"].map(
+          (field) => [`updateDescription.updatedFields.${field}`, 1],
+        ),
+      ),
+    },
+  },
+];
+
+interface Read extends Document {
+  readonly _id: unknown;
+  readonly operationType: string;
+  readonly clusterTime: Timestamp;
+  readonly documentKey: { readonly _id: string };
+  readonly ns: { readonly coll: string };
+  readonly fullDocument?: {
+    readonly organizationId?: string;
+    readonly action?: string;
+    readonly resource?: { readonly id: string | null };
+  };
+  readonly updateDescription?: { readonly updatedFields?: Readonly<Record<string, unknown>> };
+}
+
+/** Something that happens once, and whoever waits for it. */
+class Signal {
+  #give: (() => void) | null = null;
+  readonly given = new Promise<void>((resolve) => (this.#give = resolve));
+  isGiven = false;
+
+  give(): void {
+    this.isGiven = true;
+    this.#give?.();
+  }
+}
+
+/** MongoDB has ended the stream, as when its database is dropped. It cannot be resumed; a new one begins. */
+class StreamClosed extends Error {
+  constructor() {
+    super("MongoDB ended the stream of changes");
+  }
+}
+
+/** What is not in MongoDB's log any more can't be read from there. */
+const isHistoryLost = (error: unknown): boolean =>
+  error instanceof MongoError &&
+  (error.code === 286 || error.code === 280 || error.hasErrorLabel("NonResumableChangeStreamError"));
+
+/**
+ * Reads what changes, for all streams of this process together, by one change stream of MongoDB that is open only while somebody needs
+ * it. In the order in which it happened, whichever process has written it.
+ */
+export class ChangeFeed {
+  readonly #db: Db;
+  readonly #agents: Collection<AgentDocument>;
+  readonly #listener: FeedListener;
+  readonly #onError: (error: unknown) => void;
+  readonly #organizationOf = new Map<string, string>();
+  #stream: ChangeStream<Document, Read> | null = null;
+  #opening: Promise<void> | null = null;
+  #position: Position = "";
+  /** Up to where it was when the feed was opened. */
+  #openedAt: Position = "";
+  #caughtUp = new Signal();
+  /** From where MongoDB goes on behind what was told; null: nothing was. */
+  #token: unknown = null;
+  #lastTime: Timestamp | null = null;
+  #ofThatTime = 0;
+  #isClosed = true;
+
+  constructor(db: Db, listener: FeedListener, onError: (error: unknown) => void) {
+    this.#db = db;
+    this.#agents = db.collection(COLLECTIONS.agents);
+    this.#listener = listener;
+    this.#onError = onError;
+  }
+
+  /** Up to where everything was told, or had happened before anybody asked. */
+  get position(): Position {
+    return this.#position > this.#openedAt ? this.#position : this.#openedAt;
+  }
+
+  /** Where it was when the feed was opened: what happened before is told to nobody but whoever was there then. */
+  get openedAt(): Position {
+    return this.#openedAt;
+  }
+
+  /** Resolves once everything that happens from now on will be told. */
+  async open(): Promise<void> {
+    this.#isClosed = false;
+    if (this.#stream !== null) return;
+    this.#opening ??= this.#begin(LOOK_BACK_SECONDS).finally(() => (this.#opening = null));
+    await this.#opening;
+  }
+
+  /** Resolves once everything was told that had happened when the feed was opened. */
+  caughtUp(): Promise<void> {
+    return this.#caughtUp.given;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const stream = this.#stream;
+    this.#stream = null;
+    this.#caughtUp.give();
+    await stream?.close().catch(this.#onError);
+  }
+
+  async #begin(lookBackSeconds: number): Promise<void> {
+    const { operationTime } = await this.#db.command({ ping: 1 });
+    if (!(operationTime instanceof Timestamp)) throw new Error("MongoDB does not say what time it is");
+    if (this.#isClosed) return;
+    const from = new Timestamp({ t: operationTime.t - lookBackSeconds, i: operationTime.i });
+    if (this.#caughtUp.isGiven) this.#caughtUp = new Signal();
+    this.#token = null;
+    this.#openedAt = endOf(operationTime);
+    this.#position = endOf(from);
+    this.#lastTime = null;
+    this.#listener.begun(this.#position);
+    this.#follow(this.#db.watch<Document, Read>(PIPELINE, { startAtOperationTime: from }), lookBackSeconds);
+  }
+
+  #follow(stream: ChangeStream<Document, Read>, lookBackSeconds: number): void {
+    this.#stream = stream;
+    void this.#read(stream).catch((error: unknown) => {
+      // Closed by ourselves, since nobody needs it any more.
+      if (this.#stream !== stream) return;
+      this.#stream = null;
+      const isLost = error instanceof StreamClosed || isHistoryLost(error);
+      // A young database has no history to look back on.
+      if (lookBackSeconds === 0 || !isHistoryLost(error)) this.#onError(error);
+      stream.close().catch(() => undefined);
+      this.#opening ??= this.#reopen(isLost).finally(() => (this.#opening = null));
+    });
+  }
+
+  /** Behind what was told, while MongoDB knows that; else from now on. Whoever wants to follow waits until it is so. */
+  async #reopen(isLost: boolean): Promise<void> {
+    for (;;) {
+      await sleep(REOPENED_AFTER_MS, undefined, { ref: false });
+      if (this.#isClosed) return;
+      try {
+        if (isLost || this.#token === null) await this.#begin(0);
+        else this.#follow(this.#db.watch<Document, Read>(PIPELINE, { resumeAfter: this.#token }), 0);
+        return this.#listener.interrupted();
+      } catch (error) {
+        this.#onError(error);
+      }
+    }
+  }
+
+  async #read(stream: ChangeStream<Document, Read>): Promise<never> {
+    for (;;) {
+      const first = await stream.tryNext();
+      // A closed stream answers null at once, without I/O: asking it again in a loop would block the event loop.
+      if (stream.closed) throw new StreamClosed();
+      if (first === null) {
+        this.#token = stream.resumeToken ?? null;
+        this.#caughtUp.give();
+        continue;
+      }
+      const read = [first];
+      while (stream.bufferedCount() > 0) {
+        const next = await stream.tryNext();
+        if (next === null) break;
+        read.push(next);
+      }
+      await this.#tell(read);
+      if (this.#stream !== stream) throw new Error("it was closed");
+      this.#token = stream.resumeToken ?? null;
+      await sleep(GATHERED_MS, undefined, { ref: false });
+    }
+  }
+
+  async #tell(read: readonly Read[]): Promise<void> {
+    await this.#lookUpAgents(read);
+    const changes: Change[] = [];
+    const [sessionIds, userIds] = [new Set<string>(), new Set<string>()];
+    for (const one of read) {
+      const { documentKey, ns } = one;
+      const position = this.#place(one.clusterTime);
+      if (ns.coll === SESSIONS) sessionIds.add(documentKey._id);
+      else if (ns.coll === USERS) userIds.add(documentKey._id);
+      else for (const change of this.#changesOf(one)) changes.push({ ...change, position });
+    }
+    if (sessionIds.size + userIds.size > 0) this.#listener.peopleChanged(sessionIds, userIds);
+    this.#listener.changed(changes);
+    if (this.#position >= this.#openedAt) this.#caughtUp.give();
+  }
+
+  #place(time: Timestamp): Position {
+    this.#ofThatTime = this.#lastTime?.equals(time) === true ? this.#ofThatTime + 1 : 1;
+    this.#lastTime = time;
+    return (this.#position = positionAt(time, this.#ofThatTime));
+  }
+
+  #changesOf({ documentKey, fullDocument, ns, updateDescription }: Read): Omit<Change, "position">[] {
+    const { _id: id } = documentKey;
+    const organizationId = fullDocument?.organizationId ?? this.#organizationOf.get(id);
+    if (organizationId === undefined) return [];
+    switch (ns.coll) {
+      case COLLECTIONS.transactions:
+        return [{ organizationId, kind: "transactions", id, isMinor: false }];
+      case COLLECTIONS.approvals:
+        return [{ organizationId, kind: "approvals", id, isMinor: false }];
+      case COLLECTIONS.agents: {
+        const { updatedFields = null } = updateDescription ?? {};
+        const isMinor = fullDocument === undefined && Object.keys(updatedFields ?? {}).length === 0;
+        return [{ organizationId, kind: "agents", id, isMinor }];
+      }
+      default: {
+        const named = fullDocument?.resource?.id ?? organizationId;
+        const kinds = kindsToldBy(fullDocument?.action ?? "");
+        return kinds.map((kind) => ({ organizationId, kind, id: named, isMinor: false }));
+      }
+    }
+  }
+
+  /** An update does not say whose agent it is of; that never changes. */
+  async #lookUpAgents(read: readonly Read[]): Promise<void> {
+    const unknown = new Set<string>();
+    for (const { documentKey, fullDocument, ns } of read) {
+      if (ns.coll !== COLLECTIONS.agents) continue;
+      const organizationId = fullDocument?.organizationId;
+      if (organizationId !== undefined) this.#remember(documentKey._id, organizationId);
+      else if (!this.#organizationOf.has(documentKey._id)) unknown.add(documentKey._id);
+    }
+    if (unknown.size === 0) return;
+    const found = await this.#agents
+      .find({ _id: { $in: [...unknown] } }, { projection: { organizationId: 1 } })
+      .toArray();
+    for (const { _id, organizationId } of found) this.#remember(_id, organizationId);
+  }
+
+  #remember(agentId: string, organizationId: string): void {
+    if (this.#organizationOf.size >= AGENTS_KNOWN_MAX) {
+      const [oldest] = this.#organizationOf.keys();
+      if (oldest !== undefined) this.#organizationOf.delete(oldest);
+    }
+    this.#organizationOf.set(agentId, organizationId);
+  }
+}

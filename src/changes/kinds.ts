@@ -1,0 +1,62 @@
+import type { OperationId } from "../contract/registry.ts";
+import type { ChangeKind, IdKind } from "../contract/stream.ts";
+
+/** What is told of by the audit log's entries, which name what was changed: kinds by what was done. */
+const TOLD_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
+  projects: [
+    "createProject",
+    "updateProject",
+    "archiveProject",
+    "setProjectBudget",
+    "setProjectApprovalRules",
+  ],
+  teams: ["createTeam", "updateTeam", "archiveTeam", "setTeamBudget", "setTeamApprovalRules"],
+  members: ["updateMember", "removeMember", "acceptInvite"],
+  invites: ["createInvite", "revokeInvite", "acceptInvite"],
+  organization: ["updateOrganization"],
+  organizationKeys: ["mintOrganizationKey", "rotateOrganizationKey", "revokeOrganizationKey"],
+  webhooks: ["createWebhook", "updateWebhook", "deleteWebhook", "rotateWebhookSecret", "replayWebhook"],
+};
+
+/** An endpoint that failed too often is disabled by the service itself. */
+const BY_THE_SERVICE: Readonly<Record<string, readonly IdKind[]>> = { disableWebhook: ["webhooks"] };
+
+const kindsOf = new Map<string, IdKind[]>(
+  Object.entries(BY_THE_SERVICE).map(([action, kinds]) => [action, [...kinds]]),
+);
+for (const kind of Object.keys(TOLD_BY) as IdKind[]) {
+  for (const action of TOLD_BY[kind]) kindsOf.set(action, [...(kindsOf.get(action) ?? []), kind]);
+}
+
+/** Actions of the audit log that are told of. */
+export const TOLD_ACTIONS: readonly string[] = [...kindsOf.keys()];
+
+/** The kinds of which an entry of the audit log tells. */
+export const kindsToldBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
+
+/** How kinds are told of: how long at least after the last time, and how many of them at once. */
+interface Pace {
+  readonly everyMs: number;
+  readonly atOnce: number;
+}
+
+/** What a person waits for is told of at once, and what keeps changing seldom: each event goes to every open page. */
+const AT_ONCE: Pace = { everyMs: 200, atOnce: 50 };
+const PACES: Readonly<Record<ChangeKind, Pace>> = {
+  approvals: AT_ONCE,
+  agents: AT_ONCE,
+  transactions: { everyMs: 1_000, atOnce: 20 },
+  projects: AT_ONCE,
+  teams: AT_ONCE,
+  members: AT_ONCE,
+  invites: AT_ONCE,
+  organization: AT_ONCE,
+  organizationKeys: AT_ONCE,
+  webhooks: AT_ONCE,
+};
+
+/** Of an agent whose totals alone have changed, as they do with each payment. */
+const TOTALS_EVERY_MS = 5_000;
+
+export const paceOf = (kind: ChangeKind, isMinor: boolean): Pace =>
+  isMinor ? { ...PACES[kind], everyMs: TOTALS_EVERY_MS } : PACES[kind];

@@ -1,0 +1,206 @@
+import type { ChangeKind } from "../contract/stream.ts";
+import type { Change } from "./feed.ts";
+import { eventText } from "./events.ts";
+import { paceOf } from "./kinds.ts";
+import { before, type Position } from "./position.ts";
+import type { EventData } from "./records.ts";
+
+/** Who follows the changes of an organization. */
+export interface Follower {
+  readonly kinds: ReadonlySet<ChangeKind>;
+  send(text: Buffer): void;
+}
+
+export interface OrganizationStreamDependencies {
+  readonly organizationId: string;
+  readonly dataOf: EventData;
+  /** Up to where changes were read. */
+  readonly position: () => Position;
+  readonly onError: (error: unknown) => void;
+}
+
+/** What of a kind is still to be told, and when: each id with where it changed first. */
+interface Pending {
+  readonly ids: Map<string, Position>;
+  readonly dueAtMs: number;
+}
+
+/** What is due so soon goes together. */
+const TOGETHER_MS = 20;
+/** Ids of a kind that wait to be told; far more than are named at once. */
+const PENDING_MAX = 1_000;
+/** What could not be read is read again after so long. */
+const AGAIN_AFTER_MS = 1_000;
+
+/**
+ * What one organization's followers are told: changes gathered by kind, at each kind's pace, read and put into text once for all of
+ * them. What is told, and what an event's id says has been told, is in one order.
+ */
+export class OrganizationStream {
+  readonly #dependencies: OrganizationStreamDependencies;
+  readonly #followers = new Set<Follower>();
+  readonly #toldAtMs = new Map<ChangeKind, number>();
+  #pending = new Map<ChangeKind, Pending>();
+  /** Where what is being told now changed first. */
+  #underWay: Position | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  /** One thing is told after another. */
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(dependencies: OrganizationStreamDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  has(follower: Follower): boolean {
+    return this.#followers.has(follower);
+  }
+
+  /** Everything up to there was told. */
+  get toldUpTo(): Position {
+    const firsts = [...this.#pending.values()].flatMap(({ ids }) => ids.values().next().value ?? []);
+    if (this.#underWay !== null) firsts.push(this.#underWay);
+    const [first] = firsts.toSorted();
+    return first === undefined ? this.#dependencies.position() : before(first);
+  }
+
+  follow(follower: Follower): void {
+    this.#followers.add(follower);
+  }
+
+  leave(follower: Follower): void {
+    this.#followers.delete(follower);
+  }
+
+  /** Tells a follower alone what it has missed, and from then on everything: nothing is told in between. */
+  async resume(follower: Follower, missed: () => readonly Change[] | null): Promise<void> {
+    await this.#inTurn(async () => {
+      const changes = missed();
+      const text = changes === null ? eventText("reset", {}) : await this.#textOfAll(changes, follower.kinds);
+      const ready = eventText("ready", { resumed: changes !== null }, this.toldUpTo);
+      this.follow(follower);
+      follower.send(Buffer.from(text + ready));
+    });
+  }
+
+  /** What was told is not the whole of it. */
+  reset(): void {
+    this.#pending.clear();
+    const text = Buffer.from(eventText("reset", {}, this.#dependencies.position()));
+    for (const follower of this.#followers) follower.send(text);
+  }
+
+  add({ id, isMinor, kind, position }: Change): void {
+    const known = this.#pending.get(kind);
+    const ids = known?.ids ?? new Map<string, Position>();
+    if (!ids.has(id)) ids.set(id, position);
+    if (ids.size > PENDING_MAX) forgetSecond(ids);
+    const dueAtMs = Math.max(
+      performance.now(),
+      (this.#toldAtMs.get(kind) ?? -Infinity) + paceOf(kind, isMinor).everyMs,
+    );
+    this.#pending.set(kind, { ids, dueAtMs: Math.min(known?.dueAtMs ?? Infinity, dueAtMs) });
+    this.#schedule();
+  }
+
+  end(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#pending.clear();
+    this.#followers.clear();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const next = Math.min(...[...this.#pending.values()].map(({ dueAtMs }) => dueAtMs));
+    if (next === Infinity) return;
+    const afterMs = Math.max(0, next - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      void this.#inTurn(() => this.#tell());
+    }, afterMs).unref();
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(this.#dependencies.onError);
+    return done.catch(() => undefined);
+  }
+
+  async #tell(): Promise<void> {
+    const now = performance.now();
+    const due = [...this.#pending].filter(([, { dueAtMs }]) => dueAtMs <= now + TOGETHER_MS);
+    if (due.length === 0) return this.#schedule();
+    for (const [kind] of due) this.#pending.delete(kind);
+    const [first = null] = due.flatMap(([, { ids }]) => ids.values().next().value ?? []).toSorted();
+    this.#underWay = first;
+    try {
+      const texts = await Promise.all(due.map(([kind, { ids }]) => this.#textOf(kind, [...ids.keys()])));
+      this.#underWay = null;
+      const told = performance.now();
+      for (const [kind] of due) this.#toldAtMs.set(kind, told);
+      this.#sendAll(due.map(([kind], index) => [kind, texts[index] ?? ""] as const));
+    } catch (error) {
+      this.#putBack(due);
+      this.#dependencies.onError(error);
+    } finally {
+      this.#underWay = null;
+      this.#schedule();
+    }
+  }
+
+  #putBack(due: readonly (readonly [ChangeKind, Pending])[]): void {
+    for (const [kind, { ids }] of due) {
+      const later = this.#pending.get(kind)?.ids ?? new Map<string, Position>();
+      const merged = new Map([...later, ...ids].toSorted(([, a], [, b]) => (a < b ? -1 : 1)));
+      this.#pending.set(kind, { ids: merged, dueAtMs: performance.now() + AGAIN_AFTER_MS });
+    }
+  }
+
+  /** Each follower its kinds, those with the same ones the same bytes. The id is the last event's. */
+  #sendAll(events: readonly (readonly [ChangeKind, string])[]): void {
+    const id = this.toldUpTo;
+    const made = new Map<string, Buffer | null>();
+    for (const follower of this.#followers) {
+      const own = events.filter(([kind, text]) => text !== "" && follower.kinds.has(kind));
+      const key = own.map(([kind]) => kind).join();
+      const text =
+        made.get(key) ?? (own.length === 0 ? null : withId(own.map(([, each]) => each).join(""), id));
+      made.set(key, text);
+      if (text !== null) follower.send(text);
+    }
+  }
+
+  async #textOfAll(changes: readonly Change[], kinds: ReadonlySet<ChangeKind>): Promise<string> {
+    const byKind = new Map<ChangeKind, string[]>();
+    for (const { id, kind } of changes) byKind.set(kind, [...(byKind.get(kind) ?? []), id]);
+    const texts = [...byKind].map(([kind, ids]) => this.#textOf(kind, ids, kinds.has(kind)));
+    return (await Promise.all(texts)).join("");
+  }
+
+  /** Empty where nobody wants it. The newest ones, where there are many. */
+  async #textOf(kind: ChangeKind, ids: readonly string[], isWanted = this.#wants(kind)): Promise<string> {
+    if (!isWanted) return "";
+    const { dataOf, organizationId } = this.#dependencies;
+    const { atOnce } = paceOf(kind, false);
+    return eventText(kind, await dataOf(organizationId, kind, ids.slice(-atOnce), ids.length > atOnce));
+  }
+
+  #wants(kind: ChangeKind): boolean {
+    return [...this.#followers].some(({ kinds }) => kinds.has(kind));
+  }
+}
+
+/** The first says up to where everything was told, the last are those that are named. */
+function forgetSecond(ids: Map<string, Position>): void {
+  const keys = ids.keys();
+  keys.next();
+  const second = keys.next().value;
+  if (second !== undefined) ids.delete(second);
+}
+
+/** Into the last event: whoever has not read that far goes on before all of them. */
+function withId(text: string, id: Position): Buffer {
+  const at = text.lastIndexOf("\ndata: ");
+  return Buffer.from(`${text.slice(0, at + 1)}id: ${id}\n${text.slice(at + 1)}`);
+}

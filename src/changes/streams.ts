@@ -1,0 +1,242 @@
+import type { Db } from "mongodb";
+import { ADMINS_KINDS, CHANGE_KINDS, type ChangeKind, type StreamEnd } from "../contract/stream.ts";
+import { type Refusal, refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { SessionPrincipal } from "../identity/principal.ts";
+import { eventText, retryText } from "./events.ts";
+import { type Change, ChangeFeed } from "./feed.ts";
+import { ChangeLog } from "./log.ts";
+import { type Follower, OrganizationStream } from "./organization-stream.ts";
+import { positionIn } from "./position.ts";
+import type { EventData } from "./records.ts";
+
+/** Open streams of one session at this process. Browsers open six connections to a server at the most. */
+const OF_A_SESSION_MAX = 8;
+/** Open streams of this process. */
+const OPEN_MAX = 2_000;
+const RETRY_AFTER_SECONDS = 10;
+const HEARTBEAT_MS = 15_000;
+/** How often it is looked at who is behind a stream, whatever was heard of them: a token expires without a word. */
+const CHECKED_EVERY_MS = 60_000;
+/** The feed stays open for so long after the last stream has gone. */
+const LINGER_MS = 60_000;
+const TICK_MS = 1_000;
+
+/** The way to whoever follows a stream. */
+export interface Line {
+  send(text: Buffer | string): void;
+  /** Says that last, and closes. */
+  end(text: string): void;
+  /** Whether whoever opened it may still: null, or why not. */
+  check(): Promise<StreamEnd | null>;
+}
+
+/** A stream that may be opened: once, on a line that is ready. */
+export interface OpenableStream {
+  /** Refuses where there are too many. What it answers is called once the line has gone away. */
+  open(line: Line): Result<() => void>;
+}
+
+export interface StreamRequest {
+  readonly kinds: readonly ChangeKind[] | null;
+  readonly lastEventId: string | null;
+}
+
+interface Open extends Follower {
+  readonly line: Line;
+  readonly principal: SessionPrincipal;
+  heartbeatAtMs: number;
+  checkAtMs: number;
+}
+
+export interface StreamsDependencies {
+  readonly db: Db;
+  readonly dataOf: EventData;
+  readonly onError: (error: unknown) => void;
+}
+
+/** All streams of changes of this process: one feed for all of them, and who follows which organization. */
+export class Streams {
+  readonly #dependencies: StreamsDependencies;
+  readonly #feed: ChangeFeed;
+  readonly #log = new ChangeLog();
+  readonly #organizations = new Map<string, OrganizationStream>();
+  readonly #open = new Set<Open>();
+  #ticking: NodeJS.Timeout | null = null;
+  #closing: NodeJS.Timeout | null = null;
+  #isOver = false;
+
+  constructor(dependencies: StreamsDependencies) {
+    this.#dependencies = dependencies;
+    this.#feed = new ChangeFeed(
+      dependencies.db,
+      {
+        begun: (at) => {
+          this.#log.begin(at);
+          for (const each of this.#organizations.values()) each.reset();
+        },
+        changed: (changes) => this.#changed(changes),
+        peopleChanged: (sessionIds, userIds) => {
+          this.#checkThose(({ sessionId, userId }) => sessionIds.has(sessionId) || userIds.has(userId));
+        },
+        interrupted: () => this.#checkThose(() => true),
+      },
+      dependencies.onError,
+    );
+  }
+
+  /** How many are open now. */
+  get open(): number {
+    return this.#open.size;
+  }
+
+  /** A stream for a person; from then on nothing that changes is missed. */
+  async prepare(principal: SessionPrincipal, request: StreamRequest): Promise<Result<OpenableStream>> {
+    const over = this.#refusalFor(principal);
+    if (over !== null) return refused(over);
+    await this.#feed.open();
+    this.#closeLater();
+    return ok({ open: (line) => this.#begin(line, principal, request) });
+  }
+
+  /** Ends all of them: their clients go on elsewhere. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    for (const each of this.#open) this.#endOne(each, "restart");
+    if (this.#closing !== null) clearTimeout(this.#closing);
+    if (this.#ticking !== null) clearInterval(this.#ticking);
+    await this.#feed.close();
+  }
+
+  #refusalFor({ sessionId }: SessionPrincipal): Refusal | null {
+    const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
+    if (this.#isOver || this.#open.size >= OPEN_MAX) {
+      return refusal("SERVICE_UNAVAILABLE", undefined, retry);
+    }
+    let own = 0;
+    for (const { principal } of this.#open) if (principal.sessionId === sessionId) own += 1;
+    return own < OF_A_SESSION_MAX ? null : refusal("TOO_MANY_STREAMS", undefined, retry);
+  }
+
+  #begin(line: Line, principal: SessionPrincipal, request: StreamRequest): Result<() => void> {
+    const over = this.#refusalFor(principal);
+    if (over !== null) return refused(over);
+    const now = performance.now();
+    const one: Open = {
+      line,
+      principal,
+      kinds: new Set((request.kinds ?? CHANGE_KINDS).filter((kind) => mayHear(principal, kind))),
+      send: (text) => line.send(text),
+      // Not all of them at the same moment.
+      heartbeatAtMs: now + HEARTBEAT_MS * Math.random(),
+      checkAtMs: now + CHECKED_EVERY_MS * (0.5 + Math.random() / 2),
+    };
+    this.#open.add(one);
+    this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref();
+    if (this.#closing !== null) clearTimeout(this.#closing);
+    this.#closing = null;
+    line.send(retryText());
+    this.#follow(one, request.lastEventId);
+    return ok(() => this.#close(one));
+  }
+
+  #follow(one: Open, lastEventId: string | null): void {
+    const { organizationId } = one.principal;
+    const organization = this.#organizationOf(organizationId);
+    if (lastEventId === null) {
+      organization.follow(one);
+      one.send(Buffer.from(eventText("ready", { resumed: false }, this.#feed.position)));
+      return;
+    }
+    void this.#resume(one, organization, lastEventId);
+  }
+
+  async #resume(one: Open, organization: OrganizationStream, lastEventId: string): Promise<void> {
+    const { organizationId } = one.principal;
+    const since = positionIn(lastEventId);
+    await this.#feed.caughtUp();
+    await organization.resume(one, () => (since === null ? null : this.#log.since(organizationId, since)));
+    if (!this.#open.has(one)) this.#leave(one);
+    // It could not be read; the client comes again.
+    else if (!organization.has(one)) this.#endOne(one, "restart");
+  }
+
+  #organizationOf(organizationId: string): OrganizationStream {
+    const known = this.#organizations.get(organizationId);
+    if (known !== undefined) return known;
+    const { dataOf, onError } = this.#dependencies;
+    const position = () => this.#feed.position;
+    const made = new OrganizationStream({ organizationId, dataOf, position, onError });
+    this.#organizations.set(organizationId, made);
+    return made;
+  }
+
+  #changed(changes: readonly Change[]): void {
+    const { openedAt } = this.#feed;
+    for (const change of changes) {
+      this.#log.add(change);
+      if (change.position > openedAt) this.#organizations.get(change.organizationId)?.add(change);
+    }
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    for (const one of this.#open) {
+      if (now >= one.heartbeatAtMs) {
+        one.heartbeatAtMs = now + HEARTBEAT_MS;
+        const organization = this.#organizations.get(one.principal.organizationId);
+        if (organization?.has(one) === true) one.line.send(eventText("heartbeat", {}, organization.toldUpTo));
+      }
+      if (now >= one.checkAtMs) {
+        one.checkAtMs = now + CHECKED_EVERY_MS;
+        void this.#check(one);
+      }
+    }
+  }
+
+  #checkThose(isMeant: (principal: SessionPrincipal) => boolean): void {
+    for (const one of this.#open) if (isMeant(one.principal)) void this.#check(one);
+  }
+
+  async #check(one: Open): Promise<void> {
+    try {
+      const reason = await one.line.check();
+      if (reason !== null && this.#open.has(one)) this.#endOne(one, reason);
+    } catch (error) {
+      this.#dependencies.onError(error);
+    }
+  }
+
+  #endOne(one: Open, reason: StreamEnd): void {
+    this.#close(one);
+    one.line.end(retryText() + eventText("end", { reason }));
+  }
+
+  #close(one: Open): void {
+    if (!this.#open.delete(one)) return;
+    this.#leave(one);
+    this.#closeLater();
+  }
+
+  #leave(one: Open): void {
+    const { organizationId } = one.principal;
+    const organization = this.#organizations.get(organizationId);
+    organization?.leave(one);
+    for (const { principal } of this.#open) if (principal.organizationId === organizationId) return;
+    organization?.end();
+    this.#organizations.delete(organizationId);
+  }
+
+  #closeLater(): void {
+    if (this.#open.size > 0 || this.#isOver || this.#closing !== null) return;
+    if (this.#ticking !== null) clearInterval(this.#ticking);
+    this.#ticking = null;
+    this.#closing = setTimeout(() => {
+      this.#closing = null;
+      if (this.#open.size === 0) void this.#feed.close();
+    }, LINGER_MS).unref();
+  }
+}
+
+const mayHear = ({ role }: SessionPrincipal, kind: ChangeKind): boolean =>
+  role !== "member" || !ADMINS_KINDS.has(kind);

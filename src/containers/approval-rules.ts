@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import type { ClientSession, Collection } from "mongodb";
+import type { ContainerDocument, StoredRules } from "../store/documents.ts";
+import { refusal, type ValidationIssue } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { ApprovalRule } from "../domain/rules/rules.ts";
+import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
+import type { LedgerGateway } from "../payments/ports.ts";
+import type { Collections } from "../store/collections.ts";
+import type { KeyedMutex } from "../lib/keyed-mutex.ts";
+import { newId } from "../lib/ids.ts";
+import type { ContainerKind } from "./containers.ts";
+
+/** A container's approval rules as they stand. */
+export interface RulesOfContainer {
+  readonly rules: readonly ApprovalRule[];
+  readonly version: number;
+}
+
+type WithoutId<R> = R extends { readonly id: string }
+  ? Omit<R, "id"> & { readonly id?: string | undefined }
+  : never;
+/** A rule as it is sent: with its id where it is there already. */
+export type SentRule = WithoutId<ApprovalRule>;
+
+/** Nobody has set any yet. */
+const FIRST_VERSION = 1;
+
+export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRules">): RulesOfContainer {
+  if (approvalRules === undefined) return { rules: [], version: FIRST_VERSION };
+  const { rules, version } = approvalRules;
+  return { rules, version };
+}
+
+export interface ApprovalRulesDependencies {
+  readonly collections: Pick<Collections, "containers">;
+  readonly ledgers: LedgerGateway;
+  readonly mutex: KeyedMutex;
+}
+
+/** The approval rules of projects and teams: one array in the container's record, replaced whole. */
+export class ApprovalRules {
+  readonly #containers: Collections["containers"];
+  readonly #ledgers: LedgerGateway;
+  readonly #mutex: KeyedMutex;
+
+  constructor({ collections, ledgers, mutex }: ApprovalRulesDependencies) {
+    this.#containers = collections.containers;
+    this.#ledgers = ledgers;
+    this.#mutex = mutex;
+  }
+
+  /**
+   * Replaces the rules if they are at `version`, in one transaction. Refused where the container
+   * is archived, then where the version is stale, then where a rule names an id that the container does not have. Answered once the
+   * project's ledger takes no payment any more that was judged by older rules.
+   */
+  async replace(
+    kind: ContainerKind,
+    target: ContainerDocument,
+    { rules, version }: { readonly rules: readonly SentRule[]; readonly version: number },
+    { transaction }: AuditedWrites,
+  ): Promise<Result<RulesOfContainer>> {
+    const known = rulesOf(target);
+    if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    if (known.version !== version) return refused(refusal("STALE_APPROVAL_RULES"));
+    const issues = unknownIds(rules, known.rules);
+    if (issues.length > 0) return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+    const approvalRules = stored(rules.map(withId), version + 1);
+    const { _id } = target;
+    // Rules that were never set are not in the record, and null finds that, too.
+    const isAtVersion = { "approvalRules.version": version === FIRST_VERSION ? null : version };
+    const current = { _id, archivedAt: null, ...isAtVersion };
+    const replace = async (session: ClientSession): Promise<Outcome<Result<RulesOfContainer>>> => {
+      const replaced = await this.#of(kind).updateOne(current, { $set: { approvalRules } }, { session });
+      if (replaced.matchedCount === 0) return unchanged(refused(await this.#overtaken(kind, _id, session)));
+      // Replaced only if the rules were at the version that was read.
+      const after = rulesOf({ approvalRules });
+      return changed(ok(after), { before: known, after });
+    };
+    const replaced = await this.#mutex.run(_id, () => transaction(replace));
+    if (replaced.ok) await this.#tellLedger(kind, target, replaced.value.version);
+    return replaced;
+  }
+
+  async #tellLedger(kind: ContainerKind, target: ContainerDocument, version: number): Promise<void> {
+    const { _id, organizationId } = target;
+    const projectId = kind === "project" ? _id : String(target["projectId"]);
+    const teamId = kind === "project" ? null : _id;
+    await this.#ledgers.submit({ organizationId, projectId }, { kind: "follow_rules", teamId, version });
+  }
+
+  /** Somebody else has changed the container since it was read: archived is said before stale. */
+  async #overtaken(kind: ContainerKind, _id: string, session: ClientSession) {
+    const now = await this.#of(kind).findOne({ _id }, { projection: { archivedAt: 1 }, session });
+    return refusal(now?.archivedAt ? "CONTAINER_ARCHIVED" : "STALE_APPROVAL_RULES");
+  }
+
+  #of(kind: ContainerKind): Collection<ContainerDocument> {
+    return this.#containers[kind];
+  }
+}
+
+/** What their hash is the same for is the same to the letter: rules are kept in memory by it (server/rules). */
+function stored(rules: readonly ApprovalRule[], version: number): StoredRules {
+  const contentHash = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
+  return { rules, version, contentHash };
+}
+
+function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]): ValidationIssue[] {
+  const ids = new Set(known.map(({ id }) => id));
+  return rules.flatMap(({ id }, index) =>
+    id === undefined || ids.has(id)
+      ? []
+      : [{ path: `rules.${index}.id`, message: "must be the id of a rule that is there" }],
+  );
+}
+
+/** The id first, as whoever reads the rules looks for it there. */
+const withId = ({ id = newId("rule"), ...rule }: SentRule): ApprovalRule => ({ id, ...rule });

@@ -1,0 +1,17 @@
+import { type Refusal, refusal } from "../domain/errors.ts";
+
+/** A container's live children, and those that a request names. */
+export interface Children {
+  readonly live: readonly string[];
+  readonly named: readonly string[];
+}
+
+/** What is wrong with the children that a full replacement names; null: nothing. */
+export function childrenProblem({ live, named }: Children): Refusal | null {
+  const given = new Set(named);
+  const missing = live.filter((id) => !given.has(id));
+  if (missing.length > 0) return refusal("BUDGET_CHILDREN_INCOMPLETE", undefined, { missing });
+  const unseen = new Set(live);
+  const unknown = named.filter((id) => !unseen.delete(id));
+  return unknown.length > 0 ? refusal("BUDGET_CHILD_UNKNOWN", undefined, { unknown }) : null;
+}

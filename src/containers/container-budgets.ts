@@ -1,0 +1,174 @@
+import type DataLoader from "dataloader";
+import type { ProjectDocument, TeamDocument } from "../store/documents.ts";
+import type { Projections } from "../payments/ports.ts";
+import type { CommandOf } from "../domain/ledger/commands.ts";
+import { remainingCents } from "../domain/ledger/caps.ts";
+import { NO_CAP, NO_TOTALS, type Totals } from "../domain/ledger/state.ts";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { CapsView, LevelView, TeamBudgets } from "../messages/ledger.ts";
+import type { Ledgers } from "../actors/ledgers.ts";
+import type { TemporalActors } from "../actors/temporal.ts";
+import type { Collections } from "../store/collections.ts";
+import { caughtUp } from "../actors/catch-up.ts";
+import { newUuid } from "../lib/ids.ts";
+import { concurrentLoader } from "../lib/batch-loader.ts";
+import { childrenProblem } from "./children.ts";
+
+export interface ContainerBudgetsDependencies {
+  readonly actors: Pick<TemporalActors, "caps" | "teamBudgets">;
+  readonly ledgers: Ledgers;
+  readonly writeCaps: Projections["writeCaps"];
+  readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
+}
+
+export interface Usage extends Totals {
+  readonly remainingCents: number | null;
+}
+
+interface ContainerBudget {
+  readonly capCents: number | null;
+  readonly version: number;
+  readonly usage: Usage;
+}
+export interface ProjectBudget extends ContainerBudget {
+  readonly teams: { readonly teamId: string; readonly capCents: number | null }[];
+}
+export interface TeamBudget extends ContainerBudget {
+  readonly agents: { readonly agentId: string; readonly budgetCents: number }[];
+}
+
+type NewProjectBudget = Omit<ProjectBudget, "usage">;
+type NewTeamBudget = Omit<TeamBudget, "usage">;
+
+/**
+ * Budgets of projects and teams. The project's ledger decides a replacement, whole or not at all, and it is in force with that; it is
+ * answered once the records show it, too.
+ */
+export class ContainerBudgets {
+  readonly #dependencies: ContainerBudgetsDependencies;
+  /** Asked once for all that ask at the same moment. */
+  readonly #caps: DataLoader<string, CapsView>;
+
+  constructor(dependencies: ContainerBudgetsDependencies) {
+    this.#dependencies = dependencies;
+    const { actors } = dependencies;
+    this.#caps = concurrentLoader((projectId) => actors.caps(projectId));
+  }
+
+  /** A project's budget, with what this process has just done. */
+  async ofProject({ _id }: Pick<ProjectDocument, "_id">): Promise<ProjectBudget> {
+    await caughtUp(this.#dependencies.ledgers.flushProject(_id));
+    const [caps, teams] = await Promise.all([this.#caps.load(_id), this.#liveTeams(_id)]);
+    return {
+      ...budgetOf(caps.project),
+      teams: teams.map((teamId) => ({ teamId, capCents: levelOf(caps, teamId).cap.capCents })),
+    };
+  }
+
+  /** The same for a team. */
+  async ofTeam({ _id, projectId }: Pick<TeamDocument, "_id" | "projectId">): Promise<TeamBudget> {
+    const { actors, ledgers } = this.#dependencies;
+    await caughtUp(ledgers.flushProject(projectId));
+    const [caps, budgets, agents] = await Promise.all([
+      this.#caps.load(projectId),
+      actors.teamBudgets(projectId, _id),
+      this.#liveAgents(_id),
+    ]);
+    return { ...budgetOf(levelOf(caps, _id)), agents: agents.map((agent) => budgetIn(budgets, agent)) };
+  }
+
+  /** What the caps of a project and of one of its teams are, and what was used under them. */
+  async levels(projectId: string, teamId: string): Promise<Record<"project" | "team", ContainerBudget>> {
+    const caps = await this.#caps.load(projectId);
+    return { project: budgetOf(caps.project), team: budgetOf(levelOf(caps, teamId)) };
+  }
+
+  async replaceProject(
+    project: ProjectDocument,
+    { capCents, teams, version }: NewProjectBudget,
+  ): Promise<Result<ProjectBudget>> {
+    if (project.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    const known = await this.#caps.load(project._id);
+    // A version that is stale is said before what is wrong with the children.
+    if (known.project.cap.version !== version) return refused(refusal("STALE_BUDGET"));
+    const live = await this.#liveTeams(project._id);
+    const problem = childrenProblem({ live, named: teams.map(({ teamId }) => teamId) });
+    if (problem !== null) return refused(problem);
+    const command = { kind: "replace_project", version, capCents, teams, requestId: newUuid() } as const;
+    const replaced = await this.#replace(project.organizationId, project._id, command);
+    return replaced.ok ? ok(await this.ofProject(project)) : replaced;
+  }
+
+  async replaceTeam(
+    team: TeamDocument,
+    { agents, capCents, version }: NewTeamBudget,
+  ): Promise<Result<TeamBudget>> {
+    if (team.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    const { _id: teamId, organizationId, projectId } = team;
+    const known = await this.#caps.load(projectId);
+    if (levelOf(known, teamId).cap.version !== version) return refused(refusal("STALE_BUDGET"));
+    const live = await this.#liveAgents(teamId);
+    const named = agents.map(({ agentId }) => agentId);
+    const problem = childrenProblem({ live: live.map(({ _id }) => _id), named });
+    if (problem !== null) return refused(problem);
+    const requestId = newUuid();
+    const command = { kind: "replace_team", teamId, version, capCents, agents, requestId } as const;
+    const replaced = await this.#replace(organizationId, projectId, command);
+    return replaced.ok ? ok(await this.ofTeam(team)) : replaced;
+  }
+
+  /** Decides, and writes down what was decided. */
+  async #replace(
+    organizationId: string,
+    projectId: string,
+    command: CommandOf<"replace_project" | "replace_team">,
+  ): Promise<Result<null>> {
+    const { ledgers, writeCaps } = this.#dependencies;
+    const place = { organizationId, projectId };
+    const reply = await ledgers.submit(place, command);
+    if (reply.kind === "version_conflict") return refused(refusal("STALE_BUDGET"));
+    if (reply.kind !== "replaced") throw new Error(`a ledger answered ${reply.kind} to a replacement`);
+    await Promise.all([writeCaps(projectId, reply.caps), ledgers.flushProject(projectId)]);
+    const caps = reply.caps.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
+    await ledgers.submit(place, { kind: "confirm_caps", caps });
+    return ok(null);
+  }
+
+  async #liveTeams(projectId: string): Promise<string[]> {
+    const { teams } = this.#dependencies.collections;
+    const found = await teams
+      .find({ projectId, archivedAt: null }, { projection: { _id: 1 } })
+      .sort({ createdAt: -1, _id: -1 })
+      .toArray();
+    return found.map(({ _id }) => _id);
+  }
+
+  #liveAgents(teamId: string): Promise<LiveAgent[]> {
+    const { agents } = this.#dependencies.collections;
+    return agents
+      .find({ teamId, lifecycle: { $ne: "archived" } }, { projection: { "policy.budgetCents": 1 } })
+      .sort({ createdAt: -1, _id: -1 })
+      .toArray();
+  }
+}
+
+interface LiveAgent {
+  readonly _id: string;
+  readonly policy: { readonly budgetCents: number };
+}
+
+/** The ledger's word comes before the record's; an account that was closed just now has none of its own any more. */
+const budgetIn = (budgets: TeamBudgets, { _id, policy }: LiveAgent) => ({
+  agentId: _id,
+  budgetCents: budgets[_id] ?? policy.budgetCents,
+});
+
+const NO_LEVEL: LevelView = { cap: NO_CAP, totals: NO_TOTALS };
+
+const levelOf = ({ teams }: CapsView, teamId: string): LevelView => teams[teamId] ?? NO_LEVEL;
+
+const budgetOf = ({ cap, totals }: LevelView): ContainerBudget => ({
+  ...cap,
+  usage: { ...totals, remainingCents: remainingCents(cap, totals) },
+});

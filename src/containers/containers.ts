@@ -1,0 +1,158 @@
+import type { ClientSession, Collection } from "mongodb";
+import type { ContainerDocument } from "../store/documents.ts";
+import { type Refusal, refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
+import type { Collections } from "../store/collections.ts";
+import { given } from "../store/lists.ts";
+import type { KeyedMutex } from "../lib/keyed-mutex.ts";
+import type { Logos } from "./logos.ts";
+
+/** Live teams of a project: each read of its budget reads them all, and a replacement names them all. */
+export const LIVE_TEAMS_MAX = 1_000;
+
+/** Teams that were ever created in a project, archived ones included: its ledger remembers what was spent under each of them. */
+const TEAMS_EVER_MAX = 2_000;
+
+export type ContainerKind = "project" | "team";
+
+/** A container that something new is for. */
+export interface Parent {
+  readonly kind: ContainerKind;
+  readonly id: string;
+  readonly archivedAt: Date | null;
+}
+
+/** What people choose of a container. */
+export interface ContainerFields {
+  readonly name?: string | undefined;
+  readonly description?: string | null | undefined;
+  readonly color?: string | null | undefined;
+  /** A data URL. */
+  readonly logo?: string | null | undefined;
+}
+
+export interface ContainersDependencies {
+  readonly collections: Collections;
+  readonly logos: Logos;
+  readonly mutex: KeyedMutex;
+  readonly clock: () => Date;
+}
+
+/**
+ * Projects and teams after they were made. What is put into a container writes to the container's
+ * own record in the same transaction (`enter`), and so does archiving it: of the two at once the database lets one
+ * commit first, the other sees what it did. So nothing live ever lies in an archived container.
+ */
+export class Containers {
+  readonly #dependencies: ContainersDependencies;
+
+  constructor(dependencies: ContainersDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** In the transaction that puts something into a container: whether it may, the container not being archived. */
+  async enter({ id, kind }: Parent, session: ClientSession): Promise<boolean> {
+    // Counting is what makes it a write; an update that changes nothing would conflict with no archive.
+    const entered = await this.#of(kind).updateOne(
+      { _id: id, archivedAt: null },
+      { $inc: { createdInside: 1 } },
+      { session },
+    );
+    return entered.matchedCount === 1;
+  }
+
+  /**
+   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as many are
+   * let through as there is room for. Without a session it is only asked beforehand.
+   */
+  async whyNoTeam(projectId: string, session?: ClientSession): Promise<Refusal | null> {
+    const { projects, teams } = this.#dependencies.collections;
+    const live = { projectId, archivedAt: null };
+    const count = await teams.countDocuments(live, { ...given({ session }), limit: LIVE_TEAMS_MAX });
+    if (count >= LIVE_TEAMS_MAX) return refusal("TOO_MANY_TEAMS");
+    const project = await projects.findOne({ _id: projectId }, given({ session }));
+    const others = (project?.createdInside ?? 0) - (session === undefined ? 0 : 1);
+    return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
+  }
+
+  /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */
+  async change(
+    kind: ContainerKind,
+    target: ContainerDocument,
+    { logo, ...fields }: ContainerFields,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<ContainerDocument>> {
+    if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    const { logos, mutex } = this.#dependencies;
+    const logoHash = typeof logo === "string" ? await logos.keep(target.organizationId, logo) : logo;
+    const $set = given({ ...fields, logoHash });
+    const { _id } = target;
+    const alive = { _id, archivedAt: null };
+    const change = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {
+      const before = await this.#of(kind).findOneAndUpdate(alive, { $set }, { session });
+      if (before === null) return unchanged(refused(refusal("CONTAINER_ARCHIVED")));
+      const after = { ...before, ...$set };
+      return changed(ok(after), { before: shownOf(before), after: shownOf(after) });
+    };
+    return mutex.run(_id, () => transaction(change));
+  }
+
+  /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
+  async archive(
+    kind: ContainerKind,
+    target: ContainerDocument,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<ContainerDocument>> {
+    const { clock, mutex } = this.#dependencies;
+    const { _id } = target;
+    const containers = this.#of(kind);
+    const archive = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {
+      const archived = await containers.findOneAndUpdate(
+        { _id, archivedAt: null },
+        { $set: { archivedAt: clock(), state: "archived" } },
+        { session, returnDocument: "after" },
+      );
+      if (archived === null) return unchanged(ok(await this.#read(kind, _id, session)));
+      if (!(await this.#hasLiveChildren(kind, _id, session))) return changed(ok(archived), ARCHIVED);
+      await session.abortTransaction();
+      return unchanged(refused(refusal("CONTAINER_NOT_EMPTY")));
+    };
+    return mutex.run(_id, () => transaction(archive));
+  }
+
+  /** A paused agent is live: it can be resumed. */
+  async #hasLiveChildren(kind: ContainerKind, id: string, session: ClientSession): Promise<boolean> {
+    const { agents, teams } = this.#dependencies.collections;
+    const options = { session, projection: { _id: 1 } };
+    const child =
+      kind === "team"
+        ? await agents.findOne({ teamId: id, lifecycle: { $in: ["active", "paused"] } }, options)
+        : await teams.findOne({ projectId: id, archivedAt: null }, options);
+    return child !== null;
+  }
+
+  async #read(kind: ContainerKind, _id: string, session: ClientSession): Promise<ContainerDocument> {
+    const found = await this.#of(kind).findOne({ _id }, { session });
+    if (found === null) throw new Error(`${kind} ${_id} has lost its record`);
+    return found;
+  }
+
+  #of(kind: ContainerKind): Collection<ContainerDocument> {
+    return this.#dependencies.collections.containers[kind];
+  }
+}
+
+/** What its entry says of an archive. */
+const ARCHIVED = { before: { state: "active" }, after: { state: "archived" } };
+
+/** What a change can change, for the audit log; of the logo its hash. */
+const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => ({
+  name,
+  description,
+  color,
+  logoHash,
+});
+
+/** Lists show no rules, which may be many times what they do show. */
+export const WITHOUT_RULES = { approvalRules: 0 } as const;

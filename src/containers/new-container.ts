@@ -1,0 +1,42 @@
+import type { ContainerDocument } from "../store/documents.ts";
+import type { Logos } from "./logos.ts";
+
+/** The body of a create of a project or a team, by REST or, without the looks, as a tool. */
+export interface NewContainer {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+  readonly color?: string | null | undefined;
+  readonly logo?: string | null | undefined;
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** What a replay must repeat; a default that is spelt out is the same. */
+export const payloadOf = ({ color, description, logo, name }: NewContainer) => ({
+  name,
+  description: description ?? null,
+  color: color ?? null,
+  logo: logo ?? null,
+});
+
+/** What is kept of a new container in the audit log. */
+export const createdOf = ({ description, name }: ContainerDocument) => ({ name, description });
+
+/** The record of a new container. Its logo is kept first: a record never names an image that is not there. */
+export async function newContainer(
+  id: string,
+  organizationId: string,
+  body: NewContainer,
+  { logos, clock }: { readonly logos: Logos; readonly clock: () => Date },
+): Promise<ContainerDocument> {
+  return {
+    _id: id,
+    organizationId,
+    name: body.name,
+    description: body.description ?? null,
+    color: body.color ?? null,
+    logoHash: typeof body.logo === "string" ? await logos.keep(organizationId, body.logo) : null,
+    createdAt: clock(),
+    archivedAt: null,
+    state: "active",
+  };
+}

@@ -1,0 +1,148 @@
+import type DataLoader from "dataloader";
+import { LRUCache } from "lru-cache";
+import type { Collection } from "mongodb";
+import type { AgentDocument } from "../store/documents.ts";
+import { classifyApiKey } from "../domain/api-key.ts";
+import { refusal } from "../domain/errors.ts";
+import type { Result } from "../domain/result.ts";
+import { ok, refused } from "../domain/result.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
+import { isSameHash } from "../secrets/api-key-hash.ts";
+import { batchLoader } from "../lib/batch-loader.ts";
+import { isUnavailable } from "../lib/unavailable.ts";
+import { withTimeout } from "../lib/with-timeout.ts";
+
+/** The part of a caller's 5 s that its credential's check may take. */
+const AUTHENTICATION_MS = 3_000;
+
+/** Agents whose key was good are remembered, so many and so long. How long does not matter for what they may do: a ledger sees to that. */
+const REMEMBERED_MAX = 5_000;
+const REMEMBERED_MS = 30_000;
+
+export interface AuthenticatorDependencies {
+  readonly agents: Collection<AgentDocument>;
+  readonly hashApiKey: (value: string) => string;
+  readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
+  readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
+  /** Whether a key that was never used, as far as its agent's record shows, may be: its agent could be archived meanwhile. */
+  readonly isFirstUseAccepted: (agent: AgentDocument) => Promise<boolean>;
+  /** Told of every request that an agent's key made. */
+  readonly onAgentKeyUsed: (agent: AgentDocument) => void;
+}
+
+/** Whose requests are counted together: a key's, or a user's whatever their sessions. */
+export interface Caller {
+  readonly id: string;
+  readonly organizationId: string;
+}
+
+export interface Authentication {
+  readonly result: Result<Principal>;
+  /** Known even where a good credential is refused, as a paused agent's is; null: nobody's. */
+  readonly caller: Caller | null;
+}
+
+export interface AuthenticationOptions {
+  /** An agent whose key was good some seconds ago will do: what it asks for is judged by the agent as it is now. */
+  readonly mayRemember?: boolean;
+}
+
+interface AgentAuthentication extends Authentication {
+  readonly result: Result<AgentPrincipal>;
+}
+
+const nobody: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
+
+/**
+ * Verifies the bearer credential of a request against the database: a revoked key or session is dead on the next request. Only for
+ * payments an agent may be remembered, since its project's ledger refuses what the agent's record would refuse by now. A mistyped key is
+ * refused by its checksum, without a look-up.
+ */
+export class Authenticator {
+  readonly #dependencies: AuthenticatorDependencies;
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly #agentsByHash: DataLoader<string, AgentDocument | null>;
+  readonly #remembered = new LRUCache<string, AgentPrincipal>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS });
+
+  constructor(dependencies: AuthenticatorDependencies) {
+    this.#dependencies = dependencies;
+    this.#agentsByHash = batchLoader((hashes) => agentsOf(dependencies.agents, hashes));
+  }
+
+  async authenticate(
+    header: string | undefined,
+    options: AuthenticationOptions = {},
+  ): Promise<Authentication> {
+    const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
+    if (token === undefined) return nobody;
+    try {
+      return await withTimeout(AUTHENTICATION_MS, this.#verify(token, options));
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      const unavailable = refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
+      return { result: refused(unavailable), caller: null };
+    }
+  }
+
+  async #verify(token: string, { mayRemember = false }: AuthenticationOptions): Promise<Authentication> {
+    switch (classifyApiKey(token)) {
+      case "agent": {
+        const hash = this.#dependencies.hashApiKey(token);
+        return (mayRemember ? this.#rememberedAgent(hash) : null) ?? (await this.#agent(hash));
+      }
+      case "organization": {
+        const result = await this.#dependencies.authenticateOrganizationKey(token);
+        if (!result.ok) return nobody;
+        const { keyId, organizationId } = result.value;
+        return { result, caller: { id: keyId, organizationId } };
+      }
+      case null: {
+        const result = await this.#dependencies.authenticateSession(token);
+        // It may say that it was good, and what to do.
+        if (!result.ok) return { result, caller: null };
+        const { userId, organizationId } = result.value;
+        return { result, caller: { id: userId, organizationId } };
+      }
+    }
+  }
+
+  #rememberedAgent(hash: string): Authentication | null {
+    const principal = this.#remembered.get(hash);
+    if (principal === undefined) return null;
+    const { agent, keyId } = principal;
+    this.#dependencies.onAgentKeyUsed(agent);
+    const verify = async (): Promise<Result<AgentPrincipal>> =>
+      (await withTimeout(AUTHENTICATION_MS, this.#agent(hash))).result;
+    const remembered = { revision: agent.revision, verify };
+    return {
+      result: ok({ ...principal, remembered }),
+      caller: { id: keyId, organizationId: agent.organizationId },
+    };
+  }
+
+  async #agent(hash: string): Promise<AgentAuthentication> {
+    this.#remembered.delete(hash);
+    const { isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
+    const agent = await this.#agentsByHash.load(hash);
+    if (agent === null || agent.key === null || agent.lifecycle === "archived") return nobody;
+    if (!isSameHash(agent.key.hash, hash)) return nobody;
+    const isFirst = (agent.authenticatedAt ?? null) === null;
+    if (isFirst && !(await isFirstUseAccepted(agent))) return nobody;
+    onAgentKeyUsed(agent);
+    const caller = { id: agent.key.id, organizationId: agent.organizationId };
+    if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
+    const principal: AgentPrincipal = { type: "agent", agent, keyId: agent.key.id };
+    if (!isFirst) this.#remembered.set(hash, principal);
+    return { result: ok(principal), caller };
+  }
+}
+
+async function agentsOf(
+  agents: Collection<AgentDocument>,
+  hashes: readonly string[],
+): Promise<(AgentDocument | null)[]> {
+  const found = await agents.find({ "key.hash": { $in: [...hashes] } }).toArray();
+  const byHash = new Map(found.map((agent) => [agent.key?.hash, agent]));
+  return hashes.map((hash) => byHash.get(hash) ?? null);
+}

@@ -1,0 +1,70 @@
+import type { Access, ManagementAccess, PersonNeeds, Role } from "../contract/types.ts";
+import type { Refusal } from "../domain/errors.ts";
+import { refusal } from "../domain/errors.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import { isSteppedUp } from "./principal.ts";
+import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
+
+const RANK: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };
+
+export const outranks = (role: Role, other: Role): boolean => RANK[role] > RANK[other];
+
+/**
+ * Whether the caller may do this at all, before anything of the request is looked at: kind of credential, scope or
+ * tool, a second factor where one is required, role, step-up, in this order. With `authorizeBody` the one place that enforces an
+ * operation's `access`; what it acts on is found by `findSubject`.
+ */
+export function authorize(access: Access, principal: Principal | null, now: Date): Refusal | null {
+  if (access.kind === "public") return null;
+  if (principal === null) return refusal("UNAUTHORIZED");
+  if (access.kind === "agent") {
+    if (principal.type !== "agent") return refusal("WRONG_CREDENTIAL");
+    return access.tools.some((tool) => mayUse(principal, tool)) ? null : refusal("TOOL_NOT_ALLOWED");
+  }
+  switch (principal.type) {
+    case "agent":
+      return refusal("WRONG_CREDENTIAL");
+    case "organization_key":
+      return authorizeKey(access, principal);
+    case "session":
+      if (principal.mustEnrol && access.beforeEnrolment !== true)
+        return refusal("SECOND_FACTOR_ENROLMENT_REQUIRED");
+      return authorizePerson(access, principal, now);
+  }
+}
+
+/** The same for what only the body says: a payment's rail, an invite's role. Still before its shape is looked at. */
+export function authorizeBody(
+  access: Access,
+  principal: Principal | null,
+  body: unknown,
+  now: Date,
+): Refusal | null {
+  if (access.kind === "agent" && principal?.type === "agent") {
+    const tool = access.toolOf?.(body) ?? null;
+    return tool === null || mayUse(principal, tool) ? null : refusal("TOOL_NOT_ALLOWED");
+  }
+  if (access.kind === "management" && principal?.type === "session") {
+    const needs = access.needsOf?.(body) ?? null;
+    return needs === null ? null : authorizePerson(needs, principal, now);
+  }
+  return null;
+}
+
+/** An organization's key has no human behind it: scopes instead of roles, and it is never challenged. */
+function authorizeKey(access: ManagementAccess, { scopes }: OrganizationKeyPrincipal): Refusal | null {
+  const { organizationKey: requiredScope } = access;
+  if (requiredScope === "never") return refusal("SESSION_REQUIRED");
+  if (scopes.includes(requiredScope)) return null;
+  return refusal("INSUFFICIENT_SCOPE", undefined, { requiredScope });
+}
+
+function authorizePerson(needs: PersonNeeds, principal: SessionPrincipal, now: Date): Refusal | null {
+  if (outranks(needs.role, principal.role)) return refusal("ROLE_REQUIRED");
+  return needs.stepUp && !isSteppedUp(principal, now) ? refusal("STEP_UP_REQUIRED") : null;
+}
+
+/** Whether an agent's key is scoped to a tool; one without scopes has the full set. */
+export function mayUse({ agent }: AgentPrincipal, tool: string): boolean {
+  return agent.scopes === null || agent.scopes.includes(tool);
+}

@@ -1,0 +1,134 @@
+import { randomBytes } from "node:crypto";
+import type DataLoader from "dataloader";
+import type { Db } from "mongodb";
+import type { RandomBytes } from "../domain/api-key.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
+import { Sealer } from "../secrets/sealer.ts";
+import type { AuditedWrites } from "../audit/notes.ts";
+import { documentLoader } from "../lib/batch-loader.ts";
+import { KeyedMutex } from "../lib/keyed-mutex.ts";
+import {
+  authCollections,
+  type AuthCollections,
+  type OrganizationDocument,
+  type SessionDocument,
+  type UserDocument,
+} from "../store/identity-documents.ts";
+import { InviteRequests } from "./invite-requests.ts";
+import { Organizations } from "./organizations.ts";
+import { Passwords } from "./passwords.ts";
+import { DeviceTokens } from "./device-token.ts";
+import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
+import { RefreshTokens } from "./refresh-token.ts";
+import { SessionTokens } from "./session-token.ts";
+import { loadSigningKey } from "./signing-key.ts";
+
+/** By then whoever waits has been answered. */
+const WAIT_FOR_TURN_MS = 4_000;
+
+export interface AuthDeps {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
+  /** The service's own address: issuer and audience of the session tokens. */
+  readonly baseUrl: string;
+  /** Whom passkeys are made for; by default what follows from `baseUrl`. */
+  readonly relyingParty?: RelyingParty;
+  /** The name a code generator shows beside the account. */
+  readonly productName?: string;
+  readonly clock?: () => Date;
+  readonly randomBytes?: RandomBytes;
+  readonly provision?: Provision;
+  /** Null or missing: invites are not mailed, and their tokens are answered. */
+  readonly mailing?: Mailing | null;
+  /** Told, at most about once a minute for each of them, which sessions are used. */
+  readonly onSessionSeen?: (sessionId: string) => void;
+  /** Shared with whoever else needs callers' organizations. */
+  readonly organizations?: Organizations;
+}
+
+/**
+ * Sees to it that an organization is being provisioned, however often it is asked, and answers when that is done or the
+ * time is over. Never throws: an engine that is out of reach keeps nobody from signing in.
+ */
+export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
+
+/** How invites are mailed. */
+export interface Mailing {
+  /** What whoever gets the mail opens. */
+  linkOf(token: string): string;
+  /** Begins the mail of an invite that was just written. Never throws: what does not come off is begun later. */
+  begin(invite: { readonly _id: string; readonly organizationId: string }): Promise<void>;
+  /** Told of each invite that was one too many. */
+  readonly onLimited: () => void;
+}
+
+/** What the operations of this folder share. */
+export interface AuthContext {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
+  readonly collections: AuthCollections;
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly lookUps: {
+    readonly sessions: DataLoader<string, SessionDocument | null>;
+    readonly users: DataLoader<string, UserDocument | null>;
+  };
+  readonly organizations: Organizations;
+  readonly sealer: Sealer;
+  readonly passwords: Passwords;
+  readonly sessionTokens: SessionTokens;
+  readonly refreshTokens: RefreshTokens;
+  readonly deviceTokens: DeviceTokens;
+  readonly relyingParty: RelyingParty;
+  readonly productName: string;
+  readonly clock: () => Date;
+  readonly randomBytes: RandomBytes;
+  readonly provision: Provision;
+  readonly mailing: Mailing | null;
+  readonly inviteRequests: InviteRequests;
+  readonly onSeen: (sessionId: string) => void;
+  /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
+  readonly mutex: KeyedMutex;
+}
+
+/** The same on behalf of one request that changes something: what it writes has its entry in the audit log. */
+export type WritingContext = AuthContext & AuditedWrites;
+
+/** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureIndexes`. */
+export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
+  const clock = deps.clock ?? (() => new Date());
+  const random = deps.randomBytes ?? randomBytes;
+  const sealer = new Sealer(deps.masterKey, random);
+  const signingKey = await loadSigningKey(deps.db, sealer, clock);
+  const { db, masterKey } = deps;
+  const collections = authCollections(db);
+  return {
+    db,
+    masterKey,
+    collections,
+    lookUps: {
+      sessions: documentLoader(
+        (_id) => collections.sessions.findOne({ _id }),
+        (ids) => collections.sessions.find({ _id: { $in: [...ids] } }).toArray(),
+      ),
+      users: documentLoader(
+        (_id) => collections.users.findOne({ _id }),
+        (ids) => collections.users.find({ _id: { $in: [...ids] } }).toArray(),
+      ),
+    },
+    organizations: deps.organizations ?? Organizations.in(collections.organizations, clock),
+    sealer,
+    passwords: await Passwords.on(db, clock()),
+    sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
+    refreshTokens: new RefreshTokens(deps.masterKey, random),
+    deviceTokens: new DeviceTokens(deps.masterKey, random),
+    relyingParty: deps.relyingParty ?? relyingPartyOf(deps.baseUrl),
+    productName: deps.productName ?? "Agent Spending Control",
+    clock,
+    randomBytes: random,
+    provision: deps.provision ?? (() => Promise.resolve()),
+    mailing: deps.mailing ?? null,
+    inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
+    onSeen: deps.onSessionSeen ?? (() => undefined),
+    mutex: new KeyedMutex(WAIT_FOR_TURN_MS),
+  };
+}

@@ -1,0 +1,211 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { ClientSession, Db } from "mongodb";
+import { z } from "zod";
+import { refusal, type Refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { isDuplicateKey, settingsOf } from "../secrets/settings.ts";
+import {
+  authCollections,
+  ensureAuthIndexes,
+  PLANS,
+  type OrganizationDocument,
+  type UserDocument,
+} from "../store/identity-documents.ts";
+import { newUuid } from "./ids.ts";
+import { invalid, newUser } from "./new-user.ts";
+import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
+
+/** As the admin command has it from its arguments, not yet looked at. */
+export interface CreateOrganizationInput {
+  readonly name: string;
+  readonly ownerEmail: string;
+  readonly ownerPassword: string;
+  /** By default the part of the e-mail before the @. */
+  readonly ownerName?: string | undefined;
+  readonly plan: string;
+  readonly restPerMinute?: number | undefined;
+  readonly mcpPerMinute?: number | undefined;
+}
+
+export interface CreatedOrganization {
+  readonly organizationId: string;
+  readonly userId: string;
+  /** Of the default project and team, which the provisioning workflow is to make under these ids. */
+  readonly projectId: string;
+  readonly teamId: string;
+}
+
+/** Who makes it: the operator's command, any number of them, some only to try things out; or the set-up link, once. */
+export type Occasion = "command" | "trial" | "set-up";
+
+const MAX_PER_MINUTE = 1_000_000;
+
+/** The setting that closes the set-up for good. */
+const SET_UP_DONE = "set-up-done";
+
+const nameSchema = z
+  .string()
+  .trim()
+  .min(1)
+  .max(100)
+  .regex(/^[^\p{Cc}]*$/u, "Must not hold control characters.");
+const limitSchema = z.int().min(1).max(MAX_PER_MINUTE).optional();
+
+const inputSchema = z
+  .object({
+    name: nameSchema,
+    ownerEmail: z.string().trim().max(254).pipe(z.email()),
+    ownerPassword: z.string().superRefine((password, check) => {
+      const message = passwordIssue(password);
+      if (message !== null) check.addIssue({ code: "custom", message });
+    }),
+    ownerName: nameSchema.optional(),
+    plan: z.enum(PLANS),
+    restPerMinute: limitSchema,
+    mcpPerMinute: limitSchema,
+  })
+  .superRefine(({ plan, restPerMinute, mcpPerMinute }, check) => {
+    const message = "Custom limits belong to the enterprise plan.";
+    if (plan === "enterprise") return;
+    if (restPerMinute !== undefined) check.addIssue({ code: "custom", path: ["restPerMinute"], message });
+    if (mcpPerMinute !== undefined) check.addIssue({ code: "custom", path: ["mcpPerMinute"], message });
+  });
+
+type ParsedInput = z.output<typeof inputSchema>;
+
+/**
+ * Writes an organization, `provisioning` until its workflow is done, and its owner: both or,
+ * after a crash, neither. The same call again while it is still provisioning answers the same ids, so that a command
+ * that died before it started the workflow can be repeated; once it is ready, the same call is refused. The owner's e-mail may have accounts in other organizations.
+ */
+export async function createOrganizationWithOwner(
+  db: Db,
+  input: CreateOrganizationInput,
+  clock: () => Date = () => new Date(),
+  occasion: Occasion = "command",
+): Promise<Result<CreatedOrganization>> {
+  const parsed = inputSchema.safeParse(input);
+  if (!parsed.success) return refused(validationRefusal(parsed.error));
+  const { name, ownerEmail, ownerName = "", ownerPassword } = parsed.data;
+  const issue = await chosenPasswordIssue(ownerPassword, [name, ownerEmail, ownerName]);
+  if (issue !== null) return refused(invalid("ownerPassword", issue));
+  // That a call is carried out once rests on an index alone, and this may be the first thing that is ever written here.
+  await ensureAuthIndexes(db);
+  const now = clock();
+  const { organization, owner } = await newRecords(parsed.data, occasion, now, await Passwords.on(db, now));
+  // A script that is run again must not double what it made.
+  const made = { creation: organization.creation, status: "ready" } as const;
+  if ((await authCollections(db).organizations.findOne(made)) !== null) {
+    return refused(invalid("ownerEmail", "The same call has made an organization already."));
+  }
+  try {
+    const inserted = await insertBoth(db, organization, owner, occasion);
+    return inserted ? ok(idsOf(organization, owner)) : refused(refusal("NOT_FOUND"));
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+  }
+  return ok(await madeBefore(db, organization.creation));
+}
+
+/** Whether nobody has set the service up yet, so that the set-up link is good. */
+export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<boolean> {
+  const options = session === undefined ? {} : { session };
+  if ((await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) !== null) return false;
+  // The marker may be gone, or from before there was one, as in a database that was restored in part.
+  const others = { createdBy: { $ne: "trial" } } as const;
+  return (await authCollections(db).organizations.findOne(others, options)) === null;
+}
+
+async function newRecords(
+  input: ParsedInput,
+  occasion: Occasion,
+  now: Date,
+  passwords: Passwords,
+): Promise<{ readonly organization: OrganizationDocument; readonly owner: UserDocument }> {
+  const organizationId = newUuid(now, randomBytes);
+  const owner = await newUser(
+    {
+      organizationId,
+      name: input.ownerName ?? input.ownerEmail.replace(/@.*$/, ""),
+      email: input.ownerEmail,
+      emailVerified: false,
+      role: "owner",
+      password: input.ownerPassword,
+    },
+    now,
+    randomBytes,
+    passwords,
+  );
+  const organization: OrganizationDocument = {
+    _id: organizationId,
+    name: input.name,
+    plan: input.plan,
+    restPerMinute: input.restPerMinute ?? null,
+    mcpPerMinute: input.mcpPerMinute ?? null,
+    status: "provisioning",
+    defaultProjectId: newUuid(now, randomBytes),
+    defaultTeamId: newUuid(now, randomBytes),
+    createdAt: now,
+    createdBy: occasion,
+    creation: creationOf(input, owner),
+    readyAt: null,
+  };
+  return { organization, owner };
+}
+
+/** The same for the same call alone, its password included: another one makes an organization of its own. */
+function creationOf({ mcpPerMinute, name, plan, restPerMinute }: ParsedInput, owner: UserDocument): string {
+  const said = [name, plan, restPerMinute ?? null, mcpPerMinute ?? null, owner.name];
+  const text = JSON.stringify([...said, owner.emailNormalized, owner.passwordHash]);
+  return createHash("sha256").update(text).digest("base64url");
+}
+
+/**
+ * Both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up. Whoever else writes the marker
+ * meanwhile is in conflict, looks again, and finds it: of any number of set-ups at once one is let through.
+ */
+async function insertBoth(
+  db: Db,
+  organization: OrganizationDocument,
+  owner: UserDocument,
+  occasion: Occasion,
+): Promise<boolean> {
+  const { organizations, users } = authCollections(db);
+  const marker = { value: organization._id, createdAt: organization.createdAt };
+  return await db.client.withSession((session) =>
+    session.withTransaction(
+      async () => {
+        if (occasion === "set-up" && !(await isSetUpOpen(db, session))) return false;
+        const first = { $setOnInsert: marker };
+        if (occasion !== "trial")
+          await settingsOf(db).updateOne({ _id: SET_UP_DONE }, first, { upsert: true, session });
+        await users.insertOne(owner, { session });
+        await organizations.insertOne(organization, { session });
+        return true;
+      },
+      { writeConcern: { w: "majority" } },
+    ),
+  );
+}
+
+/** The organization that this very call made before; it may have become ready by now. */
+async function madeBefore(db: Db, creation: string): Promise<CreatedOrganization> {
+  const { organizations, users } = authCollections(db);
+  const organization = await organizations.findOne({ creation }, { sort: { createdAt: -1 } });
+  const organizationId = organization?._id ?? "";
+  const owner = await users.findOne({ organizationId, role: "owner" }, { sort: { createdAt: 1, _id: 1 } });
+  if (organization === null || owner === null) throw new Error("what was made has disappeared");
+  return idsOf(organization, owner);
+}
+
+const idsOf = (organization: OrganizationDocument, owner: UserDocument): CreatedOrganization => ({
+  organizationId: organization._id,
+  userId: owner._id,
+  projectId: organization.defaultProjectId,
+  teamId: organization.defaultTeamId,
+});
+
+function validationRefusal(error: z.ZodError): Refusal {
+  const issues = error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
+  return refusal("VALIDATION_FAILED", undefined, { issues });
+}

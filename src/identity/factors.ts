@@ -1,0 +1,75 @@
+import type { ClientSession } from "mongodb";
+import { type Refusal, refusal } from "../domain/errors.ts";
+import { refused, type Result } from "../domain/result.ts";
+import { type Outcome, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { FactorDocument, UserDocument } from "../store/identity-documents.ts";
+import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { isInForce } from "./views.ts";
+
+export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
+
+/** All of a person's second factors, those that were never confirmed too. */
+export const factorsOf = (
+  { collections }: Pick<AuthContext, "collections">,
+  userId: string,
+  session?: ClientSession,
+): Promise<FactorDocument[]> =>
+  collections.factors.find({ userId }, session === undefined ? {} : { session }).toArray();
+
+/** Whether a second factor is in force, so that one more needs step-up. */
+export const hasFactor = async (
+  context: AuthContext,
+  userId: string,
+  session?: ClientSession,
+): Promise<boolean> => (await factorsOf(context, userId, session)).some(isInForce);
+
+const SIGN_IN_AGAIN =
+  "The first second factor needs a sign-in within the last 5 minutes: sign in again, then enrol it.";
+
+/**
+ * Why somebody must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
+ * needs a sign-in of just now: a stolen refresh token would enrol one of the thief's own, and step up by it.
+ */
+export function whyNotEnrol(
+  principal: SessionPrincipal,
+  factors: readonly FactorDocument[],
+  now: Date,
+): Refusal | null {
+  if (isSteppedUp(principal, now)) return null;
+  if (factors.some(isInForce)) return refusal("STEP_UP_REQUIRED");
+  return isFreshlySignedIn(principal, now) ? null : refusal("STEP_UP_REQUIRED", SIGN_IN_AGAIN);
+}
+
+/**
+ * One change of one person's factors, alone: each writes the person's revision first, so that of two at once the second
+ * starts over and sees what the first did. That makes "the first" and "the last" factor exact. Whoever was removed
+ * meanwhile is `UNAUTHORIZED`.
+ */
+export async function changeFactors<T>(
+  { collections, transaction, mutex }: Pick<WritingContext, "collections" | "transaction" | "mutex">,
+  userId: string,
+  change: (session: ClientSession, user: UserDocument) => Promise<Outcome<Result<T>>>,
+): Promise<Result<T>> {
+  const write = async (session: ClientSession): Promise<Outcome<Result<T>>> => {
+    const next = { $inc: { factorsRevision: 1 } };
+    const user = await collections.users.findOneAndUpdate({ _id: userId }, next, { session });
+    return user === null ? unchanged(refused(refusal("UNAUTHORIZED"))) : await change(session, user);
+  };
+  return await mutex.run(userId, () => transaction(write));
+}
+
+/**
+ * The same by the person themselves, whose session must be alive when it counts: one that was ended after the request was
+ * let in (`UNAUTHORIZED`) must not leave a factor behind.
+ */
+export const changeOwnFactors = <T>(
+  context: WritingContext,
+  { sessionId, userId }: Pick<SessionPrincipal, "sessionId" | "userId">,
+  change: (session: ClientSession, user: UserDocument) => Promise<Outcome<Result<T>>>,
+): Promise<Result<T>> =>
+  changeFactors<T>(context, userId, async (session, user) => {
+    const own = { _id: sessionId, userId, epoch: { $gte: epochOf(user) }, revokedAt: null };
+    const isAlive = (await context.collections.sessions.findOne(own, { session })) !== null;
+    return isAlive ? await change(session, user) : unchanged(refused(refusal("UNAUTHORIZED")));
+  });

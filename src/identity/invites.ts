@@ -1,0 +1,259 @@
+import type { ClientSession } from "mongodb";
+import { type Refusal, refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { outranks } from "./authorize.ts";
+import { newId } from "../lib/ids.ts";
+import { INVITE_LINK_PURPOSE } from "./invite-link.ts";
+import { hmacSha256 } from "../secrets/master-key.ts";
+import { isDuplicateKey } from "../secrets/settings.ts";
+import { changed, type Outcome, unchanged } from "../audit/notes.ts";
+import type { AuthContext, Mailing, WritingContext } from "./context.ts";
+import type { InviteDocument, Role, UserDocument } from "../store/identity-documents.ts";
+import { normalizeEmail } from "./email.ts";
+import { takeInvitePlace } from "./invite-caps.ts";
+import type { InviteAnswer } from "./invite-requests.ts";
+import { EMAIL_TAKEN, invalid, newUser } from "./new-user.ts";
+import { chosenPasswordIssue } from "./passwords.ts";
+import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import {
+  newSession,
+  type OpenedSession,
+  ownerOf,
+  type Person,
+  repairProvisioning,
+  shownOnce,
+  type SignedIn,
+} from "./sessions.ts";
+import { inviteView } from "./views.ts";
+
+/** An invite is valid for 7 days. */
+const INVITE_LIFETIME_MILLISECONDS = 7 * 24 * 3600 * 1000;
+const TOKEN_SIZE_BYTES = 32;
+
+export interface AcceptInviteInput {
+  readonly token: string;
+  readonly name: string;
+  readonly password: string;
+  /** What the client calls itself. */
+  readonly userAgent?: string | null;
+}
+
+export interface CreateInviteInput {
+  readonly email: string;
+  readonly role: Role;
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** As it is answered. The token is null where it is mailed instead. */
+export interface CreatedInvite extends InviteAnswer {
+  /** It was made before, by the same request. */
+  readonly isReplay: boolean;
+}
+
+/** From when on an invite must have been made to be open now; at the instant of its expiry it no longer is. */
+export const openInvitesSince = (now: Date): Date =>
+  new Date(now.getTime() - INVITE_LIFETIME_MILLISECONDS + 1);
+
+/**
+ * Invites a person; an open invite to the same e-mail is replaced, its token is worth nothing from then on. That of an owner
+ * is replaced by whoever may make one alone: else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. Where there is mail, the
+ * token goes into the mail and nowhere else: whoever comes with it has shown that mail to the address reaches them. The same request again,
+ * by its idempotency key, is answered as it was the first time, and mails nothing.
+ */
+export async function createInvite(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  input: CreateInviteInput,
+): Promise<Result<CreatedInvite>> {
+  const { clock, mailing, transaction, mutex } = context;
+  const { organizationId, userId } = principal;
+  const { idempotencyKey, ...payload } = input;
+  const request = idempotencyKey === undefined ? null : { organizationId, userId, idempotencyKey, payload };
+  const { invite, token } = newInvite(context, principal, payload, clock());
+  const made = { invite: inviteView(invite), token: mailing === null ? token : null };
+  const written = await mutex.run(`invites/${organizationId}`, () =>
+    transaction(async (session): Promise<Outcome<Result<CreatedInvite>>> => {
+      const before = request === null ? ok(null) : await context.inviteRequests.answered(request, session);
+      if (!before.ok) return unchanged(before);
+      if (before.value !== null) return unchanged(ok({ ...before.value, isReplay: true }));
+      const denied = await write(context, principal, invite, session);
+      if (denied !== null) return unchanged(refused(denied));
+      if (request !== null) await context.inviteRequests.keep(request, made, invite.createdAt, session);
+      const { _id: id, email, role } = invite;
+      return changed(ok({ ...made, isReplay: false }), {
+        on: { type: "invite", id },
+        after: { email, role },
+      });
+    }),
+  );
+  if (mailing === null) return written;
+  if (written.ok && !written.value.isReplay) await mailing.begin(invite);
+  if (!written.ok && written.refusal.code === "RATE_LIMITED") mailing.onLimited();
+  return written;
+}
+
+function newInvite(
+  context: AuthContext,
+  { organizationId, userId }: SessionPrincipal,
+  input: Pick<CreateInviteInput, "email" | "role">,
+  now: Date,
+): { readonly invite: InviteDocument; readonly token: string } {
+  const { mailing, randomBytes, sealer } = context;
+  const _id = newId("inv");
+  const email = input.email.trim();
+  const token = Buffer.from(randomBytes(TOKEN_SIZE_BYTES)).toString("base64url");
+  const toBeMailed = (by: Mailing): Pick<InviteDocument, "mail" | "untold"> => {
+    const sealedLink = sealer.seal(INVITE_LINK_PURPOSE, _id, by.linkOf(token));
+    return { mail: { state: "mailing", sealedLink, endedAt: null }, untold: true };
+  };
+  const invite: InviteDocument = {
+    _id,
+    organizationId,
+    email,
+    emailNormalized: normalizeEmail(email),
+    role: input.role,
+    tokenHash: hashOf(context, token),
+    createdBy: { type: "user", id: userId },
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + INVITE_LIFETIME_MILLISECONDS),
+    ...(mailing === null ? { mail: null } : toBeMailed(mailing)),
+  };
+  return { invite, token };
+}
+
+/** In the place of an open one. A refusal leaves nothing written. */
+async function write(
+  { collections, mailing }: AuthContext,
+  principal: SessionPrincipal,
+  invite: InviteDocument,
+  session: ClientSession,
+): Promise<Refusal | null> {
+  const { createdAt, emailNormalized, organizationId } = invite;
+  const member = await collections.users.findOne({ emailNormalized, organizationId }, { session });
+  if (member !== null) return invalid("email", "This person is a member already.");
+  const open = { organizationId, emailNormalized, expiresAt: { $gt: createdAt } };
+  const replaced = await collections.invites.findOne(open, { session });
+  const denied = replaced === null ? null : whyNotEnd(replaced, principal, createdAt);
+  if (denied !== null) return denied;
+  const over =
+    mailing === null ? null : await takeInvitePlace(collections.inviteCounts, invite, createdAt, session);
+  if (over !== null) {
+    await session.abortTransaction();
+    return over;
+  }
+  await collections.invites.deleteMany({ organizationId, emailNormalized }, { session });
+  await collections.invites.insertOne(invite, { session });
+  return null;
+}
+
+/** Withdraws an open invite; that of an owner needs what making one needs, else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. */
+export async function revokeInvite(
+  { clock, collections, transaction }: WritingContext,
+  principal: SessionPrincipal,
+  id: string,
+): Promise<Result<InviteDocument>> {
+  const now = clock();
+  const open = { _id: id, organizationId: principal.organizationId, expiresAt: { $gt: now } };
+  return await transaction<Result<InviteDocument>>(async (session) => {
+    const found = await collections.invites.findOne(open, { session });
+    if (found === null) return unchanged(refused(refusal("NOT_FOUND")));
+    const denied = whyNotEnd(found, principal, now);
+    if (denied !== null) return unchanged(refused(denied));
+    const { deletedCount } = await collections.invites.deleteOne(open, { session });
+    if (deletedCount === 0) return unchanged(refused(refusal("NOT_FOUND")));
+    return changed(ok(found), { before: { email: found.email, role: found.role } });
+  });
+}
+
+/**
+ * Makes the invited person a member and signs them in. Organization, role and e-mail are the
+ * invite's. The invite is used up with the same write that makes the member: of any number at once one is let through,
+ * and one that is refused can be tried again.
+ */
+export async function acceptInvite(
+  context: WritingContext,
+  input: AcceptInviteInput,
+): Promise<Result<SignedIn>> {
+  const { clock, collections, passwords, randomBytes } = context;
+  const now = clock();
+  const invite = await collections.invites.findOne(openUnder(context, input.token, now));
+  const organization =
+    invite === null ? null : await collections.organizations.findOne({ _id: invite.organizationId });
+  if (invite === null || organization === null) return refused(refusal("NOT_FOUND"));
+  await repairProvisioning(context, organization);
+  const { email, organizationId, role } = invite;
+  const issue = await chosenPasswordIssue(input.password, [email, input.name, organization.name]);
+  if (issue !== null) return refused(invalid("password", issue));
+  const { name, password } = input;
+  // A mailed token is in the mail alone.
+  const emailVerified = invite.mail !== null;
+  const person = { organizationId, name, email, emailVerified, role, password };
+  const user = await newUser(person, now, randomBytes, passwords);
+  const joined = await join(context, invite, { user, organization }, now, input.userAgent);
+  return joined.ok ? ok(await shownOnce(context, joined.value, now)) : joined;
+}
+
+/**
+ * Invite, member and their session in one write. The e-mail is unique in the organization. An invite is worth what its maker could
+ * still give: somebody who was removed or demoted must not come back by one that they kept. It writes the organization's
+ * revision, so that nobody joins past a second factor that is being required.
+ */
+async function join(
+  context: WritingContext,
+  invite: InviteDocument,
+  { organization, user }: Person,
+  now: Date,
+  userAgent: string | null | undefined,
+): Promise<Result<OpenedSession>> {
+  const { collections, transaction } = context;
+  try {
+    return await context.mutex.run(invite.organizationId, () =>
+      transaction<Result<OpenedSession>>(async (session) => {
+        const { _id, createdBy, organizationId, role, tokenHash } = invite;
+        const maker = await collections.users.findOne({ _id: createdBy.id, organizationId }, { session });
+        if (maker === null || !mayInvite(maker.role, role)) return unchanged(refused(refusal("NOT_FOUND")));
+        const open = { _id, tokenHash, expiresAt: { $gt: now } };
+        const { deletedCount } = await collections.invites.deleteOne(open, { session });
+        if (deletedCount === 0) return unchanged(refused(refusal("NOT_FOUND")));
+        const next = { $inc: { membersRevision: 1 } };
+        const joined = await collections.organizations.findOneAndUpdate({ _id: organizationId }, next, {
+          session,
+        });
+        const isRequired = joined?.requireSecondFactor === true;
+        const member: UserDocument = { ...user, ...(isRequired ? { secondFactorRequired: true } : {}) };
+        await collections.users.insertOne(member, { session });
+        const opened = newSession(context, { user: member, organization }, ["pwd"], now, userAgent);
+        await collections.sessions.insertOne(opened.session, { session });
+        return changed(ok(opened), {
+          by: ownerOf(opened),
+          on: { type: "invite", id: _id },
+          before: { email: invite.email, role },
+          after: { userId: member._id, role },
+        });
+      }),
+    );
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+    return refused(invalid("email", EMAIL_TAKEN));
+  }
+}
+
+/** Why a person must not end an open invite: who can't make an owner must not keep somebody from becoming one. */
+function whyNotEnd({ role }: InviteDocument, principal: SessionPrincipal, now: Date): Refusal | null {
+  if (role !== "owner") return null;
+  if (!mayInvite(principal.role, role)) return refusal("ROLE_REQUIRED");
+  return isSteppedUp(principal, now) ? null : refusal("STEP_UP_REQUIRED");
+}
+
+/** Only an owner makes owners. */
+const mayInvite = (maker: Role, invited: Role): boolean =>
+  !outranks(invited === "owner" ? "owner" : "admin", maker);
+
+const openUnder = (context: AuthContext, token: string, now: Date) => ({
+  tokenHash: hashOf(context, token),
+  expiresAt: { $gt: now },
+});
+
+/** Keyed, so that a look-up by it tells nothing about a token by its timing, nor the database's content a token. */
+const hashOf = ({ masterKey }: AuthContext, token: string): string =>
+  hmacSha256(masterKey.deriveKey("invite-token"), token);

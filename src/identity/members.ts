@@ -1,0 +1,172 @@
+import type { ClientSession } from "mongodb";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { outranks } from "./authorize.ts";
+import { changed, type Outcome, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { Role, UserDocument } from "../store/identity-documents.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import { userView, type UserView } from "./views.ts";
+
+/** A key that was minted by somebody who can't mint any more. */
+export interface LostKey {
+  readonly id: string;
+  readonly name: string;
+  readonly last4: string;
+}
+
+export interface RoleChanged {
+  readonly member: UserView;
+  readonly revokedOrganizationKeys: readonly LostKey[];
+}
+
+interface MemberChanged {
+  readonly member: UserDocument;
+  readonly lost: readonly LostKey[];
+}
+
+/** What becomes of the organization keys that somebody minted when they can't mint any more. */
+export interface KeysOnLeaving {
+  readonly keepKeys: boolean;
+}
+
+const REVOKED: KeysOnLeaving = { keepKeys: false };
+
+/** Members as the API shows them, in the order given. */
+export async function memberViews(
+  { collections }: AuthContext,
+  members: readonly UserDocument[],
+): Promise<UserView[]> {
+  const userIds = members.map(({ _id }) => _id);
+  const factors = await collections.factors.find({ userId: { $in: userIds } }).toArray();
+  return members.map((member) =>
+    userView(
+      member,
+      factors.filter(({ userId }) => userId === member._id),
+    ),
+  );
+}
+
+/**
+ * Gives a member another role, which binds their open sessions from the next request on. Who becomes a `member` can't mint
+ * keys any more: the organization keys whose values they have seen are revoked with it, unless they are to be kept.
+ */
+export async function changeRole(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  memberId: string,
+  role: Role,
+  keys: KeysOnLeaving = REVOKED,
+): Promise<Result<RoleChanged>> {
+  const done = await changeMember<MemberChanged>(context, principal, memberId, async (member, session) => {
+    if (member.role === role) return unchanged(ok({ member, lost: [] }));
+    const reason = await whyUntouchable(context, principal, member, session);
+    if (reason !== null) return unchanged(refused(reason));
+    await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
+    const lost = role === "member" ? await loseKeys(context, member, keys, session) : [];
+    const entry = { before: { role: member.role }, after: { role, ...keysNamed(lost, keys) } };
+    return changed(ok({ member: { ...member, role }, lost }), entry);
+  });
+  if (!done.ok) return done;
+  const { lost, member } = done.value;
+  const [view] = await memberViews(context, [member]);
+  if (view === undefined) return refused(refusal("NOT_FOUND"));
+  return ok({ member: view, revokedOrganizationKeys: keys.keepKeys ? [] : lost });
+}
+
+/**
+ * Removes a member; their sessions, second factors and organization keys (unless they are to be kept) end with them, and
+ * their e-mail may be invited again.
+ */
+export async function removeMember(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  memberId: string,
+  keys: KeysOnLeaving = REVOKED,
+): Promise<Result<null>> {
+  const { factors, invites, sessions, users } = context.collections;
+  return await changeMember<null>(context, principal, memberId, async (member, session) => {
+    const reason = await whyUntouchable(context, principal, member, session);
+    if (reason !== null) return unchanged(refused(reason));
+    await users.deleteOne({ _id: member._id }, { session });
+    const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
+    await sessions.updateMany({ userId: member._id, revokedAt: null }, { $set: ended }, { session });
+    await factors.deleteMany({ userId: member._id }, { session });
+    const made = { organizationId: principal.organizationId, "createdBy.id": member._id };
+    await invites.deleteMany(made, { session });
+    const lost = await loseKeys(context, member, keys, session);
+    return changed(ok(null), {
+      before: { role: member.role, email: member.email },
+      after: lost.length === 0 ? null : keysNamed(lost, keys),
+    });
+  });
+}
+
+/**
+ * The live organization keys of somebody who can't mint any more, revoked unless they are to be kept. Theirs is a key
+ * whose value they were shown, by minting or by rotating it: what somebody else has rotated since they don't know. A mint
+ * on its way is in conflict with the change that this is part of (`keysRevision`).
+ */
+async function loseKeys(
+  { clock, collections: { organizationKeys } }: AuthContext,
+  { _id, organizationId }: UserDocument,
+  { keepKeys }: KeysOnLeaving,
+  session: ClientSession,
+): Promise<readonly LostKey[]> {
+  const alive = { organizationId, "createdBy.id": _id, rotatedAt: null, revokedAt: null };
+  const keys = await organizationKeys.find(alive, { session }).toArray();
+  if (!keepKeys && keys.length > 0) {
+    await organizationKeys.updateMany(alive, { $set: { revokedAt: clock() } }, { session });
+  }
+  return keys.map(({ _id: id, last4, name }) => ({ id, name, last4 }));
+}
+
+/** For the audit log; nothing where there were none. */
+function keysNamed(lost: readonly LostKey[], { keepKeys }: KeysOnLeaving): object {
+  if (lost.length === 0) return {};
+  return { [keepKeys ? "keptOrganizationKeys" : "revokedOrganizationKeys"]: lost.map(({ id }) => id) };
+}
+
+/**
+ * One change of one member, alone in its organization: each writes the organization's revision first, so that of two at
+ * once the second starts over and sees what the first has done. That makes "the last owner" exact.
+ */
+async function changeMember<T>(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  memberId: string,
+  change: (member: UserDocument, session: ClientSession) => Promise<Outcome<Result<T>>>,
+): Promise<Result<T>> {
+  const { organizations, users } = context.collections;
+  const { organizationId } = principal;
+  const write = async (session: ClientSession): Promise<Outcome<Result<T>>> => {
+    const next = { $inc: { membersRevision: 1 } };
+    await organizations.updateOne({ _id: organizationId }, next, { session });
+    const member = await users.findOne({ _id: memberId, organizationId }, { session });
+    if (member === null) return unchanged(refused(refusal("NOT_FOUND")));
+    return await change(member, session);
+  };
+  return await context.mutex.run(organizationId, () => context.transaction(write));
+}
+
+/**
+ * Why the caller must not change this member, or null. Only an owner touches an owner; the last one stays; and the
+ * caller must still be what they were when the request came in.
+ */
+async function whyUntouchable(
+  { collections }: AuthContext,
+  principal: SessionPrincipal,
+  member: UserDocument,
+  session: ClientSession,
+) {
+  const { organizationId, userId } = principal;
+  const isOwner = member.role === "owner";
+  if (isOwner && principal.role !== "owner") return refusal("ROLE_REQUIRED");
+  if (isOwner) {
+    const owners = await collections.users.countDocuments({ organizationId, role: "owner" }, { session });
+    if (owners <= 1) return refusal("LAST_OWNER");
+  }
+  const caller = await collections.users.findOne({ _id: userId, organizationId }, { session });
+  const isStill = caller !== null && !outranks(principal.role, caller.role);
+  return isStill ? null : refusal("ROLE_REQUIRED");
+}

@@ -1,0 +1,66 @@
+import type { Collections } from "../store/collections.ts";
+import { given } from "../store/lists.ts";
+
+/** Containers that a list is narrowed to: by its caller's filters, or by the binding of a key. */
+export interface NarrowedTo {
+  readonly projectId?: string | undefined;
+  readonly teamId?: string | undefined;
+  readonly agentId?: string | undefined;
+}
+
+type Records = Pick<Collections, "agents" | "projects" | "teams">;
+
+/** All that something lies in, itself included. */
+type Chain = NarrowedTo & { readonly organizationId: string };
+
+/** The narrowest first. The record of each names all that it lies in, and none is ever moved. */
+const LEVELS = ["agentId", "teamId", "projectId"] as const;
+
+const PLACE = { projection: { organizationId: 1, projectId: 1, teamId: 1 } } as const;
+
+const CHAIN_OF: Readonly<
+  Record<(typeof LEVELS)[number], (records: Records, id: string) => Promise<Chain | null>>
+> = {
+  async agentId({ agents }, agentId) {
+    const agent = await agents.findOne({ _id: agentId }, PLACE);
+    return (
+      agent && {
+        organizationId: agent.organizationId,
+        projectId: agent.projectId,
+        teamId: agent.teamId,
+        agentId,
+      }
+    );
+  },
+  async teamId({ teams }, teamId) {
+    const team = await teams.findOne({ _id: teamId }, PLACE);
+    return team && { organizationId: team.organizationId, projectId: team.projectId, teamId };
+  },
+  async projectId({ projects }, projectId) {
+    const project = await projects.findOne({ _id: projectId }, PLACE);
+    return project && { organizationId: project.organizationId, projectId };
+  },
+};
+
+/**
+ * The narrowest of the containers that a list of an organization is narrowed to, by the field in which records name it: what
+ * lies in it lies in all the others, too, so that it is all that has to be looked for. Null where they do not lie in one another,
+ * or one of them is not the organization's: then nothing lies in all of them.
+ */
+export async function narrowest(
+  records: Records,
+  organizationId: string,
+  filter: NarrowedTo,
+  binding: NarrowedTo,
+): Promise<Readonly<Record<string, string>> | null> {
+  const named: NarrowedTo = { ...binding, ...given(filter) };
+  const isOutside = LEVELS.some((level) => binding[level] !== undefined && named[level] !== binding[level]);
+  if (isOutside) return null;
+  const level = LEVELS.find((each) => named[each] !== undefined);
+  const id = level === undefined ? undefined : named[level];
+  if (level === undefined || id === undefined) return { organizationId };
+  const chain = await CHAIN_OF[level](records, id);
+  if (chain?.organizationId !== organizationId) return null;
+  const isInAll = LEVELS.every((each) => named[each] === undefined || named[each] === chain[each]);
+  return isInAll ? { [level]: id } : null;
+}

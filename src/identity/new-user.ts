@@ -1,0 +1,41 @@
+import type { RandomBytes } from "../domain/api-key.ts";
+import { refusal, type Refusal } from "../domain/errors.ts";
+import type { Role, UserDocument } from "../store/identity-documents.ts";
+import { normalizeEmail } from "./email.ts";
+import { newUuid } from "./ids.ts";
+import type { Passwords } from "./passwords.ts";
+
+export interface NewUser {
+  readonly organizationId: string;
+  readonly name: string;
+  readonly email: string;
+  /** Whether they have shown that mail to it reaches them. */
+  readonly emailVerified: boolean;
+  readonly role: Role;
+  /** One that `chosenPasswordIssue` has nothing against. */
+  readonly password: string;
+}
+
+/** The record of a person who joins; the only place that makes one. */
+export async function newUser(
+  { password, ...person }: NewUser,
+  now: Date,
+  randomBytes: RandomBytes,
+  passwords: Passwords,
+): Promise<UserDocument> {
+  const email = person.email.trim();
+  return {
+    _id: newUuid(now, randomBytes),
+    ...person,
+    email,
+    emailNormalized: normalizeEmail(email),
+    passwordHash: await passwords.hash(email, password),
+    createdAt: now,
+  };
+}
+
+/** The refusal of one field of what was sent. */
+export const invalid = (path: string, message: string): Refusal =>
+  refusal("VALIDATION_FAILED", message, { issues: [{ path, message }] });
+
+export const EMAIL_TAKEN = "This organization has a member with this e-mail already.";

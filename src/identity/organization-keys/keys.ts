@@ -1,0 +1,195 @@
+import type DataLoader from "dataloader";
+import { randomBytes } from "node:crypto";
+import { formatApiKey, last4 } from "../../domain/api-key.ts";
+import { refusal } from "../../domain/errors.ts";
+import { ok, refused, type Result } from "../../domain/result.ts";
+import { type AuditedWrites, changed, type Outcome, unchanged } from "../../audit/notes.ts";
+import type { AuthCollections } from "../../store/identity-documents.ts";
+import type { Organizations } from "../organizations.ts";
+import type { SessionPrincipal } from "../principal.ts";
+import type { Collections } from "../../store/collections.ts";
+import { newId } from "../../lib/ids.ts";
+import type { KeyUse } from "../../agents/key-use.ts";
+import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
+import { isSameHash } from "../../secrets/api-key-hash.ts";
+import type { ClientSession } from "mongodb";
+import { batchLoader } from "../../lib/batch-loader.ts";
+import type { KeyedMutex } from "../../lib/keyed-mutex.ts";
+import type { OrganizationKeyDocument } from "../../store/organization-key-documents.ts";
+
+export interface OrganizationKeysDependencies {
+  readonly collections: Pick<Collections, "organizationKeys" | "projects" | "teams">;
+  /** Whoever mints must still be there, and may still mint, when it counts. */
+  readonly users: AuthCollections["users"];
+  readonly organizations: Organizations;
+  readonly hashApiKey: (value: string) => string;
+  readonly clock: () => Date;
+  readonly keyUse: KeyUse<OrganizationKeyDocument>;
+  readonly mutex: KeyedMutex;
+}
+
+/** What is chosen for a key once, for its whole life. */
+export type KeyChoice = Pick<OrganizationKeyDocument, "name" | "scopes" | "binding" | "dailyCreateLimit">;
+
+/** A key with its value, which is shown this once. */
+export interface MintedKey {
+  readonly document: OrganizationKeyDocument;
+  readonly value: string;
+}
+
+const unauthorized = () => refused(refusal("UNAUTHORIZED"));
+
+/** Organization keys: minted, rotated, revoked, and verified against the database on every request. */
+export class OrganizationKeys {
+  readonly #dependencies: OrganizationKeysDependencies;
+
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly #byHash: DataLoader<string, OrganizationKeyDocument | null>;
+
+  constructor(dependencies: OrganizationKeysDependencies) {
+    this.#dependencies = dependencies;
+    const { organizationKeys } = dependencies.collections;
+    this.#byHash = batchLoader(async (hashes) => {
+      const alive = { hash: { $in: [...hashes] }, rotatedAt: null, revokedAt: null };
+      const found = new Map((await organizationKeys.find(alive).toArray()).map((key) => [key.hash, key]));
+      return hashes.map((hash) => found.get(hash) ?? null);
+    });
+  }
+
+  /** Whose key this is; the key is read from the database for every request. */
+  async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
+    const { hashApiKey, keyUse, organizations } = this.#dependencies;
+    const hash = hashApiKey(value);
+    const found = await this.#byHash.load(hash);
+    if (found === null || !isSameHash(found.hash, hash)) return unauthorized();
+    const organization = await organizations.of(found.organizationId);
+    if (organization === null) return unauthorized();
+    keyUse.used(found._id, (lastUsedAt) => ({
+      updateOne: { filter: { _id: found._id }, update: { $max: { lastUsedAt } } },
+    }));
+    const { _id: keyId, lineageId, organizationId, scopes, binding, dailyCreateLimit } = found;
+    return ok({
+      type: "organization_key",
+      keyId,
+      lineageId,
+      organizationId,
+      organization,
+      scopes,
+      binding,
+      dailyCreateLimit,
+    });
+  }
+
+  /** A new key. Its container must be there and not archived: a key that can do nothing is a mistake. */
+  async mint(
+    principal: SessionPrincipal,
+    choice: KeyChoice,
+    audit: AuditedWrites,
+  ): Promise<Result<MintedKey>> {
+    const bound = await this.#checkBinding(principal.organizationId, choice.binding);
+    if (!bound.ok) return bound;
+    const minted = this.#newKey(principal, choice, null);
+    return await this.#asMinter(principal, audit, async (session) => {
+      await this.#dependencies.collections.organizationKeys.insertOne(minted.document, { session });
+      return changed(ok(minted), { on: keyNamed(minted.document._id), after: keptOf(minted.document) });
+    });
+  }
+
+  /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
+  async rotate(principal: SessionPrincipal, id: string, audit: AuditedWrites): Promise<Result<MintedKey>> {
+    const { clock, collections } = this.#dependencies;
+    return await this.#asMinter(principal, audit, async (session) => {
+      const alive = { _id: id, organizationId: principal.organizationId, rotatedAt: null, revokedAt: null };
+      const change = { $set: { rotatedAt: clock() } };
+      const old = await collections.organizationKeys.findOneAndUpdate(alive, change, { session });
+      if (old === null) return unchanged(refused(refusal("NOT_FOUND")));
+      const { name, scopes, binding, dailyCreateLimit, lineageId } = old;
+      const minted = this.#newKey(principal, { name, scopes, binding, dailyCreateLimit }, lineageId);
+      await collections.organizationKeys.insertOne(minted.document, { session });
+      return changed(ok(minted), { before: keptOf(old), after: keptOf(minted.document) });
+    });
+  }
+
+  /**
+   * Writes the minter's record, as their removal and each change of their role do: of a mint and a removal at once the
+   * second sees what the first did, so that no key is left behind by somebody who was removed. What one person mints at
+   * once goes one after the other, since it would only make each other repeat.
+   */
+  #asMinter(
+    { organizationId, userId }: SessionPrincipal,
+    { transaction }: AuditedWrites,
+    work: (session: ClientSession) => Promise<Outcome<Result<MintedKey>>>,
+  ): Promise<Result<MintedKey>> {
+    const { mutex, users } = this.#dependencies;
+    const minter = { _id: userId, organizationId, role: { $in: ["owner", "admin"] as const } };
+    const next = { $inc: { keysRevision: 1 } };
+    const write = async (session: ClientSession): Promise<Outcome<Result<MintedKey>>> => {
+      const { matchedCount } = await users.updateOne(minter, next, { session });
+      return matchedCount === 1 ? work(session) : unchanged(refused(refusal("ROLE_REQUIRED")));
+    };
+    return mutex.run(`minter/${userId}`, () => transaction(write));
+  }
+
+  /**
+   * Ends a key, from its next request on. Again is free. One that was rotated is not found: it is dead already, and
+   * whoever means to stop its lineage must not be told that it is stopped while its successor lives.
+   */
+  async revoke(
+    principal: SessionPrincipal,
+    id: string,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<OrganizationKeyDocument>> {
+    const { clock, collections } = this.#dependencies;
+    const own = { _id: id, organizationId: principal.organizationId, rotatedAt: null };
+    const change = [{ $set: { revokedAt: { $ifNull: ["$revokedAt", clock()] } } }];
+    return await transaction<Result<OrganizationKeyDocument>>(async (session) => {
+      const revoked = await collections.organizationKeys.findOneAndUpdate(own, change, {
+        session,
+        returnDocument: "after",
+      });
+      if (revoked === null) return unchanged(refused(refusal("NOT_FOUND")));
+      return changed(ok(revoked), { before: keptOf(revoked) });
+    });
+  }
+
+  async #checkBinding(organizationId: string, binding: Binding): Promise<Result<null>> {
+    if (binding.type === "organization") return ok(null);
+    const { projects, teams } = this.#dependencies.collections;
+    const own = { _id: binding.id, organizationId };
+    const container = binding.type === "project" ? await projects.findOne(own) : await teams.findOne(own);
+    if (container === null) return refused(refusal("NOT_FOUND"));
+    return container.archivedAt === null ? ok(null) : refused(refusal("CONTAINER_ARCHIVED"));
+  }
+
+  #newKey(principal: SessionPrincipal, choice: KeyChoice, lineageId: string | null): MintedKey {
+    const { clock, hashApiKey } = this.#dependencies;
+    const value = formatApiKey("organization", randomBytes);
+    const _id = newId("okey");
+    const document: OrganizationKeyDocument = {
+      _id,
+      organizationId: principal.organizationId,
+      ...choice,
+      hash: hashApiKey(value),
+      last4: last4(value),
+      lineageId: lineageId ?? _id,
+      createdBy: { type: "user", id: principal.userId },
+      createdAt: clock(),
+      lastUsedAt: null,
+      rotatedAt: null,
+      revokedAt: null,
+    };
+    return { document, value };
+  }
+}
+
+const keyNamed = (id: string) => ({ type: "organization_key", id });
+
+/** What a key may do, for the audit log. */
+const keptOf = ({ _id, binding, dailyCreateLimit, lineageId, name, scopes }: OrganizationKeyDocument) => ({
+  keyId: _id,
+  lineageId,
+  name,
+  scopes,
+  binding,
+  dailyCreateLimit,
+});

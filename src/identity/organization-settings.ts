@@ -1,0 +1,73 @@
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { WritingContext } from "./context.ts";
+import type { OrganizationDocument } from "../store/identity-documents.ts";
+import { hasFactor } from "./factors.ts";
+import type { SessionPrincipal } from "./principal.ts";
+
+/** What is left out stays. */
+export interface OrganizationSettings {
+  /** Null: nobody. */
+  readonly walletOwner?: string | null;
+  readonly requireSecondFactor?: boolean;
+}
+
+export interface SettingsChanged {
+  readonly before: OrganizationDocument;
+  readonly after: OrganizationDocument;
+}
+
+/**
+ * Changes the settings of the caller's organization, all or none. A second factor that is required binds every person's
+ * next request: each of their records says it, and whoever joins meanwhile is in conflict with this. Whoever has none
+ * can't require one of others: `SECOND_FACTOR_ENROLMENT_REQUIRED`.
+ */
+export async function changeOrganizationSettings(
+  context: WritingContext,
+  { organizationId, userId }: SessionPrincipal,
+  { requireSecondFactor, walletOwner }: OrganizationSettings,
+): Promise<Result<SettingsChanged>> {
+  const { organizations, users } = context.collections;
+  const write = () =>
+    context.transaction<Result<SettingsChanged>>(async (session) => {
+      // Whoever waited for their turn may have been removed or demoted meanwhile.
+      const caller = { _id: userId, organizationId, role: "owner" } as const;
+      if ((await users.findOne(caller, { session })) === null)
+        return unchanged(refused(refusal("ROLE_REQUIRED")));
+      if (requireSecondFactor === true && !(await hasFactor(context, userId, session)))
+        return unchanged(refused(refusal("SECOND_FACTOR_ENROLMENT_REQUIRED")));
+      const _id = organizationId;
+      const before = await organizations.findOneAndUpdate(
+        { _id },
+        { $inc: { membersRevision: 1 } },
+        { session },
+      );
+      const set = {
+        ...(requireSecondFactor === true ? { requireSecondFactor } : {}),
+        ...(typeof walletOwner === "string" ? { walletOwner } : {}),
+      };
+      const unset = {
+        ...(requireSecondFactor === false ? { requireSecondFactor: "" as const } : {}),
+        ...(walletOwner === null ? { walletOwner: "" as const } : {}),
+      };
+      await organizations.updateOne({ _id }, { $set: set, $unset: unset }, { session });
+      if (requireSecondFactor !== undefined) {
+        const change = requireSecondFactor
+          ? { $set: { secondFactorRequired: true } as const }
+          : { $unset: { secondFactorRequired: "" } as const };
+        await users.updateMany({ organizationId }, change, { session });
+      }
+      const after = await organizations.findOne({ _id }, { session });
+      if (before === null || after === null) throw new Error("a caller's organization has lost its record");
+      // Only what was asked for, also where it was so before.
+      const asked = (organization: OrganizationDocument) => ({
+        ...(walletOwner === undefined ? {} : { walletOwner: organization.walletOwner ?? null }),
+        ...(requireSecondFactor === undefined
+          ? {}
+          : { requireSecondFactor: organization.requireSecondFactor === true }),
+      });
+      return changed(ok({ before, after }), { before: asked(before), after: asked(after) });
+    });
+  return await context.mutex.run(organizationId, write);
+}

@@ -1,0 +1,63 @@
+import type { Collection } from "mongodb";
+import type { OrganizationDocument } from "../store/identity-documents.ts";
+
+/** How long a plan, or a name, may be out of date. */
+const KEPT_MS = 10_000;
+const ORGANIZATIONS_MAX = 10_000;
+
+export type FindOrganization = (id: string) => Promise<OrganizationDocument | null>;
+
+interface Kept {
+  readonly organization: Promise<OrganizationDocument | null>;
+  readonly until: number;
+}
+
+/**
+ * The organizations of callers: a read per organization and 10 s, not per request. Nothing in one says who may do
+ * what; keys, sessions and users, which do, are read anew for every request. One that is not ready yet is not kept, so
+ * that it is ready for everybody at once.
+ */
+export class Organizations {
+  readonly #find: FindOrganization;
+  readonly #clock: () => Date;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(find: FindOrganization, clock: () => Date) {
+    this.#find = find;
+    this.#clock = clock;
+  }
+
+  static in(collection: Collection<OrganizationDocument>, clock: () => Date): Organizations {
+    return new Organizations((_id) => collection.findOne({ _id }), clock);
+  }
+
+  async of(id: string): Promise<OrganizationDocument | null> {
+    const now = this.#clock().getTime();
+    const known = this.#kept.get(id);
+    if (known !== undefined && now < known.until) return known.organization;
+    const organization = this.#find(id);
+    const kept = { organization, until: now + KEPT_MS };
+    this.#keep(id, kept);
+    try {
+      const found = await organization;
+      if (found?.status !== "ready") this.#forget(id, kept);
+      return found;
+    } catch (error) {
+      this.#forget(id, kept);
+      throw error;
+    }
+  }
+
+  #keep(id: string, kept: Kept): void {
+    // Deleted first, so that the order of the map is that of the reads.
+    this.#kept.delete(id);
+    const [oldest] = this.#kept.keys();
+    if (oldest !== undefined && this.#kept.size >= ORGANIZATIONS_MAX) this.#kept.delete(oldest);
+    this.#kept.set(id, kept);
+  }
+
+  /** Unless another read has taken its place. */
+  #forget(id: string, kept: Kept): void {
+    if (this.#kept.get(id) === kept) this.#kept.delete(id);
+  }
+}

@@ -1,0 +1,201 @@
+import {
+  type AuthenticationResponseJSON,
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from "@simplewebauthn/server";
+import { decodeAttestationObject, isoBase64URL } from "@simplewebauthn/server/helpers";
+import { parse as bytesOfUuid } from "uuid";
+import { z } from "zod";
+import {
+  type AuthenticationResponse,
+  creationOptions,
+  type CreationOptions,
+  type RegistrationResponse,
+  requestOptions,
+  type RequestOptions,
+} from "../contract/webauthn.ts";
+import type { PasskeyDocument } from "../store/identity-documents.ts";
+import { CHALLENGE_MILLISECONDS } from "./passkey-challenges.ts";
+import { ALGORITHMS, isUsableKey } from "./passkey-key.ts";
+import type { RelyingParty } from "./relying-party.ts";
+
+type Challenge = Uint8Array<ArrayBuffer>;
+
+/** A person as their device shows them. */
+export interface PasskeyUser {
+  readonly userId: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** What an enrolment tells of a passkey. */
+export type NewPasskey = Pick<
+  PasskeyDocument,
+  "credentialId" | "publicKey" | "counter" | "backupEligible" | "backedUp"
+>;
+
+/** What a signature tells of one. */
+export type UsedPasskey = Pick<PasskeyDocument, "counter" | "backedUp">;
+
+/** A person's handle on their devices. Not their e-mail, which WebAuthn would have stored there in the clear. */
+export const userHandleOf = (userId: string): string =>
+  Buffer.from(bytesOfUuid(userId)).toString("base64url");
+
+/**
+ * What a browser needs to make a passkey. It must verify its user, and be found without the person being known, so that
+ * sign-in asks for no e-mail and tells nobody which there are. No attestation: which makes are trusted is not ours to say.
+ */
+export async function enrolmentOptions(
+  { id, productName }: { readonly id: string; readonly productName: string },
+  { email, name, userId }: PasskeyUser,
+  challenge: Challenge,
+  existing: readonly PasskeyDocument[],
+): Promise<CreationOptions> {
+  const options = await generateRegistrationOptions({
+    rpID: id,
+    rpName: productName,
+    userID: Uint8Array.from(bytesOfUuid(userId)),
+    userName: email,
+    userDisplayName: name,
+    challenge,
+    timeout: CHALLENGE_MILLISECONDS,
+    attestationType: "none",
+    excludeCredentials: existing.map(descriptorOf),
+    authenticatorSelection: { residentKey: "required", userVerification: "required" },
+    supportedAlgorithmIDs: ALGORITHMS,
+  });
+  return creationOptions.parse(options);
+}
+
+/** What a browser needs to sign with a passkey: one of these, or any of the device's where there are none. */
+export async function assertionOptions(
+  { id }: RelyingParty,
+  challenge: Challenge,
+  allowed: readonly PasskeyDocument[],
+): Promise<RequestOptions> {
+  const { extensions: _none, ...options } = await generateAuthenticationOptions({
+    rpID: id,
+    challenge,
+    timeout: CHALLENGE_MILLISECONDS,
+    allowCredentials: allowed.map(descriptorOf),
+    userVerification: "required",
+  });
+  return requestOptions.parse(options);
+}
+
+const descriptorOf = ({ credentialId, transports }: PasskeyDocument) => ({
+  id: credentialId,
+  transports: [...transports],
+});
+
+const clientData = z.looseObject({ challenge: z.string(), crossOrigin: z.boolean().optional() });
+
+const clientDataOf = ({ response }: RegistrationResponse | AuthenticationResponse) =>
+  clientData.parse(JSON.parse(isoBase64URL.toUTF8String(response.clientDataJSON)));
+
+/** The challenge that a response says it answers; null where it can't be read. */
+export const challengeOf = (response: RegistrationResponse | AuthenticationResponse): string | null =>
+  orNull(() => clientDataOf(response).challenge);
+
+/** No page of ours is ever in a frame; the library lets one pass whose browser does not say on which site it was. */
+const isFramed = (response: RegistrationResponse | AuthenticationResponse): boolean =>
+  clientDataOf(response).crossOrigin === true;
+
+/** The passkey that a response enrols, once everything about the response was found right; null: something was not. */
+export function verifyEnrolment(
+  { id: expectedRPID, origins }: RelyingParty,
+  response: RegistrationResponse,
+  expectedChallenge: string,
+): Promise<NewPasskey | null> {
+  return orNull(async () => {
+    if (isFramed(response) || !hasPlainAttestation(response)) return null;
+    const { registrationInfo: info, verified } = await verifyRegistrationResponse({
+      response: registrationOf(response),
+      expectedChallenge,
+      expectedOrigin: [...origins],
+      expectedRPID,
+      requireUserVerification: true,
+      supportedAlgorithmIDs: ALGORITHMS,
+    });
+    if (!verified || info.credential.id !== response.id || !isUsableKey(info.credential.publicKey))
+      return null;
+    return {
+      credentialId: info.credential.id,
+      publicKey: isoBase64URL.fromBuffer(info.credential.publicKey),
+      counter: info.credential.counter,
+      backupEligible: info.credentialDeviceType === "multiDevice",
+      backedUp: info.credentialBackedUp,
+    };
+  });
+}
+
+/**
+ * What a response to a challenge says of the passkey that signed it, once everything but the counter was found right;
+ * null: something was not. The counter is the caller's: what it says is worth something only under a good signature,
+ * and the library looks at it before.
+ */
+export function verifyAssertion(
+  { id: expectedRPID, origins }: RelyingParty,
+  response: AuthenticationResponse,
+  expectedChallenge: string,
+  { backupEligible, credentialId: id, publicKey, userId }: PasskeyDocument,
+): Promise<UsedPasskey | null> {
+  return orNull(async () => {
+    const { userHandle } = response.response;
+    if (isFramed(response)) return null;
+    if (typeof userHandle === "string" && userHandle !== userHandleOf(userId)) return null;
+    const { authenticationInfo: info, verified } = await verifyAuthenticationResponse({
+      response: authenticationOf(response),
+      expectedChallenge,
+      expectedOrigin: [...origins],
+      expectedRPID,
+      credential: { id, publicKey: isoBase64URL.toBuffer(publicKey), counter: 0 },
+      requireUserVerification: true,
+    });
+    // Whether a passkey may be synced is settled when it is made (WebAuthn, 6.1.3).
+    const isSameKind = (info.credentialDeviceType === "multiDevice") === backupEligible;
+    return verified && isSameKind ? { counter: info.newCounter, backedUp: info.credentialBackedUp } : null;
+  });
+}
+
+/**
+ * None was asked for, so there is none, or the passkey's own signature ("self"). One by a certificate would be held
+ * against nobody that we trust: not worth reading certificates from outside, and fetching what they name.
+ */
+function hasPlainAttestation({ response }: RegistrationResponse): boolean {
+  const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
+  const format = attestation.get("fmt");
+  return format === "none" || (format === "packed" && attestation.get("attStmt").get("x5c") === undefined);
+}
+
+/** Only what the library verifies. */
+const registrationOf = ({ id, rawId, response, type }: RegistrationResponse): RegistrationResponseJSON => {
+  const { attestationObject, clientDataJSON } = response;
+  return { id, rawId, type, clientExtensionResults: {}, response: { attestationObject, clientDataJSON } };
+};
+
+const authenticationOf = ({
+  id,
+  rawId,
+  response,
+  type,
+}: AuthenticationResponse): AuthenticationResponseJSON => {
+  const { authenticatorData, clientDataJSON, signature } = response;
+  const signed = { authenticatorData, clientDataJSON, signature };
+  return { id, rawId, type, clientExtensionResults: {}, response: signed };
+};
+
+/** The library throws at whatever it finds wrong, and decoding does at nonsense. Nothing in here reaches an engine. */
+function orNull<T>(read: () => Promise<T>): Promise<T | null>;
+function orNull<T>(read: () => T): T | null;
+function orNull(read: () => unknown): unknown {
+  try {
+    const value = read();
+    return value instanceof Promise ? value.catch(() => null) : value;
+  } catch {
+    return null;
+  }
+}

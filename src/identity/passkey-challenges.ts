@@ -1,0 +1,49 @@
+import { createHash } from "node:crypto";
+import type { AuthContext } from "./context.ts";
+import type { PasskeyChallengeDocument, PasskeyPurpose } from "../store/identity-documents.ts";
+
+/** How long a person has for their device's questions: the time of a challenge, and the browser's of its dialogue. */
+export const CHALLENGE_MILLISECONDS = 5 * 60 * 1000;
+
+/** Twice what WebAuthn asks for. */
+const CHALLENGE_SIZE_BYTES = 32;
+
+/** Whom and what a challenge is for. */
+export interface ChallengeFor {
+  readonly purpose: PasskeyPurpose;
+  /** Both null at sign-in: whoever it is has no session yet. */
+  readonly userId: string | null;
+  readonly sessionId: string | null;
+}
+
+/** Makes a challenge that is good once, for this alone, for 5 minutes of the service's clock. */
+export async function issueChallenge(
+  { clock, collections, randomBytes }: AuthContext,
+  { purpose, sessionId, userId }: ChallengeFor,
+  steppedUp = false,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const challenge = Uint8Array.from(randomBytes(CHALLENGE_SIZE_BYTES));
+  const expiresAt = new Date(clock().getTime() + CHALLENGE_MILLISECONDS);
+  const _id = hashOf(Buffer.from(challenge).toString("base64url"));
+  await collections.passkeyChallenges.insertOne({ _id, purpose, userId, sessionId, steppedUp, expiresAt });
+  return challenge;
+}
+
+/**
+ * Uses a challenge up, whatever comes of the response that it came back in: one write removes it, so of any number at
+ * once one gets it. Null where it is unknown, used, expired, or was given out for anything or anybody else; that uses
+ * it up, too.
+ */
+export async function takeChallenge(
+  { clock, collections }: AuthContext,
+  challenge: string,
+  { purpose, sessionId, userId }: ChallengeFor,
+): Promise<PasskeyChallengeDocument | null> {
+  const given = await collections.passkeyChallenges.findOneAndDelete({ _id: hashOf(challenge) });
+  if (given === null || given.expiresAt.getTime() <= clock().getTime()) return null;
+  const isFor = given.purpose === purpose && given.userId === userId && given.sessionId === sessionId;
+  return isFor ? given : null;
+}
+
+/** So that the database and its logs never hold one that is good. */
+const hashOf = (challenge: string): string => createHash("sha256").update(challenge).digest("base64url");

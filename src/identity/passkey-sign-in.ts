@@ -1,0 +1,50 @@
+import type { AuthenticationResponse, RequestOptions } from "../contract/webauthn.ts";
+import type { Result } from "../domain/result.ts";
+import { ok, refused } from "../domain/result.ts";
+import type { Concerns } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { UserDocument } from "../store/identity-documents.ts";
+import { ceremonies } from "./webauthn.ts";
+import { issueChallenge } from "./passkey-challenges.ts";
+import { notAccepted, usePasskey } from "./passkey-use.ts";
+import type { SignedIn } from "./sessions.ts";
+import { beginSession } from "./sign-in.ts";
+
+/** Nobody is known yet: it is good in whoever's hands it is, together with a passkey. */
+const BY_ANYBODY = { purpose: "sign_in", userId: null, sessionId: null } as const;
+
+/** Begins a sign-in by passkey. It names no credentials, so it tells nobody whose there are. */
+export async function passkeySignInOptions(context: AuthContext): Promise<RequestOptions> {
+  const challenge = await issueChallenge(context, BY_ANYBODY);
+  return await (await ceremonies()).assertionOptions(context.relyingParty, challenge, []);
+}
+
+/**
+ * Signs a person in by a passkey alone: something they have, which has verified something
+ * they know or are. That is two factors, so no code is asked for besides.
+ */
+export async function signInWithPasskey(
+  context: WritingContext,
+  response: AuthenticationResponse,
+  concerns: Concerns = () => undefined,
+  userAgent: string | null = null,
+): Promise<Result<SignedIn>> {
+  const { users } = context.collections;
+  // As they were before the passkey was accepted: after a reset of their factors meanwhile their session is over when it begins.
+  const before: UserDocument[] = [];
+  const used = await usePasskey(context, response, BY_ANYBODY, async ({ userId }) => {
+    const owner = await users.findOne({ _id: userId });
+    if (owner === null) return;
+    before.push(owner);
+    concerns({ organizationId: owner.organizationId, userId, name: owner.name });
+  });
+  // This code has two statuses: 401 at sign-in, 403 elsewhere.
+  if (!used.ok) return refused({ ...used.refusal, status: 401 });
+  const { userId } = used.value;
+  const user = before.find(({ _id }) => _id === userId);
+  // Removed before, or since.
+  if (user === undefined || (await users.findOne({ _id: userId })) === null) {
+    return refused({ ...notAccepted().refusal, status: 401 });
+  }
+  return ok(await beginSession(context, user, ["pop", "mfa"], userAgent));
+}

@@ -1,0 +1,144 @@
+import type { CreationOptions, RegistrationResponse } from "../contract/webauthn.ts";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { newId } from "../lib/ids.ts";
+import { isDuplicateKey } from "../secrets/settings.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { PasskeyDocument } from "../store/identity-documents.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
+import type { NewPasskey } from "./passkey-ceremonies.ts";
+import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
+import { notAccepted } from "./passkey-use.ts";
+import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { isInForce, isPasskey } from "./views.ts";
+import { ceremonies } from "./webauthn.ts";
+
+/** More than anybody has devices; every one of them goes into the options of each ceremony. */
+export const PASSKEYS_MAX = 20;
+
+export interface EnrollPasskeyInput {
+  readonly name: string;
+  readonly response: RegistrationResponse;
+}
+
+const enrolmentBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => ({
+  purpose: "enrolment",
+  userId,
+  sessionId,
+});
+
+/** Begins the enrolment of a passkey. While a second factor is in force, that needs step-up; else a sign-in of just now. */
+export async function passkeyOptions(
+  context: AuthContext,
+  principal: SessionPrincipal,
+): Promise<Result<CreationOptions>> {
+  const { productName, relyingParty } = context;
+  const factors = await factorsOf(context, principal.userId);
+  const now = context.clock();
+  const steppedUp = isSteppedUp(principal, now);
+  const reason = whyNotEnrol(principal, factors, now);
+  if (reason !== null) return refused(reason);
+  const passkeys = factors.filter(isPasskey);
+  if (passkeys.length >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
+  const challenge = await issueChallenge(context, enrolmentBy(principal), steppedUp);
+  const { enrolmentOptions } = await ceremonies();
+  return ok(await enrolmentOptions({ id: relyingParty.id, productName }, principal, challenge, passkeys));
+}
+
+/**
+ * Puts a passkey in force. Elevates nothing, and other sessions live on. A credential that is enrolled already, by
+ * whomever, is refused like any other response that is not right: whose it is is nobody else's business.
+ */
+export async function enrollPasskey(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  { name, response }: EnrollPasskeyInput,
+): Promise<Result<PasskeyDocument>> {
+  const { challengeOf, verifyEnrolment } = await ceremonies();
+  const challenge = challengeOf(response);
+  const taken = challenge === null ? null : await takeChallenge(context, challenge, enrolmentBy(principal));
+  if (challenge === null || taken === null) return notAccepted();
+  const verified = await verifyEnrolment(context.relyingParty, response, challenge);
+  if (verified === null) return notAccepted();
+  const transports = response.response.transports ?? [];
+  const passkey = newPasskey(principal.userId, { name, transports }, verified, context.clock());
+  const steppedUp = taken.steppedUp || isSteppedUp(principal, context.clock());
+  try {
+    return await insertPasskey(context, principal, passkey, steppedUp);
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+    return notAccepted();
+  }
+}
+
+/** What was so when it began is asked again where it counts: another session may have enrolled a factor since. */
+const insertPasskey = (
+  context: WritingContext,
+  principal: SessionPrincipal,
+  passkey: PasskeyDocument,
+  steppedUp: boolean,
+): Promise<Result<PasskeyDocument>> =>
+  changeOwnFactors<PasskeyDocument>(context, principal, async (session) => {
+    const { userId } = passkey;
+    if (!steppedUp && (await hasFactor(context, userId, session))) return unchanged(stepUpRequired());
+    const { passkeys } = context.collections;
+    const count = await passkeys.countDocuments({ userId, kind: "passkey" }, { session });
+    if (count >= PASSKEYS_MAX) return unchanged(refused(refusal("TOO_MANY_PASSKEYS")));
+    await passkeys.insertOne(passkey, { session });
+    const { _id: id, name } = passkey;
+    return changed(ok(passkey), { on: { type: "passkey", id }, after: { name } });
+  });
+
+const newPasskey = (
+  userId: string,
+  chosen: Pick<PasskeyDocument, "name" | "transports">,
+  verified: NewPasskey,
+  createdAt: Date,
+): PasskeyDocument => ({
+  _id: newId("pky"),
+  userId,
+  kind: "passkey",
+  ...chosen,
+  ...verified,
+  createdAt,
+  lastUsedAt: null,
+  suspectedCloneAt: null,
+});
+
+/** Gives one of the person's own passkeys another name. */
+export async function renamePasskey(
+  { collections, transaction }: WritingContext,
+  { userId }: SessionPrincipal,
+  id: string,
+  name: string,
+): Promise<Result<PasskeyDocument>> {
+  const own = { _id: id, userId, kind: "passkey" } as const;
+  const change = { $set: { name } };
+  return await transaction<Result<PasskeyDocument>>(async (session) => {
+    const before = await collections.passkeys.findOneAndUpdate(own, change, { session });
+    if (before === null) return unchanged(refused(refusal("NOT_FOUND")));
+    return changed(ok({ ...before, name }), { before: { name: before.name }, after: { name } });
+  });
+}
+
+/**
+ * Removes one of the person's own passkeys. Who may do what needs step-up, an owner or admin, keeps a last factor:
+ * without one they would be back to a password alone, with which anybody enrols a first factor of their own and steps
+ * up by it. Members have nothing to step up for; they keep a last one where their organization requires one.
+ */
+export const removePasskey = (
+  context: WritingContext,
+  principal: SessionPrincipal,
+  id: string,
+): Promise<Result<null>> =>
+  changeOwnFactors<null>(context, principal, async (session, { _id: userId, role, secondFactorRequired }) => {
+    const factors = await factorsOf(context, userId, session);
+    const one = factors.filter(isPasskey).find((passkey) => passkey._id === id);
+    if (one === undefined) return unchanged(refused(refusal("NOT_FOUND")));
+    const others = factors.filter((factor) => factor._id !== id);
+    const keepsOne = role !== "member" || secondFactorRequired === true;
+    if (keepsOne && !others.some(isInForce)) return unchanged(refused(refusal("LAST_FACTOR")));
+    await context.collections.passkeys.deleteOne({ _id: id, userId }, { session });
+    return changed(ok(null), { before: { name: one.name } });
+  });

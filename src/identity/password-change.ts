@@ -1,0 +1,114 @@
+import type { ClientSession } from "mongodb";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { SessionEnd, UserDocument } from "../store/identity-documents.ts";
+import { invalid } from "./new-user.ts";
+import { chosenPasswordIssue } from "./passwords.ts";
+import { epochOf, type SessionPrincipal } from "./principal.ts";
+
+export interface PasswordChange {
+  readonly currentPassword: string;
+  readonly newPassword: string;
+}
+
+export interface SessionsEnded {
+  readonly sessionsEnded: number;
+}
+
+type Writing = Pick<WritingContext, "clock" | "collections" | "passwords" | "transaction">;
+
+const wrongPassword = () => refused(refusal("PASSWORD_INVALID"));
+
+/**
+ * Changes one's own password and ends one's other sessions, those included that are being begun with the old one. The
+ * new password must be as good as a first one: else `VALIDATION_FAILED`. A wrong current password is `PASSWORD_INVALID`;
+ * a session that has ended meanwhile changes nothing (`UNAUTHORIZED`).
+ */
+export async function changePassword(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  { currentPassword, newPassword }: PasswordChange,
+): Promise<Result<SessionsEnded>> {
+  const { collections, passwords, transaction } = context;
+  const { sessionId, userId } = principal;
+  const user = await collections.users.findOne({ _id: userId });
+  if (user === null || !(await passwords.matches(user.passwordHash, currentPassword))) return wrongPassword();
+  const issue = await issueOf(context, user, newPassword);
+  if (issue !== null) return refused(invalid("newPassword", issue));
+  const passwordHash = await passwords.hash(user.email, newPassword);
+  return await transaction<Result<SessionsEnded>>(async (session) => {
+    const own = { _id: sessionId, userId, revokedAt: null };
+    if ((await collections.sessions.findOne(own, { session })) === null)
+      return unchanged(refused(refusal("UNAUTHORIZED")));
+    // Of two changes with one current password the second's is not current any more.
+    const asRead = { _id: userId, passwordHash: user.passwordHash };
+    const replaced = await collections.users.findOneAndUpdate(asRead, replacing(passwordHash), {
+      session,
+      returnDocument: "after",
+    });
+    if (replaced === null) return unchanged(wrongPassword());
+    await collections.sessions.updateOne(own, { $set: { epoch: epochOf(replaced) } }, { session });
+    await dropEnrolment(context, userId, session);
+    const others = { userId, _id: { $ne: sessionId } };
+    const ended = { sessionsEnded: await endSessions(context, others, "password_changed", session) };
+    return changed(ok(ended), { after: ended });
+  });
+}
+
+/**
+ * Gives a person another password and ends all their sessions. `UNAUTHORIZED` where there is no such person,
+ * `VALIDATION_FAILED` for a password that is too weak. For the operator alone: no operation of the service leads here.
+ */
+export async function resetPassword(
+  context: Writing,
+  { _id: userId, email }: Pick<UserDocument, "_id" | "email">,
+  password: string,
+): Promise<Result<SessionsEnded>> {
+  const passwordHash = await context.passwords.hash(email, password);
+  return await context.transaction<Result<SessionsEnded>>(async (session) => {
+    const replaced = await context.collections.users.updateOne({ _id: userId }, replacing(passwordHash), {
+      session,
+    });
+    if (replaced.matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
+    await dropEnrolment(context, userId, session);
+    const sessionsEnded = await endSessions(context, { userId }, "password_reset", session);
+    return changed(ok({ sessionsEnded }));
+  });
+}
+
+/** What is wrong with a password that a person is to have from now on, in words for them, or null. */
+export async function issueOf(
+  { collections }: Pick<AuthContext, "collections">,
+  { email, name, organizationId }: UserDocument,
+  password: string,
+): Promise<string | null> {
+  const organization = await collections.organizations.findOne({ _id: organizationId });
+  return await chosenPasswordIssue(password, [email, name, organization?.name ?? ""]);
+}
+
+const replacing = (passwordHash: string) => ({ $set: { passwordHash }, $inc: { sessionsEpoch: 1 } });
+
+/** Forgets a code generator that was begun and not confirmed, by whoever had the account before. */
+async function dropEnrolment(
+  { collections }: Pick<AuthContext, "collections">,
+  userId: string,
+  session: ClientSession,
+): Promise<void> {
+  const begun = { userId, kind: "totp", pending: { $ne: null } } as const;
+  await collections.totpFactors.updateMany(begun, { $set: { pending: null } }, { session });
+}
+
+/** Ends those that are alive of the sessions named; answers how many there were. */
+export async function endSessions(
+  { clock, collections }: Pick<AuthContext, "clock" | "collections">,
+  which: { readonly userId: string; readonly _id?: { readonly $ne: string } },
+  because: SessionEnd,
+  session: ClientSession,
+): Promise<number> {
+  const now = clock();
+  const alive = { ...which, revokedAt: null, expiresAt: { $gt: now } };
+  const ended = { $set: { revokedAt: now, revokedBecause: because } };
+  return (await collections.sessions.updateMany(alive, ended, { session })).modifiedCount;
+}

@@ -1,0 +1,38 @@
+import type {
+  AuthenticationMethod,
+  OrganizationDocument,
+  Role,
+  UserDocument,
+} from "../store/identity-documents.ts";
+
+/** Who is behind a session, as the database has it at this request. */
+export interface SessionPrincipal {
+  readonly type: "session";
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly name: string;
+  /** The role of this moment, whatever the token says. */
+  readonly role: Role;
+  readonly organization: OrganizationDocument;
+  readonly signedInAt: Date;
+  readonly amr: readonly AuthenticationMethod[];
+  readonly stepUpExpiresAt: Date | null;
+  /** Their organization requires a second factor, and they have none: they can do nothing but enrol one. */
+  readonly mustEnrol: boolean;
+}
+
+/** What a session of theirs must have been begun under, or been taken on to, to be alive. */
+export const epochOf = ({ sessionsEpoch = 0 }: UserDocument): number => sessionsEpoch;
+
+/** So long after a sign-in its session may enrol a first second factor. */
+const FRESH_SIGN_IN_MILLISECONDS = 5 * 60 * 1000;
+
+/** Whether the person signed in just now; no refresh makes it so again. */
+export const isFreshlySignedIn = ({ signedInAt }: SessionPrincipal, now: Date): boolean =>
+  now.getTime() - signedInAt.getTime() < FRESH_SIGN_IN_MILLISECONDS;
+
+/** Whether a session may do what needs step-up; at the instant of expiry it no longer may. */
+export const isSteppedUp = (principal: SessionPrincipal, now: Date): boolean =>
+  principal.stepUpExpiresAt !== null && now.getTime() < principal.stepUpExpiresAt.getTime();

@@ -1,0 +1,49 @@
+import type { AgentDocument } from "../store/documents.ts";
+import type { Result } from "../domain/result.ts";
+import type { OrganizationScope } from "../contract/types.ts";
+import type { OrganizationDocument } from "../store/identity-documents.ts";
+import type { SessionPrincipal } from "./principal.ts";
+
+/** Who is calling, once the credential was verified. */
+export type Principal = AgentPrincipal | ManagementPrincipal;
+
+/** An agent, by its key. */
+export interface AgentPrincipal {
+  readonly type: "agent";
+  readonly agent: AgentDocument;
+  /** The key that it came with. */
+  readonly keyId: string;
+  /** Left out where the agent's record was read for this request. */
+  readonly remembered?: RememberedAgent;
+}
+
+/**
+ * The agent as this process read it some seconds ago. Good for nothing but a payment: its ledger refuses it where the agent has changed,
+ * and then it has to be verified.
+ */
+export interface RememberedAgent {
+  readonly revision: number;
+  /** Verifies the key by the agent's record as it is now. */
+  readonly verify: () => Promise<Result<AgentPrincipal>>;
+}
+
+/** Who may manage an organization. */
+export type ManagementPrincipal = SessionPrincipal | OrganizationKeyPrincipal;
+
+/** The container that an organization's key may act in. */
+export type Binding =
+  { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
+
+/** A machine of an organization, by its key, as the database has it at this request. */
+export interface OrganizationKeyPrincipal {
+  readonly type: "organization_key";
+  readonly keyId: string;
+  /** The same for a key and those that it was rotated into. */
+  readonly lineageId: string;
+  readonly organizationId: string;
+  readonly organization: OrganizationDocument;
+  readonly scopes: readonly OrganizationScope[];
+  readonly binding: Binding;
+  /** Agents, projects and teams that the lineage may create in a UTC day. */
+  readonly dailyCreateLimit: number;
+}

@@ -1,0 +1,72 @@
+import { ok, type Result } from "../domain/result.ts";
+import { changed } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { FactorDocument } from "../store/identity-documents.ts";
+import { normalizeEmail } from "./email.ts";
+import { changeFactors, factorsOf } from "./factors.ts";
+import { isInForce, isPasskey } from "./views.ts";
+
+/** Of passkeys their names; whether there is a code generator in force. */
+export interface FactorNames {
+  readonly passkeys: readonly string[];
+  readonly totp: boolean;
+}
+
+/** What was taken from a person: their factors, and the sessions that a finder of the device could use. */
+export interface FactorsReset {
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly removed: FactorNames;
+  readonly sessionsEnded: number;
+}
+
+/** An account, and what it has in force. */
+export interface FactorsHeld {
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly factors: FactorNames;
+}
+
+/** The accounts of an e-mail, in all organizations or in the one that is named. */
+export async function factorsHeldBy(
+  context: Pick<AuthContext, "collections">,
+  email: string,
+  organizationId: string | null,
+): Promise<readonly FactorsHeld[]> {
+  const inOne = organizationId === null ? {} : { organizationId };
+  const of = { emailNormalized: normalizeEmail(email), ...inOne };
+  const users = await context.collections.users.find(of, { sort: { createdAt: 1, _id: 1 } }).toArray();
+  return await Promise.all(
+    users.map(async (user) => ({
+      userId: user._id,
+      organizationId: user.organizationId,
+      factors: namesOf(await factorsOf(context, user._id)),
+    })),
+  );
+}
+
+/**
+ * Takes all second factors of a person who has lost the last one, and ends their sessions: whoever found the device may
+ * be signed in on it, and from then on a first factor is enrolled without step-up. Their password is what is left.
+ * `UNAUTHORIZED` where there is no such person. For the operator alone: no operation of the service leads here.
+ */
+export const resetFactors = (
+  context: Pick<WritingContext, "clock" | "collections" | "transaction" | "mutex">,
+  userId: string,
+): Promise<Result<FactorsReset>> =>
+  changeFactors<FactorsReset>(context, userId, async (session, { email, organizationId }) => {
+    const { factors, sessions, users } = context.collections;
+    const removed = namesOf(await factorsOf(context, userId, session));
+    await factors.deleteMany({ userId }, { session });
+    // A sign-in that is on its way counts as one of theirs.
+    await users.updateOne({ _id: userId }, { $inc: { sessionsEpoch: 1 } }, { session });
+    const ended = { revokedAt: context.clock(), revokedBecause: "factors_reset" } as const;
+    const open = await sessions.updateMany({ userId, revokedAt: null }, { $set: ended }, { session });
+    return changed(ok({ userId, organizationId, email, removed, sessionsEnded: open.modifiedCount }));
+  });
+
+const namesOf = (factors: readonly FactorDocument[]): FactorNames => ({
+  passkeys: factors.filter(isPasskey).map(({ name }) => name),
+  totp: factors.some((factor) => factor.kind === "totp" && isInForce(factor)),
+});

@@ -1,0 +1,175 @@
+import type { AuthenticationResponse, CreationOptions, RequestOptions } from "../contract/webauthn.ts";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { AuditedWrites, Concerns } from "../audit/notes.ts";
+import { createAuthContext, type AuthContext, type AuthDeps, type WritingContext } from "./context.ts";
+import type {
+  AuthCollections,
+  InviteDocument,
+  PasskeyDocument,
+  Role,
+  SessionDocument,
+  UserDocument,
+} from "../store/identity-documents.ts";
+import {
+  acceptInvite,
+  type AcceptInviteInput,
+  createInvite,
+  type CreatedInvite,
+  type CreateInviteInput,
+  revokeInvite,
+} from "./invites.ts";
+import { changeRole, type KeysOnLeaving, memberViews, removeMember, type RoleChanged } from "./members.ts";
+import {
+  changeOrganizationSettings,
+  type OrganizationSettings,
+  type SettingsChanged,
+} from "./organization-settings.ts";
+import { endOtherSessions, endOwnSession, ownSessions } from "./own-sessions.ts";
+import { passkeySignInOptions, signInWithPasskey } from "./passkey-sign-in.ts";
+import {
+  enrollPasskey,
+  type EnrollPasskeyInput,
+  passkeyOptions,
+  removePasskey,
+  renamePasskey,
+} from "./passkeys.ts";
+import { changePassword, type PasswordChange, type SessionsEnded } from "./password-change.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import { authenticateSession, refreshSession, type SignedIn, signOut } from "./sessions.ts";
+import { isSetUpToken, setUp, type SetUpInput, setUpToken } from "./set-up.ts";
+import { signIn, type SignInInput } from "./sign-in.ts";
+import { stepUp, type StepUpInput, stepUpOptions } from "./step-up.ts";
+import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
+import {
+  factorEnrolment,
+  type FactorEnrolment,
+  organizationView,
+  type OrganizationView,
+  userView,
+  type UserView,
+} from "./views.ts";
+
+export interface Me {
+  readonly user: UserView;
+  readonly organization: OrganizationView;
+  readonly secondFactorEnrolment: FactorEnrolment;
+}
+
+/** Humans and their sessions, apart from HTTP: what only reads, or leaves nothing but a challenge. */
+export interface AuthService {
+  /** For lists alone. */
+  readonly collections: AuthCollections;
+  /** What changes something, on behalf of one request. */
+  writing(audit: AuditedWrites): AuthWrites;
+  /** `now` is the clock's unless given. */
+  authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
+  me(principal: SessionPrincipal): Promise<Result<Me>>;
+  sessions(principal: SessionPrincipal): Promise<Result<readonly SessionDocument[]>>;
+  passkeyOptions(principal: SessionPrincipal): Promise<Result<CreationOptions>>;
+  passkeySignInOptions(): Promise<RequestOptions>;
+  stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
+  /** Null once the service is set up. */
+  setUpToken(): Promise<string | null>;
+  /** Whether somebody may set the service up with it. */
+  isSetUpToken(token: string): Promise<boolean>;
+  memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
+}
+
+/** What changes humans, their sessions or their organization; each with its entry in the audit log. */
+export interface AuthWrites {
+  signIn(input: SignInInput, concerns?: Concerns): Promise<Result<SignedIn>>;
+  signOut(principal: SessionPrincipal): Promise<Result<null>>;
+  refresh(input: { readonly refreshToken: string }, concerns?: Concerns): Promise<Result<SignedIn>>;
+  changePassword(principal: SessionPrincipal, input: PasswordChange): Promise<Result<SessionsEnded>>;
+  endSession(principal: SessionPrincipal, id: string): Promise<Result<null>>;
+  endOtherSessions(principal: SessionPrincipal): Promise<Result<SessionsEnded>>;
+  changeOrganizationSettings(
+    principal: SessionPrincipal,
+    settings: OrganizationSettings,
+  ): Promise<Result<SettingsChanged>>;
+  enrollTotp(principal: SessionPrincipal): Promise<Result<TotpEnrolment>>;
+  confirmTotp(
+    principal: SessionPrincipal,
+    input: { readonly code: string },
+  ): Promise<Result<{ readonly user: UserView }>>;
+  enrollPasskey(principal: SessionPrincipal, input: EnrollPasskeyInput): Promise<Result<PasskeyDocument>>;
+  renamePasskey(principal: SessionPrincipal, id: string, name: string): Promise<Result<PasskeyDocument>>;
+  removePasskey(principal: SessionPrincipal, id: string): Promise<Result<null>>;
+  signInWithPasskey(
+    response: AuthenticationResponse,
+    concerns?: Concerns,
+    userAgent?: string | null,
+  ): Promise<Result<SignedIn>>;
+  stepUp(
+    principal: SessionPrincipal,
+    input: StepUpInput,
+  ): Promise<Result<{ readonly stepUpExpiresAt: string }>>;
+  setUp(input: SetUpInput): Promise<Result<SignedIn>>;
+  changeRole(
+    principal: SessionPrincipal,
+    memberId: string,
+    role: Role,
+    keys?: KeysOnLeaving,
+  ): Promise<Result<RoleChanged>>;
+  removeMember(principal: SessionPrincipal, memberId: string, keys?: KeysOnLeaving): Promise<Result<null>>;
+  createInvite(principal: SessionPrincipal, input: CreateInviteInput): Promise<Result<CreatedInvite>>;
+  revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<InviteDocument>>;
+  acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
+}
+
+/** Call `verifyMasterKey` and `ensureIndexes` before it. */
+export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
+  const context = await createAuthContext(deps);
+  return {
+    collections: context.collections,
+    writing: ({ transaction }) => writesIn({ ...context, transaction }),
+    authenticateSession: (token, now = context.clock()) => authenticateSession(context, token, now),
+    me: (principal) => me(context, principal),
+    sessions: (principal) => ownSessions(context, principal),
+    passkeyOptions: (principal) => passkeyOptions(context, principal),
+    passkeySignInOptions: () => passkeySignInOptions(context),
+    stepUpOptions: (principal) => stepUpOptions(context, principal),
+    setUpToken: () => setUpToken(context),
+    isSetUpToken: (token) => isSetUpToken(context, token),
+    memberViews: (members) => memberViews(context, members),
+  };
+}
+
+const writesIn = (context: WritingContext): AuthWrites => ({
+  signIn: (input, concerns) => signIn(context, input, concerns),
+  signOut: (principal) => signOut(context, principal),
+  refresh: ({ refreshToken }, concerns) => refreshSession(context, refreshToken, context.clock(), concerns),
+  changePassword: (principal, input) => changePassword(context, principal, input),
+  endSession: (principal, id) => endOwnSession(context, principal, id),
+  endOtherSessions: (principal) => endOtherSessions(context, principal),
+  changeOrganizationSettings: (principal, settings) =>
+    changeOrganizationSettings(context, principal, settings),
+  enrollTotp: (principal) => enrollTotp(context, principal),
+  confirmTotp: (principal, { code }) => confirmTotp(context, principal, code),
+  enrollPasskey: (principal, input) => enrollPasskey(context, principal, input),
+  renamePasskey: (principal, id, name) => renamePasskey(context, principal, id, name),
+  removePasskey: (principal, id) => removePasskey(context, principal, id),
+  signInWithPasskey: (response, concerns, userAgent) =>
+    signInWithPasskey(context, response, concerns, userAgent),
+  stepUp: (principal, input) => stepUp(context, principal, input),
+  setUp: (input) => setUp(context, input),
+  changeRole: (principal, memberId, role, keys) => changeRole(context, principal, memberId, role, keys),
+  removeMember: (principal, memberId, keys) => removeMember(context, principal, memberId, keys),
+  createInvite: (principal, input) => createInvite(context, principal, input),
+  revokeInvite: (principal, id) => revokeInvite(context, principal, id),
+  acceptInvite: (input) => acceptInvite(context, input),
+});
+
+async function me(context: AuthContext, principal: SessionPrincipal): Promise<Result<Me>> {
+  const [user, factors] = await Promise.all([
+    context.collections.users.findOne({ _id: principal.userId }),
+    context.collections.factors.find({ userId: principal.userId }).toArray(),
+  ]);
+  if (user === null) return refused(refusal("UNAUTHORIZED"));
+  return ok({
+    user: userView(user, factors),
+    organization: organizationView(principal.organization),
+    secondFactorEnrolment: factorEnrolment(user, factors),
+  });
+}

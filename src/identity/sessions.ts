@@ -1,0 +1,315 @@
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { changed, type Concerns, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type {
+  AuthenticationMethod,
+  OrganizationDocument,
+  SessionDocument,
+  UserDocument,
+} from "../store/identity-documents.ts";
+import { hasFactor } from "./factors.ts";
+import { newUuid } from "./ids.ts";
+import { epochOf, type SessionPrincipal } from "./principal.ts";
+import { SESSION_TOKEN_LIFETIME_SECONDS, type SessionTokenSubject } from "./session-token.ts";
+import {
+  factorEnrolment,
+  type FactorEnrolment,
+  organizationView,
+  type OrganizationView,
+  userView,
+  type UserView,
+} from "./views.ts";
+
+/** A session ends 30 days after the sign-in, however often it is refreshed. */
+const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
+
+/** How exactly it is known when a session was seen last. */
+const SEEN_EVERY_MILLISECONDS = 60 * 1000;
+
+/** What a client comes back with. */
+export interface SessionTokensIssued {
+  readonly token: string;
+  readonly refreshToken: string;
+  /** What makes the device known to the account; null where nobody has just signed in. */
+  readonly deviceToken: string | null;
+  /** When `token` expires. */
+  readonly expiresAt: string;
+  /** When the session ends, and its refresh token with it, whatever is refreshed until then. */
+  readonly sessionEndsAt: Date;
+  /** Whose session it is. Never part of an answer. */
+  readonly of: SessionOwner;
+}
+
+export interface SessionOwner {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly name: string;
+}
+
+/** What sign-in and refresh answer. */
+export interface SignedIn extends SessionTokensIssued {
+  readonly user: UserView;
+  readonly organization: OrganizationView;
+  readonly secondFactorEnrolment: FactorEnrolment;
+}
+
+export interface Person {
+  readonly user: UserDocument;
+  readonly organization: OrganizationDocument;
+}
+
+interface LiveSession extends Person {
+  readonly session: SessionDocument;
+}
+
+const nobodyAsks: Concerns = () => undefined;
+const unauthorized = () => refused(refusal("UNAUTHORIZED"));
+
+/** A session that begins, and what its client comes back with. */
+export interface OpenedSession extends LiveSession {
+  readonly refreshToken: string;
+}
+
+/**
+ * Starts a session for a person who has proved who they are. It is not elevated. The person must be as they were read
+ * for that proof: whose password was changed since gets a session that is over.
+ */
+export async function openSession(
+  context: WritingContext,
+  person: Person,
+  amr: readonly AuthenticationMethod[],
+  now: Date,
+  userAgent: string | null = null,
+): Promise<SignedIn> {
+  const opened = newSession(context, person, amr, now, userAgent);
+  await context.transaction(async (session) => {
+    await context.collections.sessions.insertOne(opened.session, { session });
+    return changed(null, { by: ownerOf(opened) });
+  });
+  return await shownOnce(context, opened, now);
+}
+
+/** Whose session it is, as its answer and its entry in the audit log have it. */
+export const ownerOf = ({ organization, session, user }: LiveSession): SessionOwner => ({
+  sessionId: session._id,
+  userId: user._id,
+  organizationId: organization._id,
+  name: user.name,
+});
+
+/** The tokens of a session that has just begun. */
+export async function shownOnce(
+  context: AuthContext,
+  { refreshToken, ...live }: OpenedSession,
+  now: Date,
+): Promise<SignedIn> {
+  const signed = await signedIn(context, live, refreshToken, now);
+  return { ...signed, deviceToken: context.deviceTokens.issue(live.user._id, now) };
+}
+
+/** A session that is not written yet. */
+export function newSession(
+  context: AuthContext,
+  person: Person,
+  amr: readonly AuthenticationMethod[],
+  now: Date,
+  userAgent: string | null = null,
+): OpenedSession {
+  const sessionId = newUuid(now, context.randomBytes);
+  const refresh = context.refreshTokens.issue(sessionId);
+  const session: SessionDocument = {
+    _id: sessionId,
+    userId: person.user._id,
+    organizationId: person.organization._id,
+    amr,
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + SESSION_LIFETIME_MILLISECONDS),
+    refreshHash: refresh.hash,
+    refreshedAt: null,
+    lastSeenAt: now,
+    userAgent,
+    epoch: epochOf(person.user),
+    revokedAt: null,
+    revokedBecause: null,
+    stepUpExpiresAt: null,
+  };
+  return { ...person, session, refreshToken: refresh.token };
+}
+
+/** A server that died between the organization and its workflow left it waiting: who comes next has it started. */
+export async function repairProvisioning(
+  context: AuthContext,
+  organization: OrganizationDocument,
+): Promise<void> {
+  if (organization.status === "provisioning") await context.provision(organization, 0);
+}
+
+/** What was good and is over is told from what never was. */
+const EXPIRED =
+  `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Get a new one with the ` +
+  "refresh token (POST /v1/auth/refresh), or sign in again.";
+
+/**
+ * Who is behind a session token: the token must be ours and fresh, its session alive, its user
+ * there. Role, plan and elevation are those of the database, so that a change or a sign-out binds at once.
+ */
+export async function authenticateSession(
+  context: AuthContext,
+  token: string,
+  now: Date,
+): Promise<Result<SessionPrincipal>> {
+  const subject = await context.sessionTokens.verify(token, now);
+  if (subject === null) return unauthorized();
+  if (subject === "expired") return refused(refusal("UNAUTHORIZED", EXPIRED));
+  const live = await readLiveSession(context, subject, now);
+  if (live === null) return unauthorized();
+  const { session, user } = live;
+  if (now.getTime() - session.lastSeenAt.getTime() >= SEEN_EVERY_MILLISECONDS) context.onSeen(session._id);
+  const mustEnrol = user.secondFactorRequired === true && !(await hasFactor(context, user._id));
+  return ok(principalOf(live, mustEnrol));
+}
+
+/**
+ * Exchanges a refresh token for new tokens, once. Whoever comes with a used one, be it the
+ * person or a thief, ends the session for both. Of two at once with the same token, one is served.
+ */
+export async function refreshSession(
+  context: WritingContext,
+  refreshToken: string,
+  now: Date,
+  concerns: Concerns = nobodyAsks,
+): Promise<Result<SignedIn>> {
+  const presented = context.refreshTokens.read(refreshToken);
+  if (presented === null) return unauthorized();
+  const live = await readLiveSession(context, { sessionId: presented.sessionId }, now);
+  if (live === null) return unauthorized();
+  const { organization, user } = live;
+  concerns({ organizationId: organization._id, userId: user._id, name: user.name });
+  const next = context.refreshTokens.issue(presented.sessionId);
+  const unused = { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null };
+  const rotated = { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } };
+  const isFirst = await context.transaction(async (session) => {
+    const { matchedCount } = await context.collections.sessions.updateOne(unused, rotated, { session });
+    return matchedCount === 1 ? changed(true, { by: ownerOf(live) }) : unchanged(false);
+  });
+  if (isFirst) {
+    await repairProvisioning(context, live.organization);
+    return ok(await signedIn(context, live, next.token, now));
+  }
+  await endReused(context, live, now);
+  return unauthorized();
+}
+
+/** Ends the session behind a token that was used twice, which is refused. Again is free, and the first reason stays. */
+async function endReused(
+  { collections, transaction }: WritingContext,
+  live: LiveSession,
+  now: Date,
+): Promise<void> {
+  const alive = { _id: live.session._id, revokedAt: null };
+  const ended = { $set: { revokedAt: now, revokedBecause: "refresh_reuse" } } as const;
+  await transaction(async (session) => {
+    const { matchedCount } = await collections.sessions.updateOne(alive, ended, { session });
+    if (matchedCount === 0) return unchanged(null);
+    return changed(null, { by: ownerOf(live), result: { status: 401, code: "UNAUTHORIZED" } });
+  });
+}
+
+/** Ends the caller's own session: its tokens are dead from the next request on. Again is free, and the first reason stays. */
+export async function signOut(
+  { clock, collections, transaction }: WritingContext,
+  { sessionId }: SessionPrincipal,
+): Promise<Result<null>> {
+  const ended = { $set: { revokedAt: clock(), revokedBecause: "sign_out" } } as const;
+  return await transaction(async (session) => {
+    await collections.sessions.updateOne({ _id: sessionId, revokedAt: null }, ended, { session });
+    return changed(ok(null));
+  });
+}
+
+/**
+ * Session, user and organization; null unless all three are there, in force, and each other's. Whom the session is
+ * said to be of is taken from its token, so that all are read at once, and held against what was read.
+ */
+async function readLiveSession(
+  context: AuthContext,
+  said: Pick<SessionTokenSubject, "sessionId"> & Partial<SessionTokenSubject>,
+  now: Date,
+): Promise<LiveSession | null> {
+  const { lookUps, organizations } = context;
+  const reading = lookUps.sessions.load(said.sessionId);
+  const { organizationId, userId } = said.userId === undefined ? ((await reading) ?? said) : said;
+  if (userId === undefined || organizationId === undefined) return null;
+  const [session, user, organization] = await Promise.all([
+    reading,
+    lookUps.users.load(userId),
+    organizations.of(organizationId),
+  ]);
+  if (session === null || user === null || organization === null) return null;
+  if (session.revokedAt !== null || session.expiresAt.getTime() <= now.getTime()) return null;
+  if (session.userId !== userId || session.organizationId !== organizationId) return null;
+  if (user.organizationId !== organizationId || !(await isOfEpoch(context, session, user))) return null;
+  return { session, user, organization };
+}
+
+/** Session and person were read at once, so that the session may have gone on with a new password in between. */
+async function isOfEpoch(
+  { collections }: AuthContext,
+  session: SessionDocument,
+  user: UserDocument,
+): Promise<boolean> {
+  const epoch = epochOf(user);
+  if (session.epoch >= epoch) return true;
+  const still = { _id: session._id, epoch: { $gte: epoch }, revokedAt: null };
+  return (await collections.sessions.findOne(still)) !== null;
+}
+
+function principalOf({ session, user, organization }: LiveSession, mustEnrol: boolean): SessionPrincipal {
+  return {
+    type: "session",
+    sessionId: session._id,
+    userId: user._id,
+    organizationId: organization._id,
+    email: user.email,
+    name: user.name,
+    role: user.role,
+    organization,
+    signedInAt: session.createdAt,
+    amr: session.amr,
+    stepUpExpiresAt: session.stepUpExpiresAt,
+    mustEnrol,
+  };
+}
+
+async function signedIn(
+  context: AuthContext,
+  { session, user, organization }: LiveSession,
+  refreshToken: string,
+  now: Date,
+): Promise<SignedIn> {
+  const subject = {
+    sessionId: session._id,
+    userId: user._id,
+    organizationId: organization._id,
+    role: user.role,
+    signedInAt: session.createdAt,
+    amr: session.amr,
+  };
+  const [{ token, expiresAt }, factors] = await Promise.all([
+    context.sessionTokens.sign(subject, now),
+    context.collections.factors.find({ userId: user._id }).toArray(),
+  ]);
+  return {
+    token,
+    refreshToken,
+    deviceToken: null,
+    expiresAt: expiresAt.toISOString(),
+    sessionEndsAt: session.expiresAt,
+    of: ownerOf({ session, user, organization }),
+    user: userView(user, factors),
+    organization: organizationView(organization),
+    secondFactorEnrolment: factorEnrolment(user, factors),
+  };
+}

@@ -1,0 +1,94 @@
+import { randomBytes } from "node:crypto";
+import type { Db } from "mongodb";
+import { refusal, type Refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { isSameHash } from "../secrets/api-key-hash.ts";
+import { hmacSha256, type MasterKey } from "../secrets/master-key.ts";
+import { readOrCreateSetting } from "../secrets/settings.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import { createOrganizationWithOwner, isSetUpOpen } from "./create-organization.ts";
+import { openSession, type SignedIn } from "./sessions.ts";
+
+const NONCE_SETTING = "set-up-nonce";
+const NONCE_SIZE_BYTES = 32;
+
+/** How long the answer waits for the organization to be ready; it says which of the two it is. */
+const READY_WAIT_MS = 1_500;
+
+export interface SetUpInput {
+  readonly token: string;
+  readonly organizationName: string;
+  readonly name: string;
+  readonly email: string;
+  readonly password: string;
+  /** What the client calls itself. */
+  readonly userAgent?: string | null;
+}
+
+/**
+ * The token of the set-up link; null once the service is set up. It is derived from the
+ * master key and a nonce in the database: every server and every restart names the same, and it is stored nowhere.
+ */
+export async function setUpToken(context: AuthContext): Promise<string | null> {
+  const { clock, db, masterKey } = context;
+  return (await isSetUpOpen(db)) ? await derivedToken(db, masterKey, clock) : null;
+}
+
+/** Whether it is the token of the set-up link, and that still good. */
+export async function isSetUpToken(context: AuthContext, token: string): Promise<boolean> {
+  const expected = await setUpToken(context);
+  return expected !== null && isSameHash(expected, token);
+}
+
+/**
+ * Makes the first organization with its owner and signs the owner in. Of any number at once exactly one is let
+ * through; a wrong token, and any token once the service is set up, is `NOT_FOUND`.
+ */
+export async function setUp(context: WritingContext, input: SetUpInput): Promise<Result<SignedIn>> {
+  const { clock, collections, db } = context;
+  if (!(await isSetUpToken(context, input.token))) return refused(refusal("NOT_FOUND"));
+  const created = await createOrganizationWithOwner(
+    db,
+    {
+      name: input.organizationName,
+      ownerName: input.name,
+      ownerEmail: input.email,
+      ownerPassword: input.password,
+      plan: "free",
+    },
+    clock,
+    "set-up",
+  );
+  if (!created.ok) return refused(inTermsOfTheRequest(created.refusal));
+  const { organizationId, userId } = created.value;
+  const provisioning = await collections.organizations.findOne({ _id: organizationId });
+  if (provisioning !== null) await context.provision(provisioning, READY_WAIT_MS);
+  const [organization, user] = await Promise.all([
+    collections.organizations.findOne({ _id: organizationId }),
+    collections.users.findOne({ _id: userId }),
+  ]);
+  if (organization === null || user === null) throw new Error("what was made has disappeared");
+  return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
+}
+
+async function derivedToken(db: Db, masterKey: MasterKey, clock: () => Date): Promise<string> {
+  const nonce = await readOrCreateSetting(db, NONCE_SETTING, () => ({
+    value: randomBytes(NONCE_SIZE_BYTES).toString("base64url"),
+    createdAt: clock(),
+  }));
+  return hmacSha256(masterKey.deriveKey("set-up-token"), nonce.value);
+}
+
+const FIELD_NAMES: Readonly<Record<string, string>> = {
+  name: "organizationName",
+  ownerName: "name",
+  ownerEmail: "email",
+  ownerPassword: "password",
+};
+
+/** The same refusal with the names that the request's fields have. */
+function inTermsOfTheRequest(reason: Refusal): Refusal {
+  if (reason.issues === undefined) return reason;
+  const issues = reason.issues.map(({ path, message }) => ({ path: FIELD_NAMES[path] ?? path, message }));
+  return { ...reason, issues };
+}

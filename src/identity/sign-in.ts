@@ -1,0 +1,136 @@
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { ConcernedAccount, Concerns } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import type { AuthenticationMethod, UserDocument } from "../store/identity-documents.ts";
+import { normalizeEmail } from "./email.ts";
+import { isSamePassword } from "./passwords.ts";
+import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
+import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
+import { confirmedFactorKinds } from "./views.ts";
+
+export interface SignInInput {
+  readonly email: string;
+  readonly password: string;
+  readonly code?: string | undefined;
+  /** What the client calls itself. */
+  readonly userAgent?: string | null;
+  /** Where the address has accounts in several organizations; those beyond `ACCOUNTS_TRIED_MAX` need it. */
+  readonly organizationId?: string | undefined;
+  /** The only account that may be signed in to, where a device was let in that is known to it alone. */
+  readonly onlyUserId?: string | null;
+}
+
+/** Accounts of one address that a password is tried on where no organization is named. */
+export const ACCOUNTS_TRIED_MAX = 5;
+
+/**
+ * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same
+ * work, one hash however many accounts the address has, and nobody learns without the password whether there is an account, a second
+ * factor, or an organization. A password that fits several accounts signs in to none of them: their organizations are answered, and
+ * no code is used up.
+ */
+export async function signIn(
+  context: WritingContext,
+  input: SignInInput,
+  concerns: Concerns = () => undefined,
+): Promise<Result<SignedIn>> {
+  const now = context.clock();
+  // At once, so that how long the look-up takes does not show.
+  const [accounts, isShared, hash] = await Promise.all([
+    accountsOf(context, input),
+    isServiceShared(context),
+    context.passwords.hash(input.email, input.password),
+  ]);
+  const fitting = accounts.filter(({ passwordHash }) => isSamePassword(passwordHash, hash));
+  const isMeant = !isShared || input.organizationId !== undefined || typeof input.onlyUserId === "string";
+  const refusedOnes = () => accounts.map((account) => concernedByRefused(account, isMeant));
+  for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(concerned)) concerns(account);
+  const [user, another] = fitting;
+  if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
+  if (another !== undefined) return await whichOrganization(context, fitting);
+  const amr = await secondFactor(context, user._id, input.code, now);
+  if (!amr.ok) return amr;
+  return ok(await beginSession(context, user, amr.value, input.userAgent));
+}
+
+const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccount => ({
+  organizationId,
+  userId: _id,
+  name,
+});
+
+/**
+ * What an account's log tells of a wrong password. An address that is not proved may be somebody else's, who means another account: where the
+ * request came from is told only where it is proved, or this account is meant. That depends on nothing but this account and the request, so
+ * that no log tells whether the address has another account elsewhere.
+ */
+function concernedByRefused(account: UserDocument, isMeant: boolean): ConcernedAccount {
+  const isTold = isMeant || account.emailVerified;
+  return isTold ? concerned(account) : { ...concerned(account), isOriginHidden: true };
+}
+
+/** Whether there are several organizations. Asked at each sign-in, so that its time tells nothing of the account. */
+async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
+  const some = await collections.organizations
+    .find({}, { projection: { _id: 1 } })
+    .limit(2)
+    .toArray();
+  return some.length > 1;
+}
+
+/** The accounts that a sign-in may be for: first those whose address is proved, so that nobody takes their place by saying it is theirs. */
+function accountsOf(
+  { collections }: AuthContext,
+  { email, onlyUserId = null, organizationId }: SignInInput,
+): Promise<UserDocument[]> {
+  const of = {
+    emailNormalized: normalizeEmail(email),
+    ...(organizationId === undefined ? {} : { organizationId }),
+    ...(onlyUserId === null ? {} : { _id: onlyUserId }),
+  };
+  const order = { emailVerified: -1, createdAt: 1, _id: 1 } as const;
+  return collections.users.find(of, { sort: order, limit: ACCOUNTS_TRIED_MAX }).toArray();
+}
+
+/** Asks whoever has shown the password of all of these accounts which one they mean. */
+async function whichOrganization(
+  { collections }: AuthContext,
+  fitting: readonly UserDocument[],
+): Promise<Result<never>> {
+  const ids = fitting.map(({ organizationId }) => organizationId);
+  const found = await collections.organizations.find({ _id: { $in: ids } }).toArray();
+  const organizations = found
+    .map(({ _id, name }) => ({ id: _id, name }))
+    .toSorted((left, right) => (left.id < right.id ? -1 : 1));
+  return refused(refusal("ORGANIZATION_REQUIRED", undefined, { organizations }));
+}
+
+/** Starts the session of a person who has proved who they are, in these ways. */
+export async function beginSession(
+  context: WritingContext,
+  user: UserDocument,
+  amr: readonly AuthenticationMethod[],
+  userAgent: string | null = null,
+): Promise<SignedIn> {
+  const organization = await context.collections.organizations.findOne({ _id: user.organizationId });
+  if (organization === null) throw new Error(`User ${user._id} belongs to no organization.`);
+  await repairProvisioning(context, organization);
+  return await openSession(context, { user, organization }, amr, context.clock(), userAgent);
+}
+
+/** Asks for a code where there is TOTP. Passkeys are another way in, not a second step of this one. */
+async function secondFactor(
+  context: AuthContext,
+  userId: string,
+  code: string | undefined,
+  now: Date,
+): Promise<Result<readonly AuthenticationMethod[]>> {
+  const factors = await context.collections.factors.find({ userId }).toArray();
+  if (!confirmedFactorKinds(factors).includes("totp")) return ok(["pwd"]);
+  if (code === undefined) return refused(refusal("SECOND_FACTOR_REQUIRED"));
+  const spent = await spendTotpCode(context, { userId, slot: "confirmed", code, now }, keepConfirmed);
+  if (spent.ok) return ok(["pwd", "otp"]);
+  // This code has two statuses: 401 at sign-in, 403 elsewhere.
+  return spent.refusal.code === "SECOND_FACTOR_INVALID" ? refused({ ...spent.refusal, status: 401 }) : spent;
+}

@@ -1,0 +1,68 @@
+import type { AuthenticationResponse, RequestOptions } from "../contract/webauthn.ts";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import { factorsOf } from "./factors.ts";
+import { ceremonies } from "./webauthn.ts";
+import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
+import { usePasskey } from "./passkey-use.ts";
+import type { SessionPrincipal } from "./principal.ts";
+import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
+import { isPasskey } from "./views.ts";
+
+/** A step-up elevates the session for 5 minutes. */
+const STEP_UP_MILLISECONDS = 5 * 60 * 1000;
+
+export type StepUpInput =
+  | { readonly method: "totp"; readonly code: string }
+  | { readonly method: "passkey"; readonly response: AuthenticationResponse };
+
+const NO_PASSKEY = "There is no passkey to verify; begin with POST /v1/auth/passkeys/options.";
+
+const stepUpBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => ({
+  purpose: "step_up",
+  userId,
+  sessionId,
+});
+
+/** Begins a step-up by passkey, with the passkeys that it can be. */
+export async function stepUpOptions(
+  context: AuthContext,
+  principal: SessionPrincipal,
+): Promise<Result<RequestOptions>> {
+  const passkeys = (await factorsOf(context, principal.userId)).filter(isPasskey);
+  if (passkeys.length === 0) return refused(refusal("SECOND_FACTOR_INVALID", NO_PASSKEY));
+  const challenge = await issueChallenge(context, stepUpBy(principal));
+  return ok(await (await ceremonies()).assertionOptions(context.relyingParty, challenge, passkeys));
+}
+
+/** Elevates the session, on its record and not in the token, so that every server and an old token see it. */
+export async function stepUp(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  input: StepUpInput,
+): Promise<Result<{ readonly stepUpExpiresAt: string }>> {
+  const now = context.clock();
+  const verified = await verifyFactor(context, principal, input, now);
+  if (!verified.ok) return verified;
+  const stepUpExpiresAt = new Date(now.getTime() + STEP_UP_MILLISECONDS);
+  const alive = { _id: principal.sessionId, revokedAt: null };
+  const elevated = { $set: { stepUpExpiresAt } };
+  return await context.transaction<Result<{ readonly stepUpExpiresAt: string }>>(async (session) => {
+    const { matchedCount } = await context.collections.sessions.updateOne(alive, elevated, { session });
+    if (matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
+    return changed(ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() }));
+  });
+}
+
+async function verifyFactor(
+  context: AuthContext,
+  principal: SessionPrincipal,
+  input: StepUpInput,
+  now: Date,
+): Promise<Result<unknown>> {
+  if (input.method === "passkey") return await usePasskey(context, input.response, stepUpBy(principal));
+  const request = { userId: principal.userId, slot: "confirmed", code: input.code, now } as const;
+  return await spendTotpCode(context, request, keepConfirmed);
+}

@@ -1,0 +1,33 @@
+import { timingSafeEqual } from "node:crypto";
+import { generateSync, generateURI, ScureBase32Plugin } from "otplib";
+import type { RandomBytes } from "../domain/api-key.ts";
+
+/** RFC 6238 with the parameters that every code generator knows: SHA-1, 6 digits, 30 s. */
+const STEP_SECONDS = 30;
+/** One step either way is tolerated. */
+const TOLERATED_STEPS = [1, 0, -1] as const;
+/** As long as a SHA-1 value, which RFC 4226 recommends. */
+const SECRET_SIZE_BYTES = 20;
+
+const CODE = /^[0-9]{6}$/;
+
+/** A new secret in base32, from injected randomness. */
+export const newTotpSecret = (randomBytes: RandomBytes): string =>
+  new ScureBase32Plugin().encode(randomBytes(SECRET_SIZE_BYTES), { padding: false });
+
+/** What a code generator scans. */
+export const otpauthUrl = (productName: string, account: string, secret: string): string =>
+  generateURI({ issuer: productName, label: account, secret });
+
+/** The newest time step in reach of `now` whose code this is, or null. Used or not is the caller's question. */
+export function matchingStep(secret: string, code: string, now: Date): number | null {
+  if (!CODE.test(code)) return null;
+  const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);
+  const matches = TOLERATED_STEPS.map((offset) => current + offset).filter((step) =>
+    isSameCode(generateSync({ secret, epoch: step * STEP_SECONDS }), code),
+  );
+  return matches[0] ?? null;
+}
+
+const isSameCode = (expected: string, given: string): boolean =>
+  timingSafeEqual(Buffer.from(expected), Buffer.from(given));

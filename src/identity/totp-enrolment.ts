@@ -1,0 +1,115 @@
+import { ok, refused, type Result } from "../domain/result.ts";
+import { changed, unchanged } from "../audit/notes.ts";
+import type { AuthContext, WritingContext } from "./context.ts";
+import { isDuplicateKey } from "../secrets/settings.ts";
+import type { PendingTotpSecret, TotpFactorDocument } from "../store/identity-documents.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
+import { newUuid } from "./ids.ts";
+import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
+import {
+  nothingToVerify,
+  sealTotpSecret,
+  spendTotpCode,
+  totpFactorId,
+  type OnAccepted,
+} from "./totp-factor.ts";
+import { userView, type UserView } from "./views.ts";
+
+/** Longer than a passkey's challenge: somebody may have to install an app first. */
+const PENDING_LIFETIME_MILLISECONDS = 10 * 60 * 1000;
+
+export interface TotpEnrolment {
+  /** Base32, for typing in. */
+  readonly secret: string;
+  /** The same for scanning. */
+  readonly otpauthUrl: string;
+}
+
+/**
+ * Begins the enrolment of TOTP. Nothing changes until it is confirmed; then it takes the place
+ * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up; else a sign-in of just now.
+ * The secret can be confirmed in this session alone, for 10 minutes.
+ */
+export async function enrollTotp(
+  context: WritingContext,
+  principal: SessionPrincipal,
+): Promise<Result<TotpEnrolment>> {
+  const now = context.clock();
+  const { sessionId, userId } = principal;
+  const steppedUp = isSteppedUp(principal, now);
+  const reason = whyNotEnrol(principal, await factorsOf(context, userId), now);
+  if (reason !== null) return refused(reason);
+  await ensureRecord(context, userId);
+  const secret = newTotpSecret(context.randomBytes);
+  const id = newUuid(now, context.randomBytes);
+  const pending: PendingTotpSecret = {
+    id,
+    sealedSecret: sealTotpSecret(context, userId, id, secret),
+    createdAt: now,
+    lastUsedStep: -1,
+    wrongCodes: 0,
+    lockedUntil: null,
+    sessionId,
+    expiresAt: new Date(now.getTime() + PENDING_LIFETIME_MILLISECONDS),
+    steppedUp,
+  };
+  // The condition is asked again where it counts: another session may have confirmed a factor since.
+  const own = { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) };
+  return await context.transaction<Result<TotpEnrolment>>(async (session) => {
+    const { totpFactors } = context.collections;
+    const { matchedCount } = await totpFactors.updateOne(own, { $set: { pending } }, { session });
+    if (matchedCount === 0) return unchanged(stepUpRequired());
+    return changed(ok({ secret, otpauthUrl: otpauthUrl(context.productName, principal.email, secret) }));
+  });
+}
+
+/**
+ * Puts the enrolled TOTP in force with its first code, which is used up by it. Elevates nothing. What another session began,
+ * or this one more than 10 minutes ago, is answered like nothing at all: `SECOND_FACTOR_INVALID`, and no code is counted.
+ */
+export async function confirmTotp(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  code: string,
+): Promise<Result<{ readonly user: UserView }>> {
+  const now = context.clock();
+  const { sessionId, userId } = principal;
+  const { totpFactors } = context.collections;
+  return await changeOwnFactors<{ readonly user: UserView }>(context, principal, async (session, user) => {
+    const factor = await totpFactors.findOne({ _id: totpFactorId(userId) }, { session });
+    const pending = factor?.pending ?? null;
+    if (pending === null || pending.sessionId !== sessionId || pending.expiresAt <= now)
+      return unchanged(nothingToVerify());
+    // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
+    const isFurther = !pending.steppedUp && (await hasFactor(context, userId, session));
+    if (isFurther && !isSteppedUp(principal, now)) return unchanged(stepUpRequired());
+    const request = { userId, slot: "pending", code, now, session } as const;
+    const spent = await spendTotpCode(context, request, promotePending);
+    // What it has counted is written all the same.
+    if (!spent.ok) return unchanged(spent);
+    return changed(ok({ user: userView(user, await factorsOf(context, userId, session)) }));
+  });
+}
+
+const promotePending: OnAccepted = ({ id, sealedSecret, createdAt }, step) => ({
+  $set: {
+    confirmed: { id, sealedSecret, createdAt, lastUsedStep: step, wrongCodes: 0, lockedUntil: null },
+    pending: null,
+  },
+});
+
+async function ensureRecord(context: AuthContext, userId: string): Promise<void> {
+  const empty: TotpFactorDocument = {
+    _id: totpFactorId(userId),
+    userId,
+    kind: "totp",
+    confirmed: null,
+    pending: null,
+  };
+  try {
+    await context.collections.totpFactors.insertOne(empty);
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+  }
+}

@@ -1,0 +1,128 @@
+import type { ClientSession, Filter, UpdateFilter } from "mongodb";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { AuthContext } from "./context.ts";
+import type { TotpFactorDocument, TotpSecret } from "../store/identity-documents.ts";
+import { matchingStep } from "./totp-code.ts";
+
+/** 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
+const MAX_WRONG_CODES = 5;
+const LOCK_MILLISECONDS = 15 * 60 * 1000;
+
+const SEALING_PURPOSE = "totp-secret";
+
+/** Which of a factor's two secrets a code is for. */
+export type TotpSlot = "confirmed" | "pending";
+
+export const totpFactorId = (userId: string): string => `totp:${userId}`;
+
+/** Bound to user and secret: copied to another user's record, it does not open. */
+export const sealTotpSecret = (
+  context: AuthContext,
+  userId: string,
+  secretId: string,
+  secret: string,
+): string => context.sealer.seal(SEALING_PURPOSE, `${userId}/${secretId}`, secret);
+
+export interface TotpRequest {
+  readonly userId: string;
+  readonly slot: TotpSlot;
+  readonly code: string;
+  readonly now: Date;
+  /** Where it is part of a transaction. */
+  readonly session?: ClientSession;
+}
+
+/** What else an accepted code changes, in the same atomic write that uses it up. */
+export type OnAccepted = (secret: TotpSecret, step: number) => UpdateFilter<TotpFactorDocument>;
+
+/**
+ * Checks a code and uses it up. Every outcome is one conditional write, so that concurrent guesses all count, a code is
+ * accepted once however often it is sent at the same moment, and nothing is accepted once the factor is locked.
+ */
+export async function spendTotpCode(
+  context: AuthContext,
+  request: TotpRequest,
+  onAccepted: OnAccepted,
+): Promise<Result<null>> {
+  const { userId, slot, code, now } = request;
+  const secret = await readSecret(context, request);
+  if (secret === null || isLocked(secret, now)) return notAccepted(secret, now);
+  const opened = context.sealer.open(SEALING_PURPOSE, `${userId}/${secret.id}`, secret.sealedSecret);
+  const step = matchingStep(opened, code, now);
+  // A used code is no guess, so it is refused without being counted.
+  if (step !== null && step <= secret.lastUsedStep) return invalid();
+  const unlocked = unlockedFilter(userId, slot, secret.id, now);
+  if (step === null) return await countWrongCode(context, request, unlocked);
+  const used = await context.collections.totpFactors.updateOne(
+    { ...unlocked, [`${slot}.lastUsedStep`]: { $lt: step } },
+    onAccepted(secret, step),
+    within(request),
+  );
+  // Between the read and the write another request used the code, locked the factor or replaced the secret.
+  return used.matchedCount === 1 ? ok(null) : notAccepted(await readSecret(context, request), now);
+}
+
+/** The change that only uses the code up. */
+export const keepConfirmed: OnAccepted = (_secret, step) => ({
+  $set: { "confirmed.lastUsedStep": step, "confirmed.wrongCodes": 0, "confirmed.lockedUntil": null },
+});
+
+async function countWrongCode(
+  context: AuthContext,
+  request: TotpRequest,
+  unlocked: Filter<TotpFactorDocument>,
+): Promise<Result<null>> {
+  const { slot, now } = request;
+  const wrongCodes = `${slot}.wrongCodes`;
+  const lockedUntil = `${slot}.lockedUntil`;
+  const lockEnds = new Date(now.getTime() + LOCK_MILLISECONDS);
+  const count = [
+    // The filter lets only a lock that has run out through, and after that the count begins anew.
+    {
+      $set: {
+        [wrongCodes]: { $cond: [{ $eq: [`$${lockedUntil}`, null] }, { $add: [`$${wrongCodes}`, 1] }, 1] },
+      },
+    },
+    { $set: { [lockedUntil]: { $cond: [{ $gte: [`$${wrongCodes}`, MAX_WRONG_CODES] }, lockEnds, null] } } },
+  ];
+  const counted = await context.collections.totpFactors.updateOne(unlocked, count, within(request));
+  return counted.matchedCount === 1 ? invalid() : notAccepted(await readSecret(context, request), now);
+}
+
+const unlockedFilter = (
+  userId: string,
+  slot: TotpSlot,
+  secretId: string,
+  now: Date,
+): Filter<TotpFactorDocument> => ({
+  _id: totpFactorId(userId),
+  [`${slot}.id`]: secretId,
+  [`${slot}.lockedUntil`]: { $not: { $gt: now } },
+});
+
+async function readSecret(context: AuthContext, request: TotpRequest): Promise<TotpSecret | null> {
+  const _id = totpFactorId(request.userId);
+  const factor = await context.collections.totpFactors.findOne({ _id }, within(request));
+  return factor?.[request.slot] ?? null;
+}
+
+const within = ({ session }: TotpRequest) => (session === undefined ? {} : { session });
+
+const isLocked = (secret: TotpSecret, now: Date): boolean =>
+  secret.lockedUntil !== null && now.getTime() < secret.lockedUntil.getTime();
+
+const invalid = (message?: string) => refused(refusal("SECOND_FACTOR_INVALID", message));
+
+/** No code would be right; a person who is signed in is told what to do first. */
+const NOTHING_TO_VERIFY =
+  "There is nothing enrolled that a code could be for; begin with POST /v1/auth/totp.";
+
+export const nothingToVerify = () => invalid(NOTHING_TO_VERIFY);
+
+function notAccepted(secret: TotpSecret | null, now: Date): Result<null> {
+  if (secret === null) return nothingToVerify();
+  if (secret.lockedUntil === null || !isLocked(secret, now)) return invalid();
+  const retryAfterSeconds = Math.ceil((secret.lockedUntil.getTime() - now.getTime()) / 1000);
+  return refused(refusal("SECOND_FACTOR_LOCKED", undefined, { retryAfterSeconds }));
+}

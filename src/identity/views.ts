@@ -1,0 +1,81 @@
+import type {
+  FactorDocument,
+  InviteDocument,
+  OrganizationDocument,
+  PasskeyDocument,
+  Plan,
+  Role,
+  SecondFactorKind,
+  UserDocument,
+} from "../store/identity-documents.ts";
+
+/** A person as the API shows them. */
+export interface UserView {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly emailVerified: boolean;
+  readonly role: Role;
+  readonly createdAt: string;
+  readonly secondFactors: readonly SecondFactorKind[];
+}
+
+/** An organization as the API shows it. */
+export interface OrganizationView {
+  readonly id: string;
+  readonly name: string;
+  readonly plan: Plan;
+  readonly status: OrganizationDocument["status"];
+}
+
+export const userView = (user: UserDocument, factors: readonly FactorDocument[]): UserView => ({
+  id: user._id,
+  name: user.name,
+  email: user.email,
+  emailVerified: user.emailVerified,
+  role: user.role,
+  createdAt: user.createdAt.toISOString(),
+  secondFactors: confirmedFactorKinds(factors),
+});
+
+export const organizationView = (organization: OrganizationDocument): OrganizationView => ({
+  id: organization._id,
+  name: organization.name,
+  plan: organization.plan,
+  status: organization.status,
+});
+
+/** An invite as the API shows it. */
+export const inviteView = ({ _id, createdAt, createdBy, email, expiresAt, mail, role }: InviteDocument) => ({
+  id: _id,
+  email,
+  role,
+  delivery: mail?.state ?? ("link" as const),
+  createdBy,
+  createdAt: createdAt.toISOString(),
+  expiresAt: expiresAt.toISOString(),
+});
+
+/** The kinds of second factor in force, each once, in the same order always. */
+export const confirmedFactorKinds = (factors: readonly FactorDocument[]): SecondFactorKind[] => {
+  const kinds = new Set(factors.filter(isInForce).map(({ kind }) => kind));
+  return (["totp", "passkey"] as const).filter((kind) => kinds.has(kind));
+};
+
+/** A passkey is from its enrolment on; a TOTP enrolment that was never confirmed is not. */
+export const isInForce = (factor: FactorDocument): boolean =>
+  factor.kind === "passkey" || factor.confirmed !== null;
+
+/** What somebody without a second factor should do: those who can step up have much to lose. Null: nothing. */
+export type FactorEnrolment = "required" | "recommended" | null;
+
+export function factorEnrolment(
+  { role, secondFactorRequired }: UserDocument,
+  factors: readonly FactorDocument[],
+): FactorEnrolment {
+  if (factors.some(isInForce)) return null;
+  if (secondFactorRequired === true) return "required";
+  return role === "member" ? null : "recommended";
+}
+
+export const isPasskey = (factor: FactorDocument): factor is PasskeyDocument => factor.kind === "passkey";

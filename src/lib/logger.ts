@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync } from "node:fs";
+import { dirname } from "node:path";
+import { type Logger, pino } from "pino";
+import { withTimeout } from "./with-timeout.ts";
+import { hasErrorCode } from "./error-code.ts";
+import { PlainError } from "./plain-error.ts";
+
+export type { Logger };
+
+/** A log's file is renamed when it has grown to so much, and a new one begun. */
+const FILE_MAX_BYTES = 64 * 1024 * 1024;
+/** Renamed files that are kept, `.1` the newest. */
+const OLDER_FILES_MAX = 4;
+
+export interface LoggerOptions {
+  readonly level: string;
+  /** Null: standard output. */
+  readonly file: string | null;
+  readonly fileMaxBytes?: number;
+}
+
+/**
+ * JSON lines on standard output or into a file, which nobody but its owner may read, nor the folders that are made for it. A file
+ * that has grown is renamed, and of the older ones a few are kept, so that a log fills no disk. Credentials are redacted wherever a
+ * request is logged.
+ */
+export function createLogger({ file, fileMaxBytes = FILE_MAX_BYTES, level }: LoggerOptions): Logger {
+  const destination = file === null ? pino.destination(1) : fileOf(file, fileMaxBytes);
+  // A full disk costs lines of the log, and nothing else.
+  destination.on("error", () => undefined);
+  const logger = pino(
+    {
+      level,
+      redact: {
+        paths: ["*.authorization", "*.password", "*.token", "*.refreshToken", "*.apiKey", "*.secret"],
+        censor: "[redacted]",
+      },
+    },
+    destination,
+  );
+  destinations.set(logger, destination);
+  return logger;
+}
+
+type Destination = ReturnType<typeof pino.destination>;
+
+const destinations = new WeakMap<Logger, Destination>();
+
+/**
+ * Done when every line is written, in order, or after a second; nothing may be logged any more. What a process ends with is
+ * lost without. Never rejects, and does nothing more where the log has ended.
+ */
+export async function endLog(logger: Logger): Promise<void> {
+  const destination = destinations.get(logger);
+  if (destination === undefined) return;
+  // A log that has ended says so only by throwing.
+  destinations.delete(logger);
+  const closed = once(destination, "close");
+  destination.end();
+  try {
+    await withTimeout(LAST_LINES_MS, closed);
+  } catch {
+    // A disk that takes nothing more, or a file that never was: the process's exit would write what is left again, and fail or
+    // hang. By the event it is told that there is nothing left.
+    destination.emit("close");
+  }
+}
+
+const LAST_LINES_MS = 1_000;
+
+function fileOf(dest: string, maxBytes: number): Destination {
+  try {
+    mkdirSync(dirname(dest), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new PlainError(`The log's folder ${dirname(dest)} can't be made; is DATA_DIR writable?`, {
+      cause: error,
+    });
+  }
+  const size = sizeUnlessLink(dest);
+  const destination = pino.destination({ dest, mode: 0o600 });
+  rotate(destination, { dest, maxBytes, size });
+  return destination;
+}
+
+interface Rotation {
+  readonly dest: string;
+  readonly maxBytes: number;
+  /** Of the file as it was found. */
+  readonly size: number;
+}
+
+/** No line is lost, or cut: what is written until the new file is open goes into the renamed one. */
+function rotate(destination: Destination, { dest, maxBytes, size }: Rotation): void {
+  let bytes = size;
+  destination.on("write", (written: number) => {
+    bytes += written;
+    if (bytes < maxBytes) return;
+    bytes = 0;
+    try {
+      for (let number = OLDER_FILES_MAX; number > 0; number -= 1) renameOlder(dest, number);
+      destination.reopen();
+    } catch {
+      // The log goes on in the file that it has, and tries again when that has grown by as much.
+    }
+  });
+}
+
+/** Makes the file before it number `number`; the last one is replaced. */
+function renameOlder(dest: string, number: number): void {
+  const from = number === 1 ? dest : `${dest}.${number - 1}`;
+  try {
+    renameSync(from, `${dest}.${number}`);
+  } catch (error) {
+    if (!hasErrorCode(error, "ENOENT")) throw error;
+  }
+}
+
+/** The file's size. What is made here in advance is opened as it is; a link would have the log written to another file. */
+function sizeUnlessLink(dest: string): number {
+  try {
+    const flags = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;
+    const file = openSync(dest, flags, 0o600);
+    const { size } = fstatSync(file);
+    closeSync(file);
+    return size;
+  } catch (error) {
+    if (hasErrorCode(error, "ELOOP")) {
+      throw new PlainError(`The log ${dest} is a symbolic link: remove it.`, { cause: error });
+    }
+    return 0;
+  }
+}

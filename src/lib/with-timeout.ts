@@ -1,0 +1,20 @@
+import type { Unavailable } from "./unavailable.ts";
+
+/** Nothing came in time. What was asked for may still happen. */
+export class TimeoutError extends Error implements Unavailable {
+  override readonly name = "TimeoutError";
+  readonly isUnavailable = true;
+}
+
+/** The work's outcome, or `TimeoutError` after the bound; the work itself goes on, and its late failure is nobody's. */
+export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const bound = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new TimeoutError(`not within ${Math.round(ms)} ms`)), Math.max(0, ms));
+  });
+  try {
+    return await Promise.race([work, bound]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,70 @@
+import type { Refusal } from "../domain/errors.ts";
+import { refusal } from "../domain/errors.ts";
+import type { Counts } from "./counts.ts";
+
+const MINUTE_MS = 60_000;
+
+/** How somebody stands against a limit in the minute at hand. */
+export interface RateLimitStatus {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When the minute ends, in Unix seconds. */
+  readonly resetSeconds: number;
+  /** At least 1. */
+  readonly retryAfterSeconds: number;
+  readonly exceeded: boolean;
+}
+
+/** Limits per minute, in fixed minutes of the clock. */
+export class FixedWindowLimiter {
+  readonly #counts: Counts;
+  readonly #clock: () => Date;
+
+  constructor(counts: Counts, clock: () => Date) {
+    this.#counts = counts;
+    this.#clock = clock;
+  }
+
+  /** Counts under a name. Of any number at once, exactly the limit's number is not `exceeded` in one minute. */
+  async consume(name: string, limit: number, points = 1): Promise<RateLimitStatus> {
+    const now = this.#clock();
+    return rateLimitStatus(limit, await this.#counts.add(keyOf(name, now), points, limit), now);
+  }
+
+  /** The same without counting. */
+  async peek(name: string, limit: number): Promise<RateLimitStatus> {
+    const now = this.#clock();
+    return rateLimitStatus(limit, await this.#counts.read(keyOf(name, now), limit), now);
+  }
+
+  /** How somebody stands of whom nothing is counted yet; nothing is looked up. */
+  unused(limit: number): RateLimitStatus {
+    return rateLimitStatus(limit, 0, this.#clock());
+  }
+}
+
+const minuteOf = (now: Date): number => Math.floor(now.getTime() / MINUTE_MS);
+
+const keyOf = (name: string, now: Date): string => `${String(minuteOf(now))}/${name}`;
+
+/** How `count` requests stand against a limit. */
+export function rateLimitStatus(limit: number, count: number, now: Date): RateLimitStatus {
+  const resetMs = (minuteOf(now) + 1) * MINUTE_MS;
+  return {
+    limit,
+    remaining: Math.max(0, limit - count),
+    resetSeconds: resetMs / 1_000,
+    retryAfterSeconds: Math.max(1, Math.ceil((resetMs - now.getTime()) / 1_000)),
+    exceeded: count > limit,
+  };
+}
+
+/** What is answered to whoever is over a limit. */
+export const rateLimited = ({ retryAfterSeconds }: RateLimitStatus): Refusal =>
+  refusal("RATE_LIMITED", undefined, { retryAfterSeconds });
+
+/** The refusal of the first of them that is exceeded; null when none is. All end with the same minute. */
+export function firstExceeded(standings: readonly RateLimitStatus[]): Refusal | null {
+  const exceeded = standings.find((each) => each.exceeded);
+  return exceeded === undefined ? null : rateLimited(exceeded);
+}

@@ -1,0 +1,101 @@
+import { LRUCache } from "lru-cache";
+import type { Db } from "mongodb";
+import { RateLimiterMongo, RateLimiterRes } from "rate-limiter-flexible";
+import { withTimeout } from "../lib/with-timeout.ts";
+import { isUnavailable } from "../lib/unavailable.ts";
+import { type Counts, KEPT_SECONDS } from "./counts.ts";
+import { MemoryCounts } from "./memory-counts.ts";
+
+const COLLECTION = "rate_limits";
+
+/** The part of a caller's 5 s that one count may take. */
+const COUNT_MS = 500;
+
+/** Different limits at a time. */
+const LIMITERS_MAX = 1_000;
+
+/** For how long MongoDB is left alone after it did not count in time. */
+const AWAY_MS = 2_000;
+
+/**
+ * Counts that several server processes share. Who is over a limit is remembered in memory until the count is
+ * forgotten, so that those who ask most cost the database nothing. While MongoDB is away each process counts for
+ * itself: no limit is ever lifted.
+ */
+export class MongoCounts implements Counts {
+  readonly #db: Db;
+  /**
+   * One for each limit that was asked for last, of which organizations may have their own: the library takes the count from which it
+   * stops asking per limiter. One that is made anew asks MongoDB.
+   */
+  readonly #limiters = new LRUCache<number, RateLimiterMongo>({ max: LIMITERS_MAX });
+  readonly #whileAway = new MemoryCounts();
+  #awayUntil = 0;
+
+  readonly #countMs: number;
+
+  private constructor(db: Db, countMs: number) {
+    this.#countMs = countMs;
+    // A count that a failover loses lets a few requests more pass; waiting for the journal would cost each one.
+    this.#db = db.client.db(db.databaseName, { writeConcern: { w: 1, journal: false } });
+  }
+
+  /** `countMs`: how long a count may take before this process counts for itself. */
+  static async on(db: Db, countMs = COUNT_MS): Promise<MongoCounts> {
+    const counts = new MongoCounts(db, countMs);
+    await counts.#limiterOf(1).createIndexes();
+    return counts;
+  }
+
+  add(key: string, points: number, limit: number): Promise<number> {
+    return this.#orAway(
+      () => this.#consume(key, points, limit),
+      () => this.#whileAway.add(key, points),
+    );
+  }
+
+  read(key: string, limit: number): Promise<number> {
+    return this.#orAway(
+      async () => (await this.#limiterOf(limit).get(key))?.consumedPoints ?? 0,
+      () => this.#whileAway.read(key),
+    );
+  }
+
+  async #consume(key: string, points: number, limit: number): Promise<number> {
+    try {
+      const { consumedPoints } = await this.#limiterOf(limit).consume(key, points);
+      return consumedPoints;
+    } catch (refused) {
+      if (!(refused instanceof RateLimiterRes)) throw refused;
+      // Who is blocked in memory is not counted any further.
+      return Math.max(refused.consumedPoints, limit + 1);
+    }
+  }
+
+  async #orAway(count: () => Promise<number>, countHere: () => Promise<number>): Promise<number> {
+    if (performance.now() < this.#awayUntil) return countHere();
+    try {
+      return await withTimeout(this.#countMs, count());
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      this.#awayUntil = performance.now() + AWAY_MS;
+      return countHere();
+    }
+  }
+
+  #limiterOf(limit: number): RateLimiterMongo {
+    const known = this.#limiters.get(limit);
+    if (known !== undefined) return known;
+    const limiter = new RateLimiterMongo({
+      storeClient: this.#db,
+      tableName: COLLECTION,
+      keyPrefix: "",
+      points: limit,
+      duration: KEPT_SECONDS,
+      inMemoryBlockOnConsumed: limit,
+      disableIndexesCreation: true,
+    });
+    this.#limiters.set(limit, limiter);
+    return limiter;
+  }
+}

@@ -1,0 +1,15 @@
+import { PLAN_LIMITS } from "../contract/rate-classes.ts";
+import type { OrganizationDocument } from "../store/identity-documents.ts";
+
+/** REST and MCP are counted apart. */
+export type Surface = "rest" | "mcp";
+
+/** What one credential may ask per minute. */
+export type PlanLimits = Readonly<Record<Surface, number>>;
+
+/** An organization's limits: its plan's, or an enterprise plan's custom ones. */
+export function limitsOf({ plan, restPerMinute, mcpPerMinute }: OrganizationDocument): PlanLimits {
+  const limits = PLAN_LIMITS[plan];
+  if (plan !== "enterprise") return limits;
+  return { rest: restPerMinute ?? limits.rest, mcp: mcpPerMinute ?? limits.mcp };
+}

@@ -1,0 +1,148 @@
+import { activityInfo, ApplicationFailure } from "@temporalio/activity";
+import { ApplicationFailureCategory } from "@temporalio/common";
+import type { Db } from "mongodb";
+import { auditValue } from "../domain/audit/canonical.ts";
+import type { AuditRecord } from "../domain/audit/entry.ts";
+import type { InviteMailEnd, InviteMailInput } from "../messages/mail.ts";
+import type { AuditLog } from "../audit/chain/appender.ts";
+import type { Clock } from "../payments/ports.ts";
+import type { Activities } from "../../activities/types.ts";
+import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
+import { inviteText } from "./invite-text.ts";
+import { type Mail, type MailMessage, MailUnsent } from "./mail.ts";
+
+/** Mails on their way to the mail server from one process. */
+const AT_ONCE_MAX = 5;
+/** Whoever is one too many comes again after so long for each time, so that many who wait do not keep the worker busy. */
+const BUSY_MS = 1_000;
+const BUSY_MAX_MS = 60_000;
+
+/** What came of a try: `unsent`: it is to be tried again. */
+export type MailOutcome = "sent" | "refused" | "unsent" | "expired";
+
+export interface InviteMailDependencies {
+  readonly db: Db;
+  /** Null: this process has no mail server; another one may. */
+  readonly mail: Mail | null;
+  readonly openLink: (inviteId: string, sealed: string) => string;
+  readonly auditLog: AuditLog;
+  readonly clock: Clock;
+  readonly onOutcome: (outcome: MailOutcome) => void;
+  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+export type MailActivities = Pick<Activities, "mailInvite">;
+
+/**
+ * What the workflow of an invite's mail calls. A mail is sent at least once: whoever dies between the mail server's word and writing that down
+ * leaves it to be sent again, under the same Message-ID.
+ */
+export function mailActivities(dependencies: InviteMailDependencies): MailActivities {
+  let sending = 0;
+  return {
+    async mailInvite(input) {
+      if (sending >= AT_ONCE_MAX) throw later("other mails are being sent", busyMs(activityInfo().attempt));
+      sending += 1;
+      try {
+        return await mailInvite(dependencies, input);
+      } catch (error) {
+        if (!(error instanceof MailUnsent)) throw error;
+        const { onOutcome, onTrouble } = dependencies;
+        onOutcome("unsent");
+        onTrouble("an invite was not mailed and is tried again", {
+          inviteId: input.inviteId,
+          reason: error.message,
+        });
+        throw later(error.message);
+      } finally {
+        sending -= 1;
+      }
+    },
+  };
+}
+
+const busyMs = (attempt: number): number => Math.min(attempt * BUSY_MS, BUSY_MAX_MS);
+
+/** To be tried again; our own log has said why. */
+const later = (message: string, afterMs?: number): ApplicationFailure =>
+  ApplicationFailure.create({
+    message,
+    category: ApplicationFailureCategory.BENIGN,
+    ...(afterMs === undefined ? {} : { nextRetryDelay: afterMs }),
+  });
+
+async function mailInvite(
+  dependencies: InviteMailDependencies,
+  { inviteId }: InviteMailInput,
+): Promise<InviteMailEnd> {
+  const { auditLog, clock, db, onOutcome } = dependencies;
+  const { invites } = mailCollections(db);
+  const invite = await invites.findOne({ _id: inviteId });
+  if (invite?.mail === undefined || invite.mail === null) return "gone";
+  const { sealedLink, state } = invite.mail;
+  // Whoever has written it down may have died before its entry was.
+  if (state !== "mailing")
+    return await told(auditLog, invite, state, invite.mail.endedAt ?? invite.createdAt);
+  if (invite.expiresAt <= clock()) {
+    onOutcome("expired");
+    return await told(auditLog, invite, "expired", invite.expiresAt);
+  }
+  const sent = await send(dependencies, invite, sealedLink);
+  const [end, endedAt] = [sent === "sent" ? "mailed" : "refused", clock()] as const;
+  onOutcome(sent);
+  // Its link has no more business here.
+  const mail = { state: end, sealedLink: null, endedAt };
+  await invites.updateOne({ _id: inviteId, "mail.state": "mailing" }, { $set: { mail } });
+  return await told(auditLog, invite, end, endedAt);
+}
+
+async function send(
+  { db, mail, onTrouble, openLink }: InviteMailDependencies,
+  invite: MailedInvite,
+  sealedLink: string | null,
+): Promise<"sent" | "refused"> {
+  if (mail === null) throw new MailUnsent("this worker has no SMTP_URL");
+  if (sealedLink === null) throw new Error("a mail that is to be sent has its link");
+  const message = await messageOf(db, invite, openLink(invite._id, sealedLink));
+  const sent = await mail.send(message);
+  if (sent === "refused")
+    onTrouble("the mail server refuses an invite's mail for good", { inviteId: invite._id });
+  return sent;
+}
+
+async function messageOf(db: Db, invite: MailedInvite, link: string): Promise<MailMessage> {
+  const { _id, createdBy, email, expiresAt, organizationId, role } = invite;
+  const { organizations, users } = mailCollections(db);
+  const [organization, inviter] = await Promise.all([
+    organizations.findOne({ _id: organizationId }),
+    users.findOne({ _id: createdBy.id, organizationId }),
+  ]);
+  if (organization === null) throw new Error("an invite is of an organization");
+  const names = { organization: organization.name, inviter: inviter?.name ?? "A former member" };
+  return { id: _id, to: email, ...inviteText({ ...names, role, link, expiresAt }) };
+}
+
+/** Its entry in the audit log, once however often it is told. */
+async function told<E extends Exclude<InviteMailEnd, "gone">>(
+  auditLog: AuditLog,
+  invite: MailedInvite,
+  end: E,
+  at: Date,
+): Promise<E> {
+  await auditLog.append(entryOf(invite, end, at));
+  return end;
+}
+
+const entryOf = ({ _id, email, organizationId }: MailedInvite, delivery: string, at: Date): AuditRecord => ({
+  organizationId,
+  entryKey: `invite-mail/${_id}`,
+  at: at.getTime(),
+  action: "mailInvite",
+  actor: { type: "system", id: "mail" },
+  resource: { type: "invite", id: _id },
+  from: null,
+  result: { status: null, code: null },
+  before: auditValue({ email, delivery: "mailing" }),
+  after: auditValue({ email, delivery }),
+  decision: null,
+});

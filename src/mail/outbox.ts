@@ -1,0 +1,64 @@
+import type { Collection, Db } from "mongodb";
+import type { InviteMailInput } from "../messages/mail.ts";
+import type { Clock } from "../payments/ports.ts";
+import { withTimeout } from "../lib/with-timeout.ts";
+import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
+
+/** So long whoever invites may be kept by the start of the mail's workflow; after it the sweep begins it. */
+const BEGIN_MS = 1_000;
+/** An invite that was written so long ago and is untold is begun by the sweep: whoever wrote it has died, or is about to. */
+const FORGOTTEN_MS = 2_000;
+/** Invites in one sweep. */
+const SWEEP_MAX = 100;
+
+export interface InviteOutboxDependencies {
+  readonly db: Db;
+  /** Starts the workflow that mails an invite; once, however often it is called. */
+  readonly start: (input: InviteMailInput) => Promise<void>;
+  readonly clock: Clock;
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
+
+/**
+ * Sees to it that each invite that is to be mailed has its workflow: the invite's record says that it is untold, in the write that makes it, until
+ * the workflow was started, by whoever wrote it or by the sweep of any worker.
+ */
+export class InviteOutbox {
+  readonly #dependencies: InviteOutboxDependencies;
+  readonly #invites: Collection<MailedInvite>;
+
+  constructor(dependencies: InviteOutboxDependencies) {
+    this.#dependencies = dependencies;
+    this.#invites = mailCollections(dependencies.db).invites;
+  }
+
+  /** Begins at once what was just written. Never throws: what does not come off is left to the sweep. */
+  async begin(invite: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
+    try {
+      await withTimeout(BEGIN_MS, this.#begun(invite));
+    } catch (error) {
+      this.#dependencies.onTrouble("an invite's mail was not begun at once", error);
+    }
+  }
+
+  /** Begins what was left; how many those were. Never throws, since whoever sweeps has other things to do as well. */
+  async sweep(): Promise<number> {
+    const before = new Date(this.#dependencies.clock().getTime() - FORGOTTEN_MS);
+    try {
+      const left = await this.#invites
+        .find({ untold: true, createdAt: { $lte: before } }, { projection: { organizationId: 1 } })
+        .limit(SWEEP_MAX)
+        .toArray();
+      for (const invite of left) await this.#begun(invite);
+      return left.length;
+    } catch (error) {
+      this.#dependencies.onTrouble("mails of invites can't be begun for now", error);
+      return 0;
+    }
+  }
+
+  async #begun({ _id, organizationId }: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
+    await this.#dependencies.start({ inviteId: _id, organizationId });
+    await this.#invites.updateOne({ _id, untold: true }, { $unset: { untold: "" } });
+  }
+}

@@ -1,0 +1,92 @@
+import { rootCertificates } from "node:tls";
+import nodemailer from "nodemailer";
+import { z } from "zod";
+import { withTimeout } from "../lib/with-timeout.ts";
+import { type Mail, type MailMessage, MailUnsent, type Sent } from "./mail.ts";
+
+/** Where mail is handed over, and how. */
+export interface SmtpServer {
+  readonly host: string;
+  readonly port: number;
+  /**
+   * `implicit`: TLS from the first byte; `required`: by STARTTLS, and nothing is sent without it; `offered`: by STARTTLS where the server
+   * has it, for one on this very machine, whose certificate need not verify.
+   */
+  readonly tls: "implicit" | "required" | "offered";
+  readonly credentials: { readonly user: string; readonly pass: string } | null;
+}
+
+export interface SmtpSettings {
+  readonly server: SmtpServer;
+  readonly from: { readonly name: string; readonly address: string };
+}
+
+const CONNECT_MS = 10_000;
+const SILENT_MS = 20_000;
+/** For all of one exchange; its activity has a minute. */
+const EXCHANGE_MS = 45_000;
+
+/** One address and nothing that a list, a header or a command of SMTP is made of. */
+const ONE_ADDRESS = /^[^\s\p{C}"(),:;<>@[\\\]]{1,64}@[^\s\p{C}"(),:;<>@[\\\]]{1,253}$/u;
+
+/**
+ * Answers to a recipient or a message that are about who sends: it is to sign in (530, 535, 538), or by the server's policy may not send
+ * this (5.7.x: no relay, an address or domain of bad repute).
+ */
+const OF_SERVICE = /^5(?:30|35|38)\b|^5\d\d[ -]5\.7\./;
+
+/** What the library's errors say, as far as it is of interest. */
+const failure = z
+  .object({ code: z.string(), command: z.string(), response: z.string(), responseCode: z.number() })
+  .partial()
+  .catch({});
+
+/**
+ * Sends by SMTP; each message has a connection of its own. Certificates are verified, against `extraCa` (PEM) besides the usual
+ * authorities. What a server says of the recipient or the message with a code of 500 and above is a refusal for good; of all else
+ * (the connection, TLS, the credentials, the sender, its policy) it may think better once an operator has mended it.
+ */
+export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null): Mail {
+  const { credentials, host, port, tls } = server;
+  const transport = nodemailer.createTransport({
+    host,
+    port,
+    secure: tls === "implicit",
+    requireTLS: tls === "required",
+    tls: {
+      rejectUnauthorized: tls !== "offered",
+      ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
+    },
+    ...(credentials === null ? {} : { auth: { ...credentials } }),
+    connectionTimeout: CONNECT_MS,
+    greetingTimeout: CONNECT_MS,
+    dnsTimeout: CONNECT_MS,
+    socketTimeout: SILENT_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  const domain = from.address.slice(from.address.lastIndexOf("@") + 1);
+  return {
+    async send({ id, subject, text, to }: MailMessage): Promise<Sent> {
+      if (!ONE_ADDRESS.test(to)) return "refused";
+      const message = {
+        messageId: `<${id}@${domain}>`,
+        from: { ...from },
+        to: { name: "", address: to },
+        envelope: { from: from.address, to: [to] },
+        subject,
+        text,
+        headers: { "Auto-Submitted": "auto-generated" },
+      };
+      try {
+        await withTimeout(EXCHANGE_MS, transport.sendMail(message));
+        return "sent";
+      } catch (error) {
+        const { code = "unknown", command = "none", response = "", responseCode = 0 } = failure.parse(error);
+        const isOfMail = /^(RCPT TO|DATA)/.test(command) && !OF_SERVICE.test(response);
+        if (responseCode >= 500 && isOfMail) return "refused";
+        throw new MailUnsent(`the mail was not sent: ${code}, ${command}, ${String(responseCode)}`);
+      }
+    },
+  };
+}

@@ -1,0 +1,244 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { ChainRepair } from "../chain/repairs.ts";
+import type { MailOutcome } from "../mail/invite-mail.ts";
+import type { OperationId } from "../contract/registry.ts";
+import { HELD_REVISION, type Payment, type Rail } from "../domain/ledger/payment.ts";
+import type { ErrorCode } from "../domain/errors.ts";
+import type { LimitName } from "../limits/limits.ts";
+import type { Surface } from "../limits/plans.ts";
+
+/** What a payment waits for, one after the other, before its caller is answered. */
+export type PaymentPhase = "look_up" | "decision" | "rail" | "record";
+
+/** A limit that somebody was over: one per minute, a key's creates of a day, or an organization's mails. */
+type HitLimit = LimitName | "daily_creates" | "mailed_invites";
+
+/** Where work waits for its turn in this process. */
+export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
+
+/**
+ * What is done late since nobody else has: by ledgers a payment executed, an account or a cap recorded; by agents' actors a record written,
+ * the ledger told; by servers an entry put into the audit log that another had left.
+ */
+export type SweepName =
+  "payment" | "account_records" | "cap_records" | "agent_record" | "ledger" | "audit_entry";
+
+export type RailCall = "send" | "query" | "settle" | "withhold" | "reverse" | "balance" | "detach";
+
+/** A request as it ended. */
+export interface EndedRequest {
+  readonly surface: Surface | null;
+  /** Of a batch over MCP all of them; empty: none was reached. */
+  readonly operations: readonly OperationId[];
+  /** Null: the line was cut before the answer was whole. */
+  readonly status: number | null;
+  readonly refusals: readonly ErrorCode[];
+  readonly seconds: number;
+}
+
+export const PREFIX = "spending_control_";
+
+/** From a millisecond to the 5 s in which everybody is answered. */
+const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+/** Of receivers, which have 15 s. */
+const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
+
+/**
+ * What one process counts and times of its own work, in the format of Prometheus. Names and labels are an interface:
+ * docs/metrics.md lists all of them, and no label holds what a caller has chosen.
+ */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #requests = this.#counter("requests_total", "Requests by how they were answered", [
+    "surface",
+    "operation",
+    "status",
+  ]);
+  readonly #requestSeconds = this.#histogram("request_duration_seconds", "From arrival to the answer's end", [
+    "surface",
+    "operation",
+  ]);
+  readonly #refusals = this.#counter("refusals_total", "Refused requests and tool calls by error code", [
+    "surface",
+    "code",
+  ]);
+  readonly #limitHits = this.#counter("limit_hits_total", "Requests above a rate limit or a daily limit", [
+    "limit",
+  ]);
+  readonly #payments = this.#counter("payments_total", "Payments that were put on hold or came to an end", [
+    "rail",
+    "status",
+    "denial_code",
+  ]);
+  readonly #phases = this.#histogram(
+    "payment_phase_duration_seconds",
+    "What a payment's answer waits for, by phase",
+    ["rail", "phase"],
+  );
+  readonly #railCalls = this.#counter("rail_calls_total", "Calls to payment rails by result", [
+    "rail",
+    "call",
+    "result",
+  ]);
+  readonly #sweeps = this.#counter("sweeps_total", "Work that a sweep has done", ["what", "result"]);
+  readonly #mails = this.#counter("mails_total", "Tries to send mail by what came of them", ["outcome"]);
+  readonly #forged = this.#counter(
+    "forged_total",
+    "Payments, decisions and activities that did not come through here",
+    ["what"],
+  );
+  readonly #chainRepairs = this.#counter(
+    "chain_repairs_total",
+    "Transactions of the wallet rail that did not go their usual way, by what was done about it",
+    ["what"],
+  );
+  readonly #webhookSeconds = this.#histogram(
+    "webhook_attempt_duration_seconds",
+    "Attempts to deliver webhooks, by whether they were acknowledged",
+    ["result"],
+    ATTEMPT_SECONDS,
+  );
+  readonly #queues = new Map<QueueName, () => number>();
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+    const queues = this.#queues;
+    const lengths = new Gauge({
+      name: `${PREFIX}queue_length`,
+      help: "What waits for its turn in this process",
+      labelNames: ["queue"],
+      registers: [],
+      collect() {
+        for (const [queue, length] of queues) this.set({ queue }, length());
+      },
+    });
+    this.registry.registerMetric(lengths);
+  }
+
+  /** How many calls wait for a payment to be decided. */
+  waitingCalls(count: () => number): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}waiting_calls`,
+      help: "Calls that wait in this process for a payment to be decided",
+      registers: [],
+      collect() {
+        this.set(count());
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  /** How many streams of changes are open. */
+  openStreams(count: () => number): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}open_streams`,
+      help: "Streams of changes that are open in this process",
+      registers: [],
+      collect() {
+        this.set(count());
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  /** Since when the chain lacks a transaction that was recorded, as this process has last seen it; null: it has all. */
+  missingOnChainSince(since: () => Date | null, clock: () => Date): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}oldest_unmined_transaction_age_seconds`,
+      help: "How long ago the oldest transaction was recorded that the chain does not have; 0: it has all",
+      registers: [],
+      collect() {
+        const now = clock().getTime();
+        this.set(Math.max(0, (now - (since()?.getTime() ?? now)) / 1_000));
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  #counter<L extends string>(name: string, help: string, labelNames: L[]): Counter<L> {
+    return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+  }
+
+  #histogram<L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[],
+    buckets: readonly number[] = SECONDS,
+  ): Histogram<L> {
+    const registers = [this.registry];
+    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: [...buckets], registers });
+  }
+
+  requestEnded({ operations, refusals, seconds, status, ...request }: EndedRequest): void {
+    const surface = request.surface ?? "other";
+    for (const operation of operations.length === 0 ? ["none"] : operations) {
+      this.#requests.inc({ surface, operation, status: status ?? "aborted" });
+      this.#requestSeconds.observe({ surface, operation }, seconds);
+    }
+    for (const code of refusals) {
+      this.#refusals.inc({ surface, code });
+      if (code === "DAILY_CREATE_LIMIT_REACHED") this.limitHit("daily_creates");
+    }
+  }
+
+  limitHit(limit: HitLimit): void {
+    this.#limitHits.inc({ limit });
+  }
+
+  /** A payment's record was written at a new revision: counted when it is put on hold, and at its end. */
+  paymentWritten(payment: Payment): void {
+    const { denial, phase, request, revision } = payment;
+    const isHeld = phase === "held" && revision === HELD_REVISION;
+    if (!isHeld && phase !== "done") return;
+    const status = isHeld ? "held" : payment.status;
+    this.#payments.inc({ rail: request.rail, status, denial_code: denial?.code ?? "none" });
+  }
+
+  paymentPhase(rail: Rail, phase: PaymentPhase, seconds: number): void {
+    this.#phases.observe({ rail, phase }, seconds);
+  }
+
+  /** `result`: how the rail answered, or `no_answer`. */
+  railCalled(rail: Rail, call: RailCall, result: string): void {
+    this.#railCalls.inc({ rail, call, result });
+  }
+
+  swept(what: SweepName, result: "done" | "failed", count = 1): void {
+    this.#sweeps.inc({ what, result }, count);
+  }
+
+  /** Something that came through Temporal was not of this service's making, and came to nothing. */
+  forged(what: "payment" | "decision" | "activity"): void {
+    this.#forged.inc({ what });
+  }
+
+  /** `unsent`: the mail server did not take it, and it is tried again. */
+  mailed(outcome: MailOutcome): void {
+    this.#mails.inc({ outcome });
+  }
+
+  /** `count` transactions of the wallet rail were repaired in this way. */
+  chainRepaired(what: ChainRepair, count: number): void {
+    this.#chainRepairs.inc({ what }, count);
+  }
+
+  webhookAttempted(result: "acknowledged" | "failed", seconds: number): void {
+    this.#webhookSeconds.observe({ result }, seconds);
+  }
+
+  /** Has a queue's length read whenever somebody looks. */
+  queue(name: QueueName, length: () => number): void {
+    this.#queues.set(name, length);
+  }
+
+  /** Times a phase, also where it ends in an error. */
+  async timed<T>(rail: Rail, phase: PaymentPhase, work: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.paymentPhase(rail, phase, (performance.now() - began) / 1_000);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import type { Projections, RailPort, Rails } from "../payments/ports.ts";
+import type { Activities } from "../../activities/types.ts";
+import type { Rail } from "../domain/ledger/payment.ts";
+import type { Metrics, RailCall, SweepName } from "./metrics.ts";
+
+/** The rails, each call of which is counted by its result; a payment's is timed, too. */
+export const observedRails = (rails: Rails, metrics: Metrics): Rails => ({
+  card: observedRail("card", rails.card, metrics),
+  wallet: observedRail("wallet", rails.wallet, metrics),
+});
+
+function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
+  const counted = async <T>(
+    call: RailCall,
+    calling: Promise<T>,
+    resultOf: (answer: T) => string,
+  ): Promise<T> => {
+    try {
+      const answer = await calling;
+      metrics.railCalled(rail, call, resultOf(answer));
+      return answer;
+    } catch (error) {
+      metrics.railCalled(rail, call, "no_answer");
+      throw error;
+    }
+  };
+  return {
+    capabilities: port.capabilities,
+    send: (profile, payment, leave) =>
+      metrics.timed(rail, "rail", () =>
+        counted("send", port.send(profile, payment, leave), ({ status }) => status),
+      ),
+    query: (payment) => counted("query", port.query(payment), (found) => found?.status ?? "unknown"),
+    settle: (profile, payment, withinMs, leave) =>
+      counted(
+        "settle",
+        port.settle(profile, payment, withinMs, leave),
+        (found) => found?.status ?? "unknown",
+      ),
+    withhold: (profile, payment) =>
+      counted("withhold", port.withhold(profile, payment), ({ status }) => status),
+    reverse: (payment) =>
+      counted("reverse", port.reverse(payment), (answer) =>
+        answer === "not_reversible" ? answer : answer.status,
+      ),
+    balance: (profile) => counted("balance", port.balance(profile), ({ kind }) => kind),
+    detach: (profile) => counted("detach", port.detach(profile), (end) => end),
+  };
+}
+
+/** The projections, with what a payment waits for them. */
+export const observedProjections = (projections: Projections, metrics: Metrics): Projections => ({
+  writePayment: (profile, payment) =>
+    metrics.timed(payment.request.rail, "record", () => projections.writePayment(profile, payment)),
+  endOf: (transactionId) => projections.endOf(transactionId),
+  writeAgent: (summary) => projections.writeAgent(summary),
+  writeAccount: (summary) => projections.writeAccount(summary),
+  writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
+});
+
+/** The activities, of which those that an actor sweeps with are counted. */
+export function observedActivities(activities: Activities, metrics: Metrics): Activities {
+  const swept = async <T>(what: SweepName, sweeping: Promise<T>): Promise<T> => {
+    try {
+      const done = await sweeping;
+      metrics.swept(what, "done");
+      return done;
+    } catch (error) {
+      metrics.swept(what, "failed");
+      throw error;
+    }
+  };
+  return {
+    ...activities,
+    executePayments: async (input) => {
+      const done = await activities.executePayments(input);
+      for (const { revision } of done) metrics.swept("payment", revision === 0 ? "failed" : "done");
+      return done;
+    },
+    writeAccounts: (input) => swept("account_records", activities.writeAccounts(input)),
+    writeCaps: (input) => swept("cap_records", activities.writeCaps(input)),
+    writeAgent: (input) => swept("agent_record", activities.writeAgent(input)),
+    followInLedger: (input) => swept("ledger", activities.followInLedger(input)),
+  };
+}

@@ -1,0 +1,243 @@
+import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
+import { type Leave, LEAVE_MS } from "../domain/ledger/leave.ts";
+import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
+import { HELD_REVISION, moneyOf, settle } from "../domain/ledger/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
+import type {
+  Clock,
+  ForgedKind,
+  LedgerGateway,
+  PaymentProofs,
+  PaymentPublishing,
+  PaymentWorkflows,
+  Projections,
+  Rails,
+} from "./ports.ts";
+
+/** What payments have effects on, but for their own ledger. */
+export interface EffectDependencies {
+  readonly rails: Rails;
+  readonly projections: Projections;
+  readonly workflows: PaymentWorkflows;
+  readonly publisher: PaymentPublishing;
+  readonly proofs: PaymentProofs;
+  readonly clock: Clock;
+  /** Milliseconds that have passed since some moment, whatever is done to the clock. */
+  readonly monotonicMs: () => number;
+}
+
+export interface PaymentEffectDependencies extends EffectDependencies {
+  readonly ledgers: LedgerGateway;
+}
+
+/** The ledger knows what became of this payment, and it is no more as it was here: read it again. */
+export class Superseded extends Error {
+  override readonly name = "Superseded";
+}
+
+/** Leave to send a payment was over when it was to be sent: whoever comes next sends it. */
+export class LeaveTooLate extends Error {
+  override readonly name = "LeaveTooLate";
+}
+
+/** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
+const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
+
+/** Who executes a payment asks for leave so often, where the answers come too late to be made use of. */
+const LEAVE_ASKS_MAX = 3;
+
+/** What who has a payment executed knows of it. */
+export interface ExecutionHints {
+  /** By `monotonicMs`, when the ledger was asked for the decision that let it be sent; left out: that is asked for. */
+  readonly decidedSinceMs?: number;
+}
+
+export interface PaymentEffects {
+  /**
+   * Does everything that a payment asks for at its revision: calls the rail if it is this executor's turn, starts or
+   * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
+   * server, the ledger's sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only asked
+   * what it has; what it has none of is left as it is, and no revision is done. Throws when a step could not be
+   * done; nothing is confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not
+   * approve, is ended without any of it: no rail is called.
+   */
+  execute(
+    profile: AgentProfile,
+    payment: Payment,
+    executor: Payment["executor"],
+    hints?: ExecutionHints,
+  ): Promise<ExecutionResult>;
+  /** The same, and then publishes the outcome, for callers that confirm it at once. */
+  executeAndPublish: PaymentEffects["execute"];
+  /** Leave to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
+  askToSend(profile: AgentProfile, payment: Payment): Promise<Leave>;
+  /**
+   * What came of a payment gives its money back: the ledger hears that before anybody can read it. Its effects are not done by that, so no
+   * revision is confirmed. Nothing, where it gives nothing back.
+   */
+  release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
+  /** Writes a payment down as it is, without calling anyone. */
+  record(profile: AgentProfile, payment: Payment): Promise<void>;
+  recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
+  /**
+   * Publishes what became of a payment whose effects are done. No answer waits for it, but the confirmation does: what was
+   * not published is not confirmed, and whoever executes the payment next publishes it.
+   */
+  publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
+}
+
+export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
+  const { ledgers, proofs, rails, projections, publisher, workflows, clock, monotonicMs } = dependencies;
+
+  function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
+    if (!proofs.isAccepted(profile, payment)) return "payment";
+    return proofs.isResolvedAsNamed(profile, payment) ? null : "decision";
+  }
+
+  /** The payment as it may be written down and told of; null: not at all. */
+  function shown(profile: AgentProfile, payment: Payment): Payment | null {
+    const forged = forgedIn(profile, payment);
+    if (forged === "payment") return null;
+    return forged === null ? payment : withoutResolver(payment);
+  }
+
+  /** What nobody vouches for is ended as its ledger ends it, too, once it hears of it: nothing is paid. */
+  async function refuse(
+    profile: AgentProfile,
+    payment: Payment,
+    what: ForgedKind,
+    keep: PaymentEffects["record"],
+  ): Promise<ExecutionResult> {
+    proofs.onForged(what, profile, payment);
+    const { agentId } = profile;
+    const { transactionId } = payment.request;
+    if (payment.phase === "held") {
+      const reply = await ledgers.submit(profile, { kind: "cancel", agentId, transactionId });
+      const ended = reply.kind === "payment" ? reply.payment : payment;
+      return { transactionId, revision: ended.revision, outcome: null, payment: ended };
+    }
+    const outcome = payment.phase === "done" ? null : { result: FORGED, at: clock().getTime() };
+    const ended = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
+    const done = { transactionId, revision: ended.revision, outcome, payment: withoutResolver(ended) };
+    await release(profile, payment, done);
+    // Only what is so in the ledger, too: a workflow of somebody's own may have brought a payment that is not.
+    const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
+    const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
+    if (what === "decision" && isActual) {
+      await Promise.all([workflows.tellApproval(profile, done.payment), keep(profile, ended)]);
+    }
+    return done;
+  }
+
+  const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEAVE_MS;
+
+  /** What the ledger knows the end of is the business of whoever told it. */
+  async function askToSend(profile: AgentProfile, { request }: Payment): Promise<Leave> {
+    const { agentId } = profile;
+    const { transactionId } = request;
+    for (let ask = 0; ask < LEAVE_ASKS_MAX; ask += 1) {
+      const askedMs = monotonicMs();
+      const reply = await ledgers.submit(profile, { kind: "ask_to_send", agentId, transactionId });
+      if (reply.kind !== "leave") throw new Superseded("it is not to be sent any more");
+      if (reply.leave !== "send" || isFresh(askedMs)) return reply.leave;
+    }
+    throw new LeaveTooLate("leave to send came too late each time");
+  }
+
+  /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
+  async function send(
+    profile: AgentProfile,
+    payment: Payment,
+    decidedSinceMs: number | undefined,
+  ): Promise<RailOutcome | null> {
+    const rail = rails[payment.request.rail];
+    /** Leave that is good now; the rail asks as well, since it may wait for something before it sends. */
+    let leftSinceMs = decidedSinceMs;
+    const ask = async (): Promise<Leave> => {
+      if (leftSinceMs !== undefined && isFresh(leftSinceMs)) return "send";
+      const askedMs = monotonicMs();
+      const leave = await askToSend(profile, payment);
+      if (leave === "send") leftSinceMs = askedMs;
+      return leave;
+    };
+    for (let call = 1; ; call += 1) {
+      const leave = await ask();
+      if (leave === "wait") return rail.query(payment);
+      if (leave === "withdraw") return rail.withhold(profile, payment);
+      try {
+        return await rail.send(profile, payment, ask);
+      } catch (error) {
+        if (call >= RAIL_CALLS_MAX[rail.capabilities.finality]) throw error;
+      }
+    }
+  }
+
+  async function tellWorkflows(profile: AgentProfile, payment: Payment): Promise<void> {
+    if (payment.phase === "held") await workflows.startApproval(profile, payment);
+    if (leavesHold(payment)) await workflows.tellApproval(profile, payment);
+    if (payment.phase === "following") await workflows.startSettlement(profile, payment);
+  }
+
+  async function record(profile: AgentProfile, payment: Payment): Promise<void> {
+    const recorded = shown(profile, payment);
+    if (recorded !== null) await projections.writePayment(profile, recorded);
+  }
+
+  async function publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
+    const told = shown(profile, payment);
+    if (told !== null) await publisher.publish(profile, told, when);
+  }
+
+  async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
+    await Promise.all([record(profile, payment), publish(profile, payment, "now")]);
+  }
+
+  async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
+    if (!givesBack(before, done.payment)) return;
+    await ledgers.submit(profile, { ...confirmationOf(profile.agentId, done), revision: 0 });
+  }
+
+  const executeWith =
+    (keep: PaymentEffects["record"]): PaymentEffects["execute"] =>
+    async (profile, decided, executor, { decidedSinceMs } = {}) => {
+      const forged = forgedIn(profile, decided);
+      if (forged !== null) return refuse(profile, decided, forged, keep);
+      const turn = decided.phase === "sending" && decided.executor === executor;
+      // Whoever was answered the decision has made the payment's id just now. All others look whether it has ended before: a
+      // ledger that was replaced, or restored, may have forgotten that.
+      if (turn && decidedSinceMs === undefined) {
+        const ended = await projections.endOf(decided.request.transactionId);
+        if (ended !== null && ended.sequence !== decided.sequence)
+          return refuse(profile, decided, "payment", keep);
+        if (ended !== null) throw new Superseded("its record says that it has ended unpaid");
+      }
+      const result = turn ? await send(profile, decided, decidedSinceMs) : null;
+      const outcome = result === null ? null : { result, at: clock().getTime() };
+      const payment = outcome === null ? decided : settle(decided, outcome.result, outcome.at);
+      const { transactionId } = payment.request;
+      const waits = turn && result === null;
+      const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
+      await release(profile, decided, done);
+      await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
+      return done;
+    };
+
+  return {
+    askToSend,
+    execute: executeWith(record),
+    executeAndPublish: executeWith(recordAndPublish),
+    release,
+    record,
+    recordAndPublish,
+    publish,
+  };
+}
+
+/** Whether what became of it frees money at any level. */
+const givesBack = (before: Payment, after: Payment): boolean =>
+  moneyOf(before) !== "none" && moneyOf(after) === "none";
+
+/** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */
+const leavesHold = (payment: Payment): boolean =>
+  payment.approval !== null && payment.revision === HELD_REVISION + 1;

@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ChangeStream, Collection, Document } from "mongodb";
+import { Timestamp } from "mongodb";
+import type { TransactionDocument } from "../store/documents.ts";
+
+/** After the last one who waits has gone, the stream stays open for so long. */
+const LINGER_MS = 10_000;
+/** A stream that broke is opened again after so long. */
+const REOPENED_AFTER_MS = 500;
+/** What is written within so long of a change comes with one answer of MongoDB: asked at once, each would cost a read. */
+const GATHERED_MS = 20;
+
+/** A record that is there already and was written again. New ones are nothing that anybody can be waiting for. */
+const WRITTEN_AGAIN = [
+  { $match: { operationType: { $in: ["replace", "update"] } } },
+  { $project: { documentKey: 1 } },
+];
+
+interface Changed extends Document {
+  documentKey: { _id: string };
+}
+
+/** For one who waits for changes of one payment. */
+export interface PaymentWatch {
+  /** Resolves at the first change since the watch began or since the last one resolved, and after so long at the latest. */
+  changed(withinMs: number): Promise<void>;
+  end(): void;
+}
+
+/**
+ * Tells when records of payments change, whichever process has changed them: one change stream of MongoDB for all who wait
+ * in this process, open only while somebody does. While it can't be had, those who wait are woken to look for themselves.
+ */
+export class PaymentChanges {
+  readonly #transactions: Collection<TransactionDocument>;
+  readonly #onError: (error: unknown) => void;
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #stream: ChangeStream<TransactionDocument, Changed> | null = null;
+  #opening: Promise<void> | null = null;
+  #closing: NodeJS.Timeout | null = null;
+  #reopening: NodeJS.Timeout | null = null;
+  #ended = false;
+
+  constructor(transactions: Collection<TransactionDocument>, onError: (error: unknown) => void) {
+    this.#transactions = transactions;
+    this.#onError = onError;
+  }
+
+  /** How many wait now. */
+  get waiting(): number {
+    return [...this.#waiting.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Whether nobody is to wait any more: the process is about to end. */
+  get isOver(): boolean {
+    return this.#ended;
+  }
+
+  /** What is read of the payment after this resolved has no change that the watch misses. */
+  async watch(transactionId: string): Promise<PaymentWatch> {
+    let hasChanged = false;
+    let wake: (() => void) | null = null;
+    const onChange = (): void => {
+      hasChanged = true;
+      wake?.();
+    };
+    this.#add(transactionId, onChange);
+    await this.#opened();
+    return {
+      changed: async (withinMs) => {
+        if (!hasChanged && !this.#ended) {
+          await new Promise<void>((resolve) => {
+            const timer = setTimeout(resolve, Math.max(0, withinMs));
+            wake = () => {
+              clearTimeout(timer);
+              resolve();
+            };
+          });
+          wake = null;
+        }
+        hasChanged = false;
+      },
+      end: () => this.#remove(transactionId, onChange),
+    };
+  }
+
+  /** Wakes all who wait; from then on nobody waits. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    this.#wakeAll();
+    if (this.#closing !== null) clearTimeout(this.#closing);
+    if (this.#reopening !== null) clearTimeout(this.#reopening);
+    const stream = this.#stream;
+    this.#stream = null;
+    await stream?.close().catch(this.#onError);
+  }
+
+  #add(transactionId: string, onChange: () => void): void {
+    const those = this.#waiting.get(transactionId) ?? new Set();
+    this.#waiting.set(transactionId, those.add(onChange));
+    if (this.#closing !== null) clearTimeout(this.#closing);
+    this.#closing = null;
+  }
+
+  #remove(transactionId: string, onChange: () => void): void {
+    const those = this.#waiting.get(transactionId);
+    those?.delete(onChange);
+    if (those?.size === 0) this.#waiting.delete(transactionId);
+    if (this.#waiting.size > 0 || this.#ended || this.#closing !== null) return;
+    this.#closing = setTimeout(() => {
+      this.#closing = null;
+      const stream = this.#stream;
+      this.#stream = null;
+      void stream?.close().catch(this.#onError);
+    }, LINGER_MS).unref();
+  }
+
+  async #opened(): Promise<void> {
+    if (this.#stream !== null || this.#reopening !== null || this.#ended) return;
+    this.#opening ??= this.#open().finally(() => (this.#opening = null));
+    await this.#opening;
+  }
+
+  /** From a moment on that the server names, so that it need not have begun when this resolves. */
+  async #open(): Promise<void> {
+    try {
+      const { operationTime } = await this.#transactions.db.command({ ping: 1 });
+      const options = operationTime instanceof Timestamp ? { startAtOperationTime: operationTime } : {};
+      const stream = this.#transactions.watch<TransactionDocument, Changed>(WRITTEN_AGAIN, options);
+      this.#stream = stream;
+      void this.#follow(stream);
+    } catch (error) {
+      this.#broken(error);
+    }
+  }
+
+  async #follow(stream: ChangeStream<TransactionDocument, Changed>): Promise<void> {
+    let reason: unknown = new Error("the stream of changes ended by itself");
+    try {
+      for await (const { documentKey } of stream) {
+        this.#wake(documentKey._id);
+        if (stream.bufferedCount() === 0) await sleep(GATHERED_MS, undefined, { ref: false });
+      }
+    } catch (error) {
+      reason = error;
+    }
+    // Closed by ourselves, since nobody waits any more.
+    if (this.#stream !== stream) return;
+    this.#stream = null;
+    await stream.close().catch(() => undefined);
+    this.#broken(reason);
+  }
+
+  /** Whoever waits looks for themselves until there is a stream again. */
+  #broken(error: unknown): void {
+    if (this.#ended) return;
+    this.#onError(error);
+    this.#reopening = setTimeout(() => {
+      this.#reopening = null;
+      if (this.#waiting.size > 0) void this.#reopen();
+    }, REOPENED_AFTER_MS).unref();
+  }
+
+  async #reopen(): Promise<void> {
+    await this.#opened();
+    this.#wakeAll();
+  }
+
+  #wake(transactionId: string): void {
+    for (const onChange of this.#waiting.get(transactionId) ?? []) onChange();
+  }
+
+  #wakeAll(): void {
+    for (const transactionId of this.#waiting.keys()) this.#wake(transactionId);
+  }
+}

@@ -1,0 +1,65 @@
+import { withTimeout } from "../lib/with-timeout.ts";
+import type { PaymentChanges } from "./payment-changes.ts";
+import type { RecordedPayment } from "./payments.ts";
+
+/** So many may wait in a process at once; whoever comes then is answered at once. */
+const WAITING_MAX = 10_000;
+/** Once a person has decided, its end on the rail is waited for so long at the most. */
+const FINALITY_MS = 5_000;
+/** The approval's record is written beside the transaction's, and may follow it by a moment. */
+const BESIDE_MS = 25;
+const BESIDE_MAX_MS = 500;
+/** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
+const READ_MS = 1_000;
+
+/** What an outcome is waited for with. */
+export interface OutcomeDependencies {
+  readonly changes: PaymentChanges;
+  /** The payment's records as they are now. */
+  readonly read: () => Promise<RecordedPayment>;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * The payment once nothing is to be waited for any more: it was decided and came to its end, so long has passed, or the
+ * process is about to end. Answers at once where it is at its end already. Never throws: what can't be read is answered as it
+ * was known.
+ */
+export async function outcomeOf(
+  payment: RecordedPayment,
+  withinMs: number,
+  { changes, onError, read }: OutcomeDependencies,
+): Promise<RecordedPayment> {
+  let until = performance.now() + withinMs;
+  let known = payment;
+  let standing: Standing = standingOf(known);
+  if (standing === "ended" || withinMs <= 0 || changes.waiting >= WAITING_MAX) return payment;
+  const watch = await changes.watch(payment.transaction._id);
+  try {
+    for (;;) {
+      known = { ...(await withTimeout(READ_MS, read())), replayed: payment.replayed };
+      const before: Standing = standing;
+      standing = standingOf(known);
+      const now = performance.now();
+      if (standing !== before && standing === "decided") until = Math.min(until, now + FINALITY_MS);
+      if (standing !== before && standing === "written in part") until = Math.min(until, now + BESIDE_MAX_MS);
+      if (standing === "ended" || now >= until || changes.isOver) return known;
+      await watch.changed(Math.min(until - now, standing === "written in part" ? BESIDE_MS : Infinity));
+    }
+  } catch (error) {
+    onError(error);
+    return known;
+  } finally {
+    watch.end();
+  }
+}
+
+/** Where a payment stands, as far as waiting for it is concerned. */
+type Standing = "open" | "decided" | "written in part" | "ended";
+
+function standingOf({ approval, transaction }: RecordedPayment): Standing {
+  const resolution = approval?.resolution ?? null;
+  if (transaction.status === "pending") return resolution === null ? "open" : "decided";
+  const isWhole = approval === null || (resolution !== null && resolution !== "executing");
+  return isWhole ? "ended" : "written in part";
+}

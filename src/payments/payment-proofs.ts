@@ -1,0 +1,94 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import type { PaymentProofs } from "./ports.ts";
+
+/** Whose payment it is. */
+export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
+
+/** What of a payment is proven: what moves money, under the ids that nothing moves it twice under. */
+export type ProvenOrder = Pick<
+  PaymentRequest,
+  "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
+> & { readonly currency: string };
+
+/**
+ * The same as it is asked for: under the idempotency key by which its actor knows it again, so that one that a person has denied is
+ * not sent to the actor anew, as another one; and with what a person decides by besides.
+ */
+export type AskedOrder = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
+
+/** What a person has made of a payment on hold. */
+export interface PersonsDecision {
+  readonly resolution: "approved" | "denied";
+  readonly by: Resolver;
+  readonly feedback: string | null;
+}
+
+/** Of what it finds forged, for log and metrics. */
+export type OnForged = PaymentProofs["onForged"];
+
+/**
+ * Proofs that this service took a payment in, and that a person decided on it through this service: HMACs under a key of their
+ * own, made where the caller was authenticated, and checked where money moves and where a person is named. In between they go
+ * through Temporal, whose state whoever reaches it can write.
+ */
+export class HmacPaymentProofs implements PaymentProofs {
+  readonly #key: KeyObject;
+  /** Requests whose proof was checked, with whose they are: each is looked at wherever something follows from it, and none ever changes. */
+  readonly #accepted = new WeakMap<PaymentRequest, string>();
+  readonly onForged: OnForged;
+
+  constructor(key: KeyObject, onForged: OnForged) {
+    this.#key = key;
+    this.onForged = onForged;
+  }
+
+  /** For a payment that its agent asks for. */
+  ofOrder(payer: Payer, order: AskedOrder): string {
+    const { keyHash, merchantCategory, purpose } = order;
+    return this.#mac(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
+  }
+
+  /** For a person's decision on a payment as it was shown to them. */
+  ofDecision(payer: Payer, order: ProvenOrder, { by, feedback, resolution }: PersonsDecision): string {
+    return this.#mac(["decision", ...factsOf(payer, order), resolution, by.userId, by.name, feedback]);
+  }
+
+  isAccepted(payer: Payer, { request }: Payment): boolean {
+    const { agentId, organizationId } = payer;
+    const whose = `${organizationId} ${agentId}`;
+    if (this.#accepted.get(request) === whose) return true;
+    const isAccepted = isSame(request.proof, this.ofOrder(payer, request));
+    if (isAccepted) this.#accepted.set(request, whose);
+    return isAccepted;
+  }
+
+  isResolvedAsNamed(payer: Payer, { approval, request }: Payment): boolean {
+    if (approval === null) return true;
+    const { feedback, proof = "", resolution } = approval;
+    // A history from outside may lack even that.
+    const by: Resolver | null | undefined = approval.resolvedBy;
+    // Its window's end and its agent end it without a person. What was to be paid, a person has approved, whatever came of it.
+    if (by === null || by === undefined)
+      return resolution === null || resolution === "denied" || resolution === "expired";
+    const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
+    return isSame(proof, this.ofDecision(payer, request, decision));
+  }
+
+  /** JSON keeps the parts apart. */
+  #mac(parts: readonly (string | number | null)[]): string {
+    return createHmac("sha256", this.#key).update(JSON.stringify(parts), "utf8").digest("base64url");
+  }
+}
+
+const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
+  const { amountCents, approvalId, currency, rail, recipient, transactionId } = order;
+  return [organizationId, agentId, transactionId, approvalId, rail, amountCents, currency, recipient];
+};
+
+/** In constant time. What a history from outside holds may be anything. */
+function isSame(given: unknown, made: string): boolean {
+  const [left, right] = [Buffer.from(String(given)), Buffer.from(made)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

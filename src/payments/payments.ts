@@ -1,0 +1,387 @@
+import type DataLoader from "dataloader";
+import type { ApprovalDocument, TransactionDocument } from "../store/documents.ts";
+import type { Rails } from "./ports.ts";
+import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
+import { type ExecutionHints, type PaymentEffects, Superseded } from "./effects.ts";
+import type { HmacPaymentProofs } from "./payment-proofs.ts";
+import { approvalDocument, transactionDocument } from "../store/records.ts";
+import type { Payment, PaymentRequest } from "../domain/ledger/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import { refusal } from "../domain/errors.ts";
+import type { LedgerReply } from "../domain/ledger/commands.ts";
+import { type AssessedPayment, decidedPayment } from "../domain/ledger/pay.ts";
+import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
+import type { Result } from "../domain/result.ts";
+import { ok, refused } from "../domain/result.ts";
+import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import type { Ledgers } from "../actors/ledgers.ts";
+import type { TemporalActors } from "../actors/temporal.ts";
+import type { Collections } from "../store/collections.ts";
+import { newId, payloadHash, shortHash } from "../lib/ids.ts";
+import type { Deadline } from "../lib/deadline.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { likenessHash, PaymentRulings } from "./rules/payment-rules.ts";
+import { batchLoader } from "../lib/batch-loader.ts";
+
+/** What a client asks to be paid, parsed. */
+export interface PaymentOrder {
+  readonly rail: "card" | "wallet";
+  readonly recipient: string;
+  readonly amountCents: number;
+  readonly currency: "USD";
+  readonly merchantCategory?: string | undefined;
+  readonly purpose: string;
+  readonly idempotencyKey: string;
+}
+
+/** Who pays: the agent, by the key that it came with. */
+export interface Payer {
+  readonly profile: AgentProfile;
+  readonly keyId: string;
+  /** Left out where the agent's record was read for this payment. */
+  readonly remembered?: RememberedPayer;
+}
+
+/** The agent as it was read some seconds ago, and how its key is verified now. */
+export interface RememberedPayer {
+  readonly revision: number;
+  readonly verify: () => Promise<Result<Payer>>;
+}
+
+/** The parts of it that a dry run needs. */
+export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory">;
+
+/** A payment as its records stand. */
+export interface RecordedPayment {
+  readonly transaction: TransactionDocument;
+  readonly approval: ApprovalDocument | null;
+  readonly replayed: boolean;
+}
+
+export interface PaymentDependencies {
+  readonly collections: Pick<Collections, "transactions" | "approvals" | "containers">;
+  readonly ledgers: Ledgers;
+  readonly effects: PaymentEffects;
+  readonly rails: Rails;
+  readonly actors: Pick<TemporalActors, "settled">;
+  readonly proofs: Pick<HmacPaymentProofs, "ofOrder">;
+  readonly approvalWindowSeconds: number;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Until when a payment has to be decided and sent, as the other bounds of paying counted from the request's arrival; what
+ * takes longer goes on, and is answered 503. A rail that is final only later is given the time that its answer waits anyway.
+ */
+const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
+
+/** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
+const FINALITY_MS = 4_700;
+
+/** How much later its record must have been read; else it is answered as it was before. */
+const RECORD_READ_MS = 200;
+
+/** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
+const EXECUTED_MS = 4_000;
+
+/** How often one payment is put to its ledger anew: after a look-up of a forgotten key, or since its rules were replaced. */
+const ASKS_MAX = 6;
+
+/** Seconds to wait when as many payments are open as the ledger holds. */
+const TOO_MANY_OPEN_RETRY_SECONDS = 30;
+
+/** How long ago the request arrived, and its id for the log. */
+type RequestTime = Pick<Deadline, "elapsedMs" | "requestId">;
+
+/** Until when effects are waited for, by `performance.now()`. */
+interface Bound {
+  readonly requestId: string | null;
+  readonly until: number;
+}
+
+/** Decide durably, then act, then record: how the server makes an agent's payments. */
+export class Payments {
+  readonly #dependencies: PaymentDependencies;
+  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  readonly #earlier: DataLoader<UsedKey, TransactionDocument | null>;
+  readonly #rulings: PaymentRulings;
+
+  constructor(dependencies: PaymentDependencies) {
+    this.#dependencies = dependencies;
+    const { transactions } = dependencies.collections;
+    this.#earlier = batchLoader((keys) => transactionsUnder(transactions, keys));
+    this.#rulings = new PaymentRulings(dependencies);
+  }
+
+  /**
+   * Makes a payment, or answers the one that was made under the same idempotency key. Where the
+   * rail is final only later, waits for that, to a bound.
+   */
+  async pay(
+    payer: Payer,
+    order: PaymentOrder,
+    { elapsedMs, requestId }: RequestTime,
+  ): Promise<Result<RecordedPayment>> {
+    const arrivedAt = performance.now() - elapsedMs;
+    const { finality } = this.#dependencies.rails[order.rail].capabilities;
+    const paying = this.#pay(payer, order, { requestId, until: arrivedAt + EXECUTED_MS });
+    const paid = await withTimeout(PAID_MS[finality] - elapsedMs, paying);
+    return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
+  }
+
+  async #onceFinal(paid: RecordedPayment, until: number): Promise<RecordedPayment> {
+    const { actors, rails } = this.#dependencies;
+    const { _id, approvalId, rail, status } = paid.transaction;
+    const isOnItsWay = status === "pending" && approvalId === null;
+    if (!isOnItsWay || rails[rail].capabilities.finality === "instant") return paid;
+    if (!(await actors.settled(_id, until - performance.now()))) return paid;
+    try {
+      const final = await withTimeout(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
+      return { ...final, replayed: paid.replayed };
+    } catch (error) {
+      if (!(error instanceof TimeoutError)) throw error;
+      return paid;
+    }
+  }
+
+  async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
+    const { profile, remembered } = payer;
+    const told = await this.#decide(payer, this.#requestOf(profile, order));
+    const { kept, reply, request } = told;
+    switch (reply.kind) {
+      case "decided": {
+        const payment = decidedPayment(request, reply.decision);
+        const isAnswered = this.#dependencies.ledgers.answering(profile);
+        try {
+          const [paid] = await Promise.all([this.#execute(profile, payment, told, bound), kept]);
+          // Also where somebody else has executed it meanwhile: the payment was made by this request.
+          return ok({ ...paid, replayed: false });
+        } finally {
+          isAnswered();
+        }
+      }
+      case "replayed":
+        if (!reply.samePayload) return refused(keyReused(reply.transactionId));
+        await this.#execute(profile, reply.payment, {}, bound);
+        return ok(await this.#recorded(reply.transactionId));
+      case "recorded":
+        return this.#replayed(profile.agentId, request);
+      case "too_many_open":
+        return refused(
+          refusal("RATE_LIMITED", TOO_MANY_OPEN[reply.of], {
+            retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS,
+          }),
+        );
+      case "stale_agent": {
+        if (remembered === undefined) throw new Error("a ledger took what was just read to be remembered");
+        const verified = await remembered.verify();
+        return verified.ok ? this.#pay(verified.value, order, bound) : verified;
+      }
+      case "no_account":
+      case "dead_key":
+        // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
+        return refused(refusal("UNAUTHORIZED"));
+      default:
+        throw new Error(`a ledger answered ${reply.kind} to a payment`);
+    }
+  }
+
+  /** The payment that its idempotency key was used for, and that came to its end. */
+  async #replayed(agentId: string, request: PaymentRequest): Promise<Result<RecordedPayment>> {
+    const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
+    if (earlier === null) throw new ActorUnavailable("the records do not show what the ledger has closed");
+    if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
+    return ok(await this.#recorded(earlier._id));
+  }
+
+  /**
+   * Does what followed from a command on a payment that was held: told to its workflow, written down,
+   * confirmed to the ledger. What takes longer than `withinMs` is left to the ledger.
+   */
+  async executeResolution(
+    profile: AgentProfile,
+    payment: Payment,
+    { requestId, spareMs }: Pick<Deadline, "requestId" | "spareMs">,
+  ): Promise<RecordedPayment> {
+    return this.#execute(profile, payment, {}, { requestId, until: performance.now() + spareMs });
+  }
+
+  #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {
+    const request = unprovenOf(order);
+    return { ...request, proof: this.#dependencies.proofs.ofOrder(profile, request) };
+  }
+
+  /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
+  async #decide({ keyId, profile, remembered }: Payer, asked: PaymentRequest): Promise<Told> {
+    const { agentId } = profile;
+    const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
+    const { rail } = asked;
+    let lookedUpThrough = ledgers.closedOf(agentId);
+    const hasAsked = ledgers.expect(profile);
+    try {
+      for (let asks = 0; asks < ASKS_MAX; asks += 1) {
+        const isLookedUp = lookedUpThrough > 0;
+        const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "look_up", () =>
+          Promise.all([
+            this.#rulings.of(profile, asked),
+            isLookedUp ? this.#earlier.load({ agentId, keyHash: asked.keyHash }) : null,
+          ]),
+        );
+        if (earlier !== null) return { reply: { kind: "recorded" }, request: asked, kept: Promise.resolve() };
+        const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
+        const rules = isLookedUp
+          ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
+          : ruled;
+        const command = {
+          kind: "pay",
+          agentId,
+          keyId,
+          request,
+          approvalWindowSeconds,
+          lookedUpThrough,
+          ...(remembered === undefined ? {} : { rememberedRevision: remembered.revision }),
+          ...(rules === undefined ? {} : { rules }),
+        } as const;
+        const asking = metrics.timed(rail, "decision", () => ledgers.decided(profile, command));
+        hasAsked();
+        const { askedMs, kept, reply } = await asking;
+        if (reply.kind === "look_up") lookedUpThrough = reply.closed;
+        else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
+        else return { reply, request, kept, decidedSinceMs: askedMs };
+      }
+    } finally {
+      hasAsked();
+    }
+    throw new ActorUnavailable("the records do not keep up with the ledger");
+  }
+
+  /** What a ledger is asked about a payment that is not made. Its mailbox is flushed before. */
+  async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
+    const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
+    const { amountCents, rail, recipient } = payment;
+    // No ledger compares what a dry run is judged by.
+    this.#rulings.forget(profile);
+    const { rules: ruled } = await this.#rulings.of(profile, payment);
+    const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
+    return { rail, recipient, amountCents, likenessHash: likenessHash(payment), rules };
+  }
+
+  async #execute(
+    profile: AgentProfile,
+    payment: Payment,
+    hints: ExecutionHints,
+    bound: Bound,
+  ): Promise<RecordedPayment> {
+    const done = await this.#effectsOf(profile, payment, hints, bound);
+    return done === "superseded" ? this.#recorded(payment.request.transactionId) : recorded(profile, done);
+  }
+
+  /**
+   * The payment after its effects, or as it was decided when one of them could not be had in time: then it is
+   * written down so, and the ledger sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only
+   * what was to be held and does not wait for a person yet is not answered; a replay of its key is safe.
+   */
+  async #effectsOf(
+    profile: AgentProfile,
+    payment: Payment,
+    hints: ExecutionHints,
+    { requestId, until }: Bound,
+  ): Promise<Payment | "superseded"> {
+    const { effects, logger } = this.#dependencies;
+    try {
+      return (await withTimeout(until - performance.now(), this.#confirmed(profile, payment, hints))).payment;
+    } catch (error) {
+      // Somebody else has executed it meanwhile, and the ledger knows.
+      if (error instanceof Superseded) return "superseded";
+      const { transactionId } = payment.request;
+      logger.warn(
+        { requestId, err: error, transactionId },
+        "effects failed and are left to the ledger's sweep",
+      );
+      await effects.record(profile, payment);
+      if (payment.phase === "held") throw error;
+      return payment;
+    }
+  }
+
+  /** The effects, told to the ledger once they are done and told of, also when nobody waits for them any more. */
+  async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
+    const { effects, ledgers } = this.#dependencies;
+    const done = await effects.execute(profile, payment, "server", hints);
+    const told = effects.publish(profile, done.payment, "soon");
+    ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
+    return done;
+  }
+
+  /** A replayed payment as its record has it: the record may be ahead of the ledger's copy, never behind it. */
+  async #recorded(transactionId: string): Promise<RecordedPayment> {
+    const { approvals, transactions } = this.#dependencies.collections;
+    const transaction = await transactions.findOne({ _id: transactionId });
+    if (transaction === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
+    const { approvalId } = transaction;
+    const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
+    return { transaction, approval, replayed: true };
+  }
+}
+
+/** What a ledger said to a payment. */
+interface Told extends ExecutionHints {
+  readonly reply: LedgerReply;
+  /** The payment as the ledger was asked for it. */
+  readonly request: PaymentRequest;
+  /** Before which nobody is told what it said. */
+  readonly kept: Promise<void>;
+}
+
+const TOO_MANY_OPEN = {
+  agent: "Too many payments of this agent are under way or on hold.",
+  project: "Too many payments of this agent's project are under way or on hold.",
+} as const;
+
+/** An agent's idempotency key. */
+interface UsedKey {
+  readonly agentId: string;
+  readonly keyHash: string;
+}
+
+const nameOf = ({ agentId, keyHash }: UsedKey): string => `${agentId} ${keyHash}`;
+
+async function transactionsUnder(
+  transactions: Collections["transactions"],
+  keys: readonly UsedKey[],
+): Promise<(TransactionDocument | null)[]> {
+  const clauses = keys.map(({ agentId, keyHash }) => ({ agentId, keyHash }));
+  const found = await transactions.find({ $or: clauses }).toArray();
+  const byName = new Map(found.map((transaction) => [nameOf(transaction), transaction]));
+  return keys.map((key) => byName.get(nameOf(key)) ?? null);
+}
+
+const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => ({
+  transaction: transactionDocument(profile, payment),
+  approval: approvalDocument(profile, payment),
+  replayed: false,
+});
+
+const keyReused = (transactionId: string) =>
+  refusal(
+    "IDEMPOTENCY_KEY_REUSED",
+    `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,
+    { detail: `It was used for ${transactionId}.` },
+  );
+
+/** The request but for its proof. */
+function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
+  const { idempotencyKey, merchantCategory = null, ...rest } = order;
+  return {
+    ...rest,
+    merchantCategory,
+    transactionId: newId("txn"),
+    approvalId: newId("apr"),
+    keyHash: shortHash(idempotencyKey),
+    payloadHash: payloadHash({ ...rest, merchantCategory }),
+    likenessHash: likenessHash({ ...rest, merchantCategory }),
+  };
+}

@@ -1,0 +1,150 @@
+import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
+import type { Payment, Rail, RailOutcome } from "../domain/ledger/payment.ts";
+import type { Leave } from "../domain/ledger/leave.ts";
+import type { BudgetPolicy } from "../domain/ledger/policy.ts";
+import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
+import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
+import type { AccountSummary } from "../domain/ledger/state.ts";
+import type { LedgerPlace } from "../messages/ledger.ts";
+
+/** What a rail is like. */
+export interface RailCapabilities {
+  /** `eventual`: what was sent is final only later, and its end is waited for. */
+  readonly finality: "instant" | "eventual";
+  /** Whether a settled payment can be given back. */
+  readonly reversible: boolean;
+}
+
+/** What a rail holds for an agent. Unreadable is not zero. */
+export type RailBalance =
+  | { readonly kind: "cents"; readonly cents: number }
+  /** This rail holds nothing for agents. */
+  | { readonly kind: "none" }
+  | { readonly kind: "unreadable" };
+
+/** Whether the service can still spend for the agent on this rail. */
+export type Detachment = "detached" | "pending";
+
+/**
+ * A payment rail: embedded, or somebody's service. A call that ends without an answer throws:
+ * then nothing is known, and the caller asks again, with the same transaction id.
+ */
+export interface RailPort {
+  readonly capabilities: RailCapabilities;
+  /**
+   * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that
+   * does not promise that by itself records its intent first, and asks what became of it after. The caller has leave for
+   * it when it calls; `leave` is asked again once whatever was to be waited for has come, at the last moment, and before whatever sets the
+   * payment in motion once more, where the rail has undone it.
+   */
+  send(profile: AgentProfile, payment: Payment, leave?: AskForLeave): Promise<RailOutcome>;
+  /** What has become of a payment that was sent; null when the rail has never heard of it. Has no effect. */
+  query(payment: Payment): Promise<RailOutcome | null>;
+  /** Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. */
+  settle(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    leave?: AskForLeave,
+  ): Promise<RailOutcome | null>;
+  /**
+   * Decides for good that a payment which the rail does not have is never sent, whoever may be about to: `withheld`. What it
+   * has, it answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
+   */
+  withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
+  /** Gives a settled payment back; `not_reversible` where the rail has no way to. Once, however often it is called. */
+  reverse(payment: Payment): Promise<RailOutcome | "not_reversible">;
+  balance(profile: AgentProfile): Promise<RailBalance>;
+  /** Gives up the service's own right to spend for the agent, for good. May be repeated until it is `detached`. */
+  detach(profile: AgentProfile): Promise<Detachment>;
+}
+
+/** Asks the ledger whether a payment may be sent now; left out where nobody could say no. */
+export type AskForLeave = () => Promise<Leave>;
+
+export type Rails = Readonly<Record<Rail, RailPort>>;
+
+/** Queryable records of what was decided. Writing the same revision twice, or an older one, does nothing. */
+export interface Projections {
+  writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
+  /** Of a payment that has ended without being paid, which it was among its agent's; null: it has not. */
+  endOf(transactionId: string): Promise<{ readonly sequence: number } | null>;
+  /** What an agent's actor decides. */
+  writeAgent(summary: AgentSummary): Promise<void>;
+  /** What the ledger decides of an agent. */
+  writeAccount(summary: AccountSummary): Promise<void>;
+  writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void>;
+}
+
+/** Publishes what became of payments to the journal of events and the audit log, on which no answer depends. */
+export interface PaymentPublishing {
+  /**
+   * Everything that became of a payment by now. Done when it is kept for good; again is free. `soon`: nobody waits for it, so
+   * it may wait for others to go with.
+   */
+  publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
+  /** Writes at once what waits for a larger batch. */
+  flush(): void;
+}
+
+/**
+ * What vouches for payments and for decisions of persons on them, which come back through Temporal: whoever reaches it can write
+ * there what they like.
+ */
+export interface PaymentProofs {
+  /** Whether this service took the payment in, with this recipient and amount. */
+  isAccepted(profile: AgentProfile, payment: Payment): boolean;
+  /** Whether whoever is named to have resolved it did so through this service; true where nobody is named. */
+  isResolvedAsNamed(profile: AgentProfile, payment: Payment): boolean;
+  /** Something forged was found, and came to nothing. */
+  onForged(what: ForgedKind, profile: AgentProfile, payment: Payment): void;
+}
+
+export type ForgedKind = "payment" | "decision";
+
+/** Starts and tells the workflows that wait with a payment. Each call may be repeated. */
+export interface PaymentWorkflows {
+  startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
+  tellApproval(profile: AgentProfile, payment: Payment): Promise<void>;
+  startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
+}
+
+/** Keeps the limits of agents' wallets on the chain as their policies are. May be repeated. */
+export interface LimitMirror {
+  mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void>;
+}
+
+/** The addresses at which organizations are sent money. */
+export interface Treasuries {
+  /** Gives an organization its treasury, where it has none and there is an owner for it. May be repeated. */
+  record(organizationId: string): Promise<unknown>;
+}
+
+/** The windows in which the first keys of machines' agents are delivered again. May be repeated. */
+export interface DeliveryWindows {
+  /**
+   * Ends an agent's window: its sealed key is erased for good. A create that was not committed by then is given up, and
+   * never will be.
+   */
+  close(agentId: string): Promise<"committed" | "discarded">;
+}
+
+/** The way to the ledgers of projects. */
+export interface LedgerGateway {
+  /** Throws where the ledger can't be had; `LedgerGone` where there is none any more. */
+  submit(place: LedgerPlace, command: LedgerCommand): Promise<LedgerReply>;
+}
+
+/** Starts the ledgers of new projects. */
+export interface LedgerStarter {
+  /** Before the project has a record: nobody starts it after that. May be repeated until then. */
+  startLedger(place: LedgerPlace): Promise<void>;
+}
+
+/** The way to agents' actors. */
+export interface AgentGateway {
+  /** Throws `NoSuchActor` where there is none. */
+  submit(agentId: string, command: AgentCommand): Promise<AgentReply>;
+}
+
+export type Clock = () => Date;

@@ -1,0 +1,123 @@
+import { RECIPIENT_INDEX } from "../../store/projections.ts";
+import type { PaymentRequest, RulesVersions } from "../../domain/ledger/payment.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import { paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
+import type { ReadyRule } from "../../domain/rules/ready-rules.ts";
+import { comparedName } from "../../domain/rules/rules.ts";
+import type { Collections } from "../../store/collections.ts";
+import { shortHash } from "../../lib/ids.ts";
+import { ReadyRulesCache } from "./ready-cache.ts";
+import { type RulesInForce, RulesOf } from "./rules-in-force.ts";
+import { ZoneClocks } from "./zone-offsets.ts";
+
+/** The parts of a payment that its rules look at. */
+type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merchantCategory">;
+
+/** What the rules of a payment's project and team say of it. */
+export interface Ruling {
+  /** Undefined where they have nothing to say. */
+  readonly rules: PaymentRules | undefined;
+  /** Which rules that were; undefined where nobody has ever set any. */
+  readonly versions: RulesVersions | undefined;
+}
+
+/** By which a payment's like are found: rail, recipient as it is compared, amount. */
+export const likenessHash = ({ amountCents, rail, recipient }: Payment): string =>
+  shortHash(`${rail} ${amountCents} ${comparedName(recipient)}`);
+
+/** From the primary: what has settled counts at once. By its index, whatever else the planner finds as good for an agent. */
+const FOUND = {
+  projection: { createdAt: 1 },
+  readPreference: "primary",
+  hint: RECIPIENT_INDEX,
+} as const;
+
+export interface PaymentRulesDependencies {
+  readonly collections: Pick<Collections, "transactions" | "containers">;
+  readonly clock: () => Date;
+}
+
+/** What the rules of a payment's project and team say of it, made ready for its agent's actor (docs/policy.md). */
+export class PaymentRulings {
+  readonly #transactions: Collections["transactions"];
+  readonly #projects: RulesOf;
+  readonly #teams: RulesOf;
+  readonly #zones: ZoneClocks;
+
+  constructor({ clock, collections }: PaymentRulesDependencies) {
+    this.#transactions = collections.transactions;
+    const cache = new ReadyRulesCache();
+    this.#projects = new RulesOf(collections.containers.project, cache);
+    this.#teams = new RulesOf(collections.containers.team, cache);
+    this.#zones = new ZoneClocks(clock);
+  }
+
+  /**
+   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those of the
+   * newest replacement that was answered: then they are to be forgotten, and the payment is judged anew.
+   */
+  async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
+    const [project, team] = await Promise.all([
+      this.#projects.of(profile.projectId),
+      this.#teams.of(profile.teamId),
+    ]);
+    const versions = versionsOf(project, team);
+    const enabled = [...(project?.rules ?? []), ...(team?.rules ?? [])];
+    if (enabled.length === 0) return { rules: undefined, versions };
+    const findings = {
+      isNewRecipient: await this.#isNewRecipient(enabled, profile.agentId, payment),
+      offsetsOf: (timezone: string) => this.#zones.offsetsOf(timezone),
+    };
+    return { rules: paymentRules(enabled, payment, findings), versions };
+  }
+
+  /** What comes next is judged by the rules as they are by then. */
+  forget({ projectId, teamId }: Pick<AgentProfile, "projectId" | "teamId">): void {
+    this.#projects.forget(projectId);
+    this.#teams.forget(teamId);
+  }
+
+  /** The rules, with the newest like payment that is done with, where a rule asks for it. */
+  async withLikePayment(
+    rules: PaymentRules | undefined,
+    agentId: string,
+    payment: Payment,
+  ): Promise<PaymentRules | undefined> {
+    if (rules?.checks.some(({ type }) => type === "duplicate") !== true) return rules;
+    // What is pending the actor has itself, and a payment that is denied is like none.
+    const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
+    const like = await this.#transactions.findOne(
+      { ...toRecipient(agentId, payment), status, amountCents: payment.amountCents },
+      // Merged from one stretch of the index for each status.
+      { ...FOUND, sort: { createdAt: -1 } },
+    );
+    return like === null ? rules : { ...rules, likeAt: like.createdAt.getTime() };
+  }
+
+  /**
+   * Asked of the records, which have every settled payment before anybody is told that it settled, and from before there
+   * were rules as well. Found once, it stays: a reversal unlearns nothing.
+   */
+  async #isNewRecipient(rules: readonly ReadyRule[], agentId: string, payment: Payment): Promise<boolean> {
+    if (!rules.some(({ type }) => type === "new_recipient")) return false;
+    const status = { $in: ["approved", "reversed"] } as const;
+    // Any of them will do, so the first in the index, whatever its amount.
+    const settled = await this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, FOUND);
+    return settled === null;
+  }
+}
+
+/** An agent's payments to a recipient on a rail. */
+const toRecipient = (agentId: string, { rail, recipient }: Payment) => ({
+  agentId,
+  rail,
+  comparedMerchant: comparedName(recipient),
+});
+
+function versionsOf(
+  project: RulesInForce | undefined,
+  team: RulesInForce | undefined,
+): RulesVersions | undefined {
+  if (project === undefined && team === undefined) return undefined;
+  return { project: project?.version ?? null, team: team?.version ?? null };
+}

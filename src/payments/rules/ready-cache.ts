@@ -1,0 +1,67 @@
+import type { ReadyRule } from "../../domain/rules/ready-rules.ts";
+
+/** About what all rules that are kept take, so that no number of tenants, with rules as large as they may be, takes more. */
+const READY_RULES_BYTES_MAX = 32_000_000;
+
+/** What a rule and an entry of a set take besides their text. */
+const RULE_BYTES = 300;
+const ENTRY_BYTES = 100;
+const BYTES_PER_UNIT = 2;
+
+interface Kept {
+  readonly rules: readonly ReadyRule[];
+  readonly bytes: number;
+}
+
+/** Sets of rules that are ready to judge payments, by the hash of what they say; those that were used last. */
+export class ReadyRulesCache {
+  readonly #kept = new Map<string, Kept>();
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax = READY_RULES_BYTES_MAX) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get(contentHash: string): readonly ReadyRule[] | undefined {
+    const kept = this.#kept.get(contentHash);
+    if (kept === undefined) return undefined;
+    this.#kept.delete(contentHash);
+    this.#kept.set(contentHash, kept);
+    return kept.rules;
+  }
+
+  set(contentHash: string, rules: readonly ReadyRule[]): void {
+    this.#forget(contentHash);
+    const bytes = rules.reduce((sum, rule) => sum + bytesOf(rule), RULE_BYTES);
+    this.#kept.set(contentHash, { rules, bytes });
+    this.#bytes += bytes;
+    // A map goes through its keys in the order in which they were set.
+    for (const oldest of this.#kept.keys()) {
+      if (this.#bytes <= this.#bytesMax) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(contentHash: string): void {
+    this.#bytes -= this.#kept.get(contentHash)?.bytes ?? 0;
+    this.#kept.delete(contentHash);
+  }
+}
+
+function bytesOf(rule: ReadyRule): number {
+  switch (rule.type) {
+    case "recipient":
+      return RULE_BYTES + textBytes(rule.comparedNames);
+    case "merchant_category":
+      return RULE_BYTES + textBytes(rule.categories);
+    default:
+      return RULE_BYTES;
+  }
+}
+
+function textBytes(entries: ReadonlySet<string>): number {
+  let bytes = 0;
+  for (const entry of entries) bytes += ENTRY_BYTES + BYTES_PER_UNIT * entry.length;
+  return bytes;
+}

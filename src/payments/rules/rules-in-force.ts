@@ -1,0 +1,98 @@
+import type DataLoader from "dataloader";
+import { LRUCache } from "lru-cache";
+import type { Collection } from "mongodb";
+import type { ContainerDocument, StoredRules } from "../../store/documents.ts";
+import { type ReadyRule, readyRules } from "../../domain/rules/ready-rules.ts";
+import { documentLoader } from "../../lib/batch-loader.ts";
+import type { ReadyRulesCache } from "./ready-cache.ts";
+
+/** Which rules a container has, without what they say. */
+interface RulesHead {
+  readonly _id: string;
+  readonly approvalRules?: Omit<StoredRules, "rules">;
+}
+
+/** The enabled rules of a container, ready to judge payments, and which version of them that is. */
+export interface RulesInForce {
+  readonly rules: readonly ReadyRule[];
+  readonly version: number;
+}
+
+/** From the primary: a rule that was set binds the next payment. */
+const FROM_PRIMARY = { readPreference: "primary" } as const;
+const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
+
+/** Containers whose rules' versions are remembered, so many and so long: that is how late a replacement binds that nobody was answered. */
+const HEADS_MAX = 10_000;
+const HEADS_MS = 5_000;
+
+/**
+ * The rules of projects, or of teams, as they were some seconds ago at the most, or since they were forgotten. What they say is read only
+ * where this process has not got it. A container may have hundreds of kilobytes of rules, and one organization's must not cost every
+ * payment of all the others what it takes to read and prepare them.
+ */
+export class RulesOf {
+  readonly #containers: Collection<ContainerDocument>;
+  readonly #cache: ReadyRulesCache;
+  readonly #heads: DataLoader<string, RulesHead | null>;
+  /** An entry without rules is a container that has none. */
+  readonly #remembered = new LRUCache<string, { readonly head: RulesHead["approvalRules"] }>({
+    max: HEADS_MAX,
+    ttl: HEADS_MS,
+  });
+  /** Rules that are being read: payments that come at once wait for one reading of them. */
+  readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
+
+  constructor(containers: Collection<ContainerDocument>, cache: ReadyRulesCache) {
+    this.#containers = containers;
+    this.#cache = cache;
+    this.#heads = headsTogether(containers);
+  }
+
+  /** Undefined where nobody has ever set any. */
+  async of(id: string): Promise<RulesInForce | undefined> {
+    const remembered = this.#remembered.get(id);
+    const head = remembered === undefined ? await this.#readHead(id) : remembered.head;
+    if (head === undefined) return undefined;
+    const { contentHash, version } = head;
+    const rules = this.#cache.get(contentHash);
+    if (rules !== undefined) return { rules, version };
+    // Versions only grow: a reading for this one, by whomever, answers it or a later one.
+    const key = `${id} ${version}`;
+    const reading = this.#reading.get(key) ?? this.#read(id).finally(() => this.#reading.delete(key));
+    this.#reading.set(key, reading);
+    return reading;
+  }
+
+  /** What is asked next reads which rules there are. */
+  forget(id: string): void {
+    this.#remembered.delete(id);
+  }
+
+  async #readHead(id: string): Promise<RulesHead["approvalRules"]> {
+    const head = (await this.#heads.load(id))?.approvalRules;
+    this.#remembered.set(id, { head });
+    return head;
+  }
+
+  /** Those that are there now, which may be newer than what was looked for. */
+  async #read(id: string): Promise<RulesInForce | undefined> {
+    const found = await this.#containers.findOne(
+      { _id: id },
+      { ...FROM_PRIMARY, projection: { approvalRules: 1 } },
+    );
+    if (!found?.approvalRules) return undefined;
+    const { contentHash, rules, version } = found.approvalRules;
+    const ready = readyRules(rules);
+    this.#cache.set(contentHash, ready);
+    return { rules: ready, version };
+  }
+}
+
+function headsTogether(containers: Collection<ContainerDocument>) {
+  const options = { ...FROM_PRIMARY, projection: HEAD };
+  return documentLoader<RulesHead>(
+    (_id) => containers.findOne<RulesHead>({ _id }, options),
+    (ids) => containers.find<RulesHead>({ _id: { $in: [...ids] } }, options).toArray(),
+  );
+}

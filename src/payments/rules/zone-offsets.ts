@@ -1,0 +1,61 @@
+import type { ZoneOffsets } from "../../domain/rules/time-window.ts";
+import { offsetOf } from "../../lib/zone-offset.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** Hours that a payment's offsets cover, before and after the full hour in which they are worked out. */
+const HOURS_BACK = 1;
+const HOURS_AHEAD = 49;
+
+/** Zones that are remembered; there are about 600 names in all. */
+const ZONES_MAX = 1_000;
+
+/**
+ * The clock on the wall of time zones around now, for actors to judge time windows by: from at least an hour ago to at least
+ * 48 hours ahead. Worked out once an hour for each zone.
+ */
+export class ZoneClocks {
+  readonly #clock: () => Date;
+  readonly #known = new Map<string, { readonly hour: number; readonly offsets: ZoneOffsets }>();
+
+  constructor(clock: () => Date) {
+    this.#clock = clock;
+  }
+
+  offsetsOf(timezone: string): ZoneOffsets {
+    const hour = Math.floor(this.#clock().getTime() / HOUR_MS);
+    const known = this.#known.get(timezone);
+    if (known?.hour === hour) return known.offsets;
+    if (known === undefined && this.#known.size >= ZONES_MAX) this.#known.clear();
+    const offsets = zoneOffsets(timezone, (hour - HOURS_BACK) * HOUR_MS, (hour + HOURS_AHEAD) * HOUR_MS);
+    this.#known.set(timezone, { hour, offsets });
+    return offsets;
+  }
+}
+
+/**
+ * The offsets of an IANA zone from `fromMs` to `untilMs`, epoch milliseconds, each transition to the millisecond. No zone
+ * goes to and fro within an hour, so looking at each full hour misses none.
+ */
+export function zoneOffsets(timezone: string, fromMs: number, untilMs: number): ZoneOffsets {
+  const offsetAt = offsetOf(timezone);
+  const segments: [number, number][] = [[fromMs, offsetAt(fromMs)]];
+  for (let hour = fromMs; hour < untilMs; hour += HOUR_MS) {
+    const until = Math.min(hour + HOUR_MS, untilMs);
+    if (offsetAt(hour) === offsetAt(until)) continue;
+    const at = transitionBetween(offsetAt, hour, until);
+    segments.push([at, offsetAt(at)]);
+  }
+  return { segments, untilMs };
+}
+
+/** The first millisecond of the new offset; bisection, since zones do not tell their transitions. */
+function transitionBetween(offsetAt: (at: number) => number, before: number, after: number): number {
+  let [old, changed] = [before, after];
+  while (changed - old > 1) {
+    const middle = Math.floor((old + changed) / 2);
+    if (offsetAt(middle) === offsetAt(before)) old = middle;
+    else changed = middle;
+  }
+  return changed;
+}

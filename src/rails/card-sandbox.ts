@@ -1,0 +1,161 @@
+import type { Collection, Db, Document } from "mongodb";
+import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import { BulkWriter } from "../store/bulk-writer.ts";
+import { COLLECTIONS } from "../store/documents.ts";
+import type { Clock, Detachment, RailBalance, RailPort } from "../payments/ports.ts";
+
+/** Merchants at which the sandbox processor behaves specially. */
+export const SANDBOX_MERCHANTS = {
+  decline: "sandbox-decline",
+  reverse: "sandbox-reverse",
+  slow: "sandbox-slow",
+  flaky: "sandbox-flaky",
+} as const;
+
+export const SLOW_SETTLEMENT_SECONDS = 3;
+export const REVERSAL_AFTER_SECONDS = 1;
+
+/** One effect on the processor's books; the id makes each effect of a transaction happen once. */
+export interface CardLedgerDocument extends Document {
+  _id: string;
+  organizationId: string;
+  transactionId: string;
+  merchant: string;
+  amountCents: number;
+  status: "captured" | "reversed";
+  createdAt: Date;
+  /** Until then the capture is not final. */
+  settlesAt: Date | null;
+  reversesAt: Date | null;
+}
+
+/** In a capture's place: it is never made. No effect, and on nobody's books: it is found by its id alone. */
+interface WithheldDocument extends Document {
+  _id: string;
+  status: "withheld";
+  createdAt: Date;
+}
+
+type Entry = CardLedgerDocument | WithheldDocument;
+
+/** The processor took the call, and the line broke before it answered. */
+export class ProcessorConnectionLost extends Error {
+  override readonly name = "ProcessorConnectionLost";
+}
+
+const DECLINED = {
+  status: "failed",
+  code: "CARD_DECLINED",
+  reason: "The card issuer declined the payment.",
+} as const;
+
+const captureId = (transactionId: string): string => `capture/${transactionId}`;
+const reversalId = (transactionId: string): string => `reversal/${transactionId}`;
+
+/**
+ * The sandbox's card processor: a real counterpart with books of its own in MongoDB. A charge is idempotent by
+ * transaction id: its entry's id is made of it, and the journaled insert is the effect. A decline makes no entry.
+ */
+export class CardSandbox implements RailPort {
+  readonly capabilities = { finality: "instant", reversible: true } as const;
+  readonly #ledger: Collection<Entry>;
+  readonly #writes: BulkWriter<Entry>;
+  readonly #clock: Clock;
+
+  constructor(db: Db, clock: Clock) {
+    this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
+    this.#writes = new BulkWriter(this.#ledger);
+    this.#clock = clock;
+  }
+
+  async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const { transactionId, recipient: merchant } = payment.request;
+    if (merchant === SANDBOX_MERCHANTS.decline) return DECLINED;
+    const entry = this.#capture(profile, payment);
+    const first = (await this.#writes.write({ insertOne: { document: entry } })) === "written";
+    if (!first) return (await this.query(payment)) ?? unreachable(transactionId);
+    if (merchant === SANDBOX_MERCHANTS.flaky) throw new ProcessorConnectionLost(transactionId);
+    return this.#outcome(entry);
+  }
+
+  async query(payment: Payment): Promise<RailOutcome | null> {
+    const { transactionId, amountCents } = payment.request;
+    const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    if (entry === null) return null;
+    if (isWithheld(entry)) return { status: "withheld" };
+    if (entry.amountCents !== amountCents) throw new Error(`another amount under ${transactionId}`);
+    if (entry.reversesAt !== null && entry.reversesAt <= this.#clock()) {
+      await this.#reverse(entry, entry.reversesAt);
+      return { status: "reversed" };
+    }
+    const reversal = await this.#ledger.findOne({ _id: reversalId(transactionId) });
+    return reversal === null ? this.#outcome(entry) : { status: "reversed" };
+  }
+
+  /** The processor settles by itself; there is nothing to do but to ask. */
+  settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
+    return this.query(payment);
+  }
+
+  /** In the capture's place, so that one of the two is there for good, whoever comes first. */
+  async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    // It may have been told so already, and of that there is no entry.
+    if (payment.request.recipient === SANDBOX_MERCHANTS.decline) return DECLINED;
+    const _id = captureId(payment.request.transactionId);
+    const document = { _id, status: "withheld", createdAt: this.#clock() } as const;
+    const isFirst = (await this.#writes.write({ insertOne: { document } })) === "written";
+    if (isFirst) return { status: "withheld" };
+    return (await this.query(payment)) ?? unreachable(payment.request.transactionId);
+  }
+
+  async reverse({ request }: Payment): Promise<RailOutcome> {
+    const entry = await this.#ledger.findOne({ _id: captureId(request.transactionId) });
+    if (entry === null || isWithheld(entry)) throw new Error(`${request.transactionId} was never captured`);
+    await this.#reverse(entry, this.#clock());
+    return { status: "reversed" };
+  }
+
+  balance(): Promise<RailBalance> {
+    return Promise.resolve({ kind: "none" });
+  }
+
+  /** The card is the organization's, and an agent has no right of its own on it. */
+  detach(): Promise<Detachment> {
+    return Promise.resolve("detached");
+  }
+
+  #capture(profile: AgentProfile, payment: Payment): CardLedgerDocument {
+    const { transactionId, recipient: merchant, amountCents } = payment.request;
+    const now = this.#clock();
+    const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000);
+    return {
+      _id: captureId(transactionId),
+      organizationId: profile.organizationId,
+      transactionId,
+      merchant,
+      amountCents,
+      status: "captured",
+      createdAt: now,
+      settlesAt: merchant === SANDBOX_MERCHANTS.slow ? after(SLOW_SETTLEMENT_SECONDS) : null,
+      reversesAt: merchant === SANDBOX_MERCHANTS.reverse ? after(REVERSAL_AFTER_SECONDS) : null,
+    };
+  }
+
+  #outcome(entry: CardLedgerDocument): RailOutcome {
+    if (entry.settlesAt !== null && entry.settlesAt > this.#clock()) return { status: "pending" };
+    return { status: "settled", final: entry.reversesAt === null };
+  }
+
+  async #reverse(entry: CardLedgerDocument, createdAt: Date): Promise<void> {
+    const _id = reversalId(entry.transactionId);
+    const reversal: CardLedgerDocument = { ...entry, _id, status: "reversed", createdAt };
+    await this.#writes.write({ insertOne: { document: reversal } });
+  }
+}
+
+const isWithheld = (entry: Entry): entry is WithheldDocument => entry.status === "withheld";
+
+function unreachable(transactionId: string): never {
+  throw new Error(`the ledger has lost its entry of ${transactionId}`);
+}

@@ -1,0 +1,72 @@
+import type { ChainTransactionDocument } from "../chain/outbox.ts";
+import type { TransactionDocument } from "../store/documents.ts";
+import type { CardLedgerDocument } from "./card-sandbox.ts";
+import { attemptsPrefix } from "./wallet/attempts.ts";
+import type { Collections } from "../store/collections.ts";
+
+export interface RailStep {
+  readonly id: string;
+  readonly kind: "captured" | "reversed" | "withheld" | "signed" | "refused";
+  readonly createdAt: string;
+  readonly amountCents: number | null;
+  readonly onChainTxHash: string | null;
+  readonly reason: string | null;
+}
+
+/** What a payment's rail has on its books: found by ids that are made of the payment's. */
+export const railStepsIn =
+  ({
+    agents,
+    cardLedger,
+    chainTransactions,
+  }: Pick<Collections, "agents" | "cardLedger" | "chainTransactions">) =>
+  async ({
+    _id,
+    agentId,
+    chainCaip2,
+    onChainTxHash,
+    organizationId,
+    rail,
+  }: TransactionDocument): Promise<RailStep[]> => {
+    if (rail === "card") {
+      const ids = [`capture/${_id}`, `reversal/${_id}`];
+      const found = await cardLedger.find({ _id: { $in: ids } }).toArray();
+      const own = found.filter((entry) => (entry.organizationId ?? organizationId) === organizationId);
+      return inOrder(own).map(cardStep);
+    }
+    // A payment that was refused in a transaction's place has no chain in its record.
+    const chain = chainCaip2 ?? (await agents.findOne({ _id: agentId }))?.wallet?.chainCaip2;
+    if (chain === undefined) return [];
+    const from = `${chain}/${attemptsPrefix(_id)}`;
+    const found = await chainTransactions.find({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } }).toArray();
+    return inOrder(found).map(chainStep(onChainTxHash));
+  };
+
+const inOrder = <T extends { readonly createdAt: Date }>(found: readonly T[]): T[] =>
+  found.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+
+const cardStep = ({ _id, amountCents, createdAt, status }: CardLedgerDocument): RailStep => ({
+  id: _id,
+  kind: status,
+  createdAt: createdAt.toISOString(),
+  amountCents: amountCents ?? null,
+  onChainTxHash: null,
+  reason: null,
+});
+
+const LOST = "Another transaction of the service's key was mined in its place.";
+
+/** Of several signings under one nonce the one that was mined is named, once it is known, and the newest until then. */
+const chainStep =
+  (paidBy: string | null) =>
+  ({ _id, amountCents, createdAt, hash, lost, raised, refusal }: ChainTransactionDocument): RailStep => {
+    const hashes = [...(hash === null ? [] : [hash]), ...raised.map((signing) => signing.hash)];
+    return {
+      id: _id,
+      kind: refusal === null ? "signed" : refusal.code === "WITHHELD" ? "withheld" : "refused",
+      createdAt: createdAt.toISOString(),
+      amountCents: refusal === null ? amountCents : null,
+      onChainTxHash: hashes.find((each) => each === paidBy) ?? hashes.at(-1) ?? null,
+      reason: refusal?.reason ?? (lost === null ? null : LOST),
+    };
+  };

@@ -1,0 +1,36 @@
+import type { RailPort } from "../payments/ports.ts";
+import { NO_WALLET } from "./wallet/attempts.ts";
+import type { AgentWallets } from "./wallet/wallets.ts";
+
+/** This process can't say anything about the payment; another one can. */
+export class NoChainHere extends Error {
+  override readonly name = "NoChainHere";
+}
+
+const elsewhere = (): Promise<never> =>
+  Promise.reject(new NoChainHere("this process has no chain; set EVM_RPC_URL as the others have it"));
+
+/**
+ * The wallet rail of a process that knows no chain. It says only what every process would say: an agent without a wallet
+ * can't pay from one. Of any other payment it knows nothing: a process that has the chain may have sent it.
+ */
+export function walletRailWithoutChain(wallets: AgentWallets): RailPort {
+  return {
+    capabilities: { finality: "eventual", reversible: false },
+    async send({ agentId }) {
+      return (await wallets.of(agentId)) === null ? { status: "failed", ...NO_WALLET } : elsewhere();
+    },
+    query: elsewhere,
+    settle: elsewhere,
+    async withhold({ agentId }) {
+      return (await wallets.of(agentId)) === null ? { status: "failed", ...NO_WALLET } : elsewhere();
+    },
+    reverse: () => Promise.resolve("not_reversible"),
+    async balance({ agentId }) {
+      return { kind: (await wallets.of(agentId)) === null ? "none" : "unreadable" };
+    },
+    async detach({ agentId }) {
+      return (await wallets.of(agentId)) === null ? "detached" : elsewhere();
+    },
+  };
+}

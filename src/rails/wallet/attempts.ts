@@ -1,0 +1,332 @@
+import { LRUCache } from "lru-cache";
+import type { Address } from "viem";
+import type { RailFailure } from "../../domain/ledger/payment.ts";
+import type { ChainPlace, Signer } from "../../chain/config.ts";
+import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
+import type { Finality } from "../../chain/finality.ts";
+import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
+import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
+import { centsOf, unitsOf } from "../../chain/units.ts";
+import { LEAVE_MS } from "../../domain/ledger/leave.ts";
+import { LeaveTooLate } from "../../payments/effects.ts";
+import type { AskForLeave } from "../../payments/ports.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
+import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
+import type { Wallet } from "./wallets.ts";
+
+/** A transfer that is to be decided: by a signed transaction, or by a refusal. */
+export interface Attempt {
+  readonly transactionId: string;
+  /** From 1; a further one comes only after the one before was mined and undone by the contract. */
+  readonly number: number;
+  readonly wallet: Wallet;
+  readonly to: Address;
+  readonly amountCents: number;
+}
+
+export const attemptsPrefix = (transactionId: string): string => `spend/${transactionId}/`;
+export const attemptPurpose = ({
+  number,
+  transactionId,
+}: Pick<Attempt, "number" | "transactionId">): string => `${attemptsPrefix(transactionId)}${String(number)}`;
+
+export type RefusalReason = RailFailure & { readonly code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" };
+
+/** It was not to be sent any more, before anybody had. */
+export const WITHHELD = {
+  code: "WITHHELD",
+  reason: "The agent was paused before the payment was sent.",
+} as const;
+
+export const INSUFFICIENT_FUNDS: RefusalReason = {
+  code: "INSUFFICIENT_FUNDS",
+  reason: "The wallet does not hold enough for this payment.",
+};
+export const NO_WALLET: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The agent has no wallet.",
+};
+export const DETACHED: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The service can no longer spend from this wallet.",
+};
+
+export const refusalOf = (attempt: Attempt, refusal: RefusalReason | typeof WITHHELD): Refused => ({
+  kind: "refusal",
+  purpose: attemptPurpose(attempt),
+  wallet: attempt.wallet.address,
+  refusal,
+});
+
+export interface AttemptDependencies {
+  readonly outbox: ChainOutbox;
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  readonly signer: Signer;
+  readonly limits: WalletLimits;
+  readonly finality: Finality;
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+}
+
+/** An attempt, and who is asked at the last moment whether it may be sent. */
+interface Asked extends Attempt {
+  readonly leave: AskForLeave;
+}
+
+interface Waiting {
+  readonly attempt: Asked;
+  readonly resolve: (recorded: Recorded) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Leave that takes as long as it lasts comes too late; what is recorded of others waits meanwhile. */
+export const inTime =
+  (leave: AskForLeave): AskForLeave =>
+  () =>
+    withTimeout(LEAVE_MS, leave());
+
+/** Wallets, and factories, that are remembered: those that were used last. */
+const READY_MAX = 100_000;
+const FACTORIES_MAX = 100;
+
+/** Attempts that are decided together at the most. */
+const BATCH_MAX = 64;
+
+/**
+ * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is held against what
+ * its wallet has on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good
+ * before anything is sent. So a payment that was refused can never be sent by somebody who read the balance later.
+ */
+export class Attempts {
+  readonly #dependencies: AttemptDependencies;
+  /** Wallets whose deployment and first limit are recorded; those stay. Of one that is not remembered the records are read. */
+  readonly #ready = new LRUCache<Address, true>({ max: READY_MAX });
+  /** Factories that were seen on the chain; those stay. */
+  readonly #factories = new LRUCache<Address, true>({ max: FACTORIES_MAX });
+  #waiting: Waiting[] = [];
+  #busy = false;
+
+  constructor(dependencies: AttemptDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent, or where there is
+   * no leave any more to send it once the chain has said what it was asked.
+   */
+  async decide(attempt: Attempt, leave: AskForLeave): Promise<Recorded> {
+    await this.#factoryIsThere(attempt.wallet);
+    return new Promise((resolve, reject) => {
+      // Whose ledger does not answer keeps nobody else from being sent.
+      const own: AskForLeave = () =>
+        inTime(leave)().catch((error: unknown) => {
+          reject(error);
+          return "wait";
+        });
+      this.#waiting.push({ attempt: { ...attempt, leave: own }, resolve, reject });
+      if (!this.#busy) setImmediate(() => void this.#work());
+      this.#busy = true;
+    });
+  }
+
+  /**
+   * A deployment that is sent to where no factory is succeeds and deploys nothing, and is recorded for good: the wallet
+   * would never be there. Asked for each payment, not for a batch: other wallets' payments do not wait for it.
+   */
+  async #factoryIsThere({ factory }: Wallet): Promise<void> {
+    if (this.#factories.has(factory)) return;
+    const { rpc } = this.#dependencies;
+    await rpc.check();
+    if (!(await rpc.hasCode(factory))) {
+      throw new ChainUnreachable(`the wallets' factory is not on the chain: ${factory}`);
+    }
+    this.#factories.set(factory, true);
+  }
+
+  /** A wallet's deployment and first limit: what is decided of them, and what is not recorded yet. */
+  async #missing(wallet: Wallet) {
+    const nothing = { known: new Map<string, Recorded>(), missing: [] };
+    if (this.#ready.has(wallet.address)) return nothing;
+    const { limits, outbox } = this.#dependencies;
+    const purposes = [deployPurpose(wallet), firstLimitPurpose(wallet)] as const;
+    const known = await outbox.find(purposes);
+    if (isGivenUp(wallet, known)) return { known, missing: [] };
+    const missing: Entry[] = [];
+    if (!known.has(purposes[0])) missing.push(deployment(wallet));
+    if (!known.has(purposes[1])) missing.push(await limits.first(wallet));
+    return { known, missing };
+  }
+
+  /** Its limit is looked after once more before its next payment. */
+  lookAnewAt({ address }: Wallet): void {
+    this.#ready.delete(address);
+  }
+
+  /** Once for each wallet and process: its policy may have changed while it was being deployed. */
+  async #prepared(wallet: Wallet): Promise<void> {
+    if (this.#ready.has(wallet.address)) return;
+    await this.#dependencies.limits.converge(wallet);
+    this.#ready.set(wallet.address, true);
+  }
+
+  async #work(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, BATCH_MAX);
+      try {
+        const decided = await this.#decide(batch.map(({ attempt }) => attempt));
+        for (const { attempt, reject, resolve } of batch) {
+          const recorded = decided.get(attemptPurpose(attempt));
+          if (recorded === undefined) reject(new LeaveTooLate("there is no leave any more to send it"));
+          else resolve(recorded);
+        }
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#busy = false;
+  }
+
+  /**
+   * Whoever was decided before keeps that decision, in `record` at the latest; where there is money for all of them, nobody
+   * has to look for it first.
+   */
+  async #decide(attempts: readonly Asked[]): Promise<ReadonlyMap<string, Recorded>> {
+    // One that was asked for twice at once is one, and takes what it takes once.
+    const asked = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
+    const least = await this.#leastFor([...asked.values()]);
+    if (least !== null) return this.#decideWith([...asked.values()], least);
+    const before = await this.#dependencies.outbox.find([...asked.keys()]);
+    const open = [...asked].filter(([purpose]) => !before.has(purpose)).map(([, attempt]) => attempt);
+    if (open.length === 0) return before;
+    return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
+  }
+
+  async #decideWith(attempts: readonly Asked[], available: Map<Address, number>) {
+    const { broadcast, outbox } = this.#dependencies;
+    const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
+    const prepared = await this.#prepare([...wallets.values()]);
+    const recorded = await outbox.record(this.#entries(attempts, available, prepared));
+    await broadcast([...prepared.values(), ...recorded.values()]);
+    const usable = [...wallets.values()].filter((wallet) => !isGivenUp(wallet, prepared));
+    await Promise.all(usable.map((wallet) => this.#prepared(wallet)));
+    return recorded;
+  }
+
+  /**
+   * Records what these wallets need before their first payment, and answers what was decided. Before the payments: a
+   * wallet may be given up at the same moment, and a call to where no contract is would succeed and pay nothing.
+   */
+  async #prepare(wallets: readonly Wallet[]): Promise<ReadonlyMap<string, Recorded>> {
+    const found = await Promise.all(wallets.map((wallet) => this.#missing(wallet)));
+    const { outbox } = this.#dependencies;
+    const recorded = await outbox.record(found.flatMap(({ missing }) => missing));
+    return new Map([...found.flatMap(({ known }) => [...known]), ...recorded]);
+  }
+
+  #entries(
+    attempts: readonly Asked[],
+    available: Map<Address, number>,
+    prepared: ReadonlyMap<string, Recorded>,
+  ): Entry[] {
+    const entries: Entry[] = [];
+    for (const attempt of attempts) {
+      const { amountCents, wallet } = attempt;
+      const left = available.get(wallet.address) ?? 0;
+      if (isGivenUp(wallet, prepared)) entries.push(refusalOf(attempt, DETACHED));
+      else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
+      else {
+        available.set(wallet.address, left - amountCents);
+        entries.push(this.spend(attempt, attempt.leave));
+      }
+    }
+    return entries;
+  }
+
+  /** The transfer, which is recorded only with leave to send it: from then on it may be mined at any time. */
+  spend(attempt: Attempt, leave: AskForLeave): Call {
+    const { token, tokenDecimals } = this.#dependencies.place;
+    const { amountCents, to, transactionId, wallet } = attempt;
+    return {
+      kind: "call",
+      purpose: attemptPurpose(attempt),
+      wallet: wallet.address,
+      to: wallet.address,
+      data: spendData({ transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) }),
+      gas: GAS.spend,
+      amountCents,
+      isStillWanted: async () => (await leave()) === "send",
+    };
+  }
+
+  /**
+   * What each wallet can pay at least: takes off everything that was recorded since this process last saw the chain's nonce,
+   * and adds nothing. Null where that is too little for some payment.
+   */
+  async #leastFor(attempts: readonly Attempt[]): Promise<Map<Address, number> | null> {
+    const { finality, outbox, rpc } = this.#dependencies;
+    await rpc.check();
+    const wanted = new Map<Address, number>();
+    for (const { amountCents, wallet } of attempts) {
+      wanted.set(wallet.address, (wanted.get(wallet.address) ?? 0) + amountCents);
+    }
+    const wallets = [...wanted.keys()];
+    const [held, moved] = await Promise.all([
+      this.#held(wallets, "latest"),
+      outbox.movedBy(wallets, finality.confirmedNonce),
+    ]);
+    const least = sum(held, moved, ({ takenCents }) => -takenCents);
+    const isEnough = wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0));
+    return isEnough ? least : null;
+  }
+
+  /**
+   * What each wallet can pay, as of one block: transactions go in their order, so what was to be brought before is there
+   * before this payment, also while a chain that lost blocks is put together.
+   */
+  async #exactlyFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
+    const { outbox, rpc, signer } = this.#dependencies;
+    const wallets = [...new Set(attempts.map(({ wallet }) => wallet.address))];
+    const { blockNumber } = await rpc.head();
+    const mined = await rpc.nonceAt(signer.address, blockNumber);
+    const [held, moved] = await Promise.all([
+      this.#held(wallets, blockNumber),
+      outbox.movedBy(wallets, mined),
+    ]);
+    return sum(held, moved, ({ broughtCents, takenCents }) => broughtCents - takenCents);
+  }
+
+  async #held(wallets: readonly Address[], block: bigint | "latest"): Promise<Map<Address, number>> {
+    const { place, rpc } = this.#dependencies;
+    const centsOfWallet = async (wallet: Address) =>
+      [wallet, centsOf(await rpc.balanceAt(wallet, block), place.tokenDecimals)] as const;
+    return new Map(await Promise.all(wallets.map(centsOfWallet)));
+  }
+}
+
+function sum(
+  held: ReadonlyMap<Address, number>,
+  moved: ReadonlyMap<string, Moved>,
+  changeOf: (moved: Moved) => number,
+): Map<Address, number> {
+  const after = ([wallet, cents]: readonly [Address, number]) => {
+    const change = moved.get(wallet);
+    return [wallet, cents + (change === undefined ? 0 : changeOf(change))] as const;
+  };
+  return new Map([...held].map(after));
+}
+
+/** Whether it was decided that the service never deploys this wallet. */
+const isGivenUp = (wallet: Wallet, decided: ReadonlyMap<string, Recorded>): boolean =>
+  decided.get(deployPurpose(wallet))?.kind === "refusal";
+
+function deployment(wallet: Wallet): Entry {
+  return {
+    kind: "call",
+    purpose: deployPurpose(wallet),
+    wallet: wallet.address,
+    to: wallet.factory,
+    data: deployWalletData(wallet),
+    gas: GAS.deployWallet,
+    isRepeated: true,
+  };
+}

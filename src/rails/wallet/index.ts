@@ -1,0 +1,188 @@
+import type { Db } from "mongodb";
+import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
+import { caip2Of, type ChainPlace, type Signer } from "../../chain/config.ts";
+import { factoryDeployment } from "../../chain/contracts.ts";
+import { ensureDeployed } from "../../chain/deployments.ts";
+import { DepositWatch } from "../../chain/deposits.ts";
+import { FeeRaising } from "../../chain/fee-raising.ts";
+import { Finality } from "../../chain/finality.ts";
+import { Keeper } from "../../chain/keeper.ts";
+import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
+import type { ChainWatchers } from "../../chain/repairs.ts";
+import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
+import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
+import { TakenNonces } from "../../chain/taken-nonces.ts";
+import type { WalletRecord } from "../../store/documents.ts";
+import { EventJournal } from "../../store/journal.ts";
+import type { Clock } from "../../payments/ports.ts";
+import { WalletLimits } from "./limits.ts";
+import { Treasuries } from "./treasuries.ts";
+import { WalletRail } from "./wallet-rail.ts";
+import { AgentWallets, newWallet } from "./wallets.ts";
+
+/** How often the chain is looked at for what it lost, by how soon it is expected to answer. */
+const LOOKS_PER_POLL = 20;
+const LOOK_MAX_MS = 15_000;
+/** Looks in which a signing could be mined before more is offered: a minute, where the chain is a remote one. */
+const LOOKS_BEFORE_RAISE = 4;
+
+export interface WalletsOptions {
+  readonly db: Db;
+  readonly place: ChainPlace;
+  readonly signer: Signer;
+  /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
+  readonly sandbox: boolean;
+  readonly clock: Clock;
+  readonly onTrouble: ChainWatchers["onTrouble"];
+  readonly onRepair?: ChainWatchers["onRepair"];
+}
+
+/** Everything of the wallet rail that one process has. */
+export interface Wallets {
+  readonly rail: WalletRail;
+  readonly limits: WalletLimits;
+  /** Null where the chain is not a test chain. */
+  readonly sandbox: ChainSandbox | null;
+  readonly place: ChainPlace;
+  readonly rpc: ChainRpc;
+  /** The wallet that an agent will have for good; nothing is sent for it. */
+  newWallet(agentId: string, owner: string): WalletRecord;
+  /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
+  readonly defaultOwner: string | null;
+  /** The organizations' treasuries; whoever shows one or pays from it has it from here. */
+  readonly treasuries: Treasuries;
+  /** Tells of what arrives in them. */
+  readonly deposits: DepositWatch;
+  /** Puts the root of an anchoring of the audit log on the chain, once for each root. */
+  recordRoot(root: string): Promise<RootTransaction>;
+  /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
+  deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isThere: boolean }>;
+  /**
+   * Looks after the chain from now on; throws `WrongChain` where another one answers. On a test chain, what it needs is
+   * there afterwards, unless the chain is silent.
+   */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** When the oldest transaction was recorded that the chain had not when this process last looked; null: it had all. */
+  oldestMissing(): Date | null;
+}
+
+/** Puts the wallet rail together. Nothing is asked of the chain yet. */
+export function createWallets(options: WalletsOptions): Wallets {
+  const { clock, db, onRepair = nothing, onTrouble, place, signer } = options;
+  const watchers = { onRepair, onTrouble };
+  const rpc = new ChainRpc(place);
+  const outbox = new ChainOutbox({ db, place, rpc, signer, clock });
+  const finality = new Finality({
+    rpc,
+    from: signer.address,
+    pollMs: place.pollMs,
+    confirmations: place.confirmations,
+  });
+  const wallets = new AgentWallets(db);
+  const broadcast = inTurns(async (recorded) => {
+    const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
+    await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
+  });
+  const limits = new WalletLimits({ outbox, place, wallets, finality, broadcast });
+  const taken = new TakenNonces({
+    db,
+    rpc,
+    outbox,
+    from: signer.address,
+    chainCaip2: caip2Of(place.chainId),
+    clock,
+    ...watchers,
+    async onLost(transaction) {
+      if (transaction.isRepeated) await broadcast([await outbox.repeat(transaction)]);
+      await limits.setAgainAfter(transaction);
+    },
+  });
+  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality, taken });
+  const sandbox = options.sandbox
+    ? new ChainSandbox({ place, rpc, outbox, finality, signer, broadcast })
+    : null;
+  const everyMs = Math.min(LOOK_MAX_MS, place.pollMs * LOOKS_PER_POLL);
+  const keeper = new Keeper({
+    rpc,
+    outbox,
+    taken,
+    raising: new FeeRaising({
+      place,
+      rpc,
+      outbox,
+      clock,
+      raiseAfterMs: everyMs * LOOKS_BEFORE_RAISE,
+      ...watchers,
+    }),
+    from: signer.address,
+    everyMs,
+    resendAfterMs: everyMs * 2,
+    clock,
+    // The gas of a chain that was killed is gone with its blocks.
+    beforeResending: async () => sandbox?.giveGas(),
+    everyLook: async () => sandbox?.prepare(),
+    unwedge: async () => sandbox?.unwedge(),
+    ...watchers,
+  });
+  const addressOf = (id: string, owner: string) => newWallet(place, signer.address, owner, id);
+  const defaultOwner = sandbox === null ? null : DEMO_OWNER;
+  const treasuries = new Treasuries({
+    db,
+    place,
+    newWallet: addressOf,
+    defaultOwner,
+    beforeFirstUse: () => deposits.begin(),
+  });
+  const deposits = new DepositWatch({
+    db,
+    place,
+    rpc,
+    clock,
+    treasuries,
+    journal: new EventJournal(db),
+    beginsAt: sandbox === null ? "the newest final block" : "the first block",
+  });
+  return {
+    rail,
+    limits,
+    sandbox,
+    place,
+    rpc,
+    treasuries,
+    deposits,
+    newWallet: addressOf,
+    defaultOwner,
+    recordRoot: (root) => recordRoot({ outbox, place, broadcast, from: signer.address }, root),
+    async deployFactory(withinMs) {
+      await ChainOutbox.ensureIndexes(db);
+      await rpc.check();
+      // A deployment before this one may have lost its nonce.
+      await taken.look();
+      const factory = factoryDeployment();
+      const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
+      return { address: factory.address, isThere: missing.length === 0 };
+    },
+    async start() {
+      await Promise.all([ChainOutbox.ensureIndexes(db), Treasuries.ensureIndexes(db)]);
+      await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
+        // Nobody would see money that was sent to the addresses of a sandbox on a chain that is none.
+        if (error instanceof WrongChain) throw error;
+        onTrouble("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
+      });
+      keeper.start();
+    },
+    stop: () => keeper.stop(),
+    oldestMissing: () => keeper.oldestMissing,
+  };
+}
+
+const nothing = (): void => undefined;
+
+type Broadcast = (recorded: Iterable<Recorded>) => Promise<void>;
+
+/** One after another, so that transactions reach the chain in the order of their nonces. */
+function inTurns(send: Broadcast): Broadcast {
+  let turn = Promise.resolve();
+  return (recorded) => (turn = turn.then(() => send(recorded)));
+}

@@ -1,0 +1,145 @@
+import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
+import type { ChainPlace } from "../../chain/config.ts";
+import { GAS, setLimitData } from "../../chain/contracts.ts";
+import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
+import type { Finality } from "../../chain/finality.ts";
+import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
+import { unitsOf } from "../../chain/units.ts";
+import type { AgentWallets, Wallet, WantedLimit } from "./wallets.ts";
+
+/** Limits of one wallet that go by while one is being set, at the most. */
+const ROUNDS_MAX = 20;
+
+/** The version of a limit that was raised for one payment: no policy's, so that it is set back. */
+const RAISED = 0;
+
+export interface LimitsDependencies {
+  readonly outbox: ChainOutbox;
+  readonly place: ChainPlace;
+  readonly wallets: AgentWallets;
+  readonly finality: Finality;
+  /** Hands transactions that were recorded to the chain. */
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+}
+
+/**
+ * Mirrors policies into their wallets' limits on the chain. The limits of a wallet are numbered, and a number is recorded
+ * once, so they go on chain in one order whoever sets them; the last one is that of the newest policy.
+ */
+export class WalletLimits {
+  readonly #dependencies: LimitsDependencies;
+  readonly #raising = new Map<string, Promise<void>>();
+
+  constructor(dependencies: LimitsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Has an agent's policy mirrored; a wallet that was never used gets it when it is deployed. May be repeated. */
+  async mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void> {
+    const { wallets } = this.#dependencies;
+    const wallet = await wallets.of(agentId);
+    if (wallet === null) return;
+    // First this, then the look whether it is deployed: a deployment looks the other way round, so one sees the other.
+    await wallets.want(wallet, policy, policyVersion);
+    await this.converge(wallet);
+  }
+
+  /** Sets limits until the last one is the newest that is wanted. */
+  async converge(wallet: Wallet): Promise<void> {
+    const { broadcast, outbox, wallets } = this.#dependencies;
+    const deployed = (await outbox.find([deployPurpose(wallet)])).get(deployPurpose(wallet));
+    if (deployed === undefined || !isTransaction(deployed)) return;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const set = await outbox.under(limitPrefix(wallet));
+      const wanted = await wallets.wantedLimit(wallet);
+      const last = set.findLast(isTransaction);
+      const isSet = last?.limitVersion === wanted.policyVersion;
+      // One more try at each occasion: it is undone again as long as the service is no spender.
+      if (isSet && (round > 0 || !(await this.#isUndone(last)))) return;
+      const recorded = await outbox.record([this.#call(wallet, set.length + 1, wanted)]);
+      await broadcast(recorded.values());
+    }
+    throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+  }
+
+  /**
+   * It was lost, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
+   * holds.
+   */
+  async #isUndone(limit: RecordedTransaction): Promise<boolean> {
+    if (limit.lost !== null) return true;
+    const [receipt] = await this.#dependencies.finality.now([limit]);
+    return receipt?.succeeded === false;
+  }
+
+  /** Sees to a limit that was never set, since its transaction was found lost. Whatever else is lost is left alone. */
+  async setAgainAfter({ purpose, wallet }: RecordedTransaction): Promise<void> {
+    if (wallet === null || !purpose.startsWith(LIMITS)) return;
+    const found = await this.#dependencies.wallets.at(wallet);
+    if (found !== null) await this.converge(found);
+  }
+
+  /** The limit that a wallet is deployed with. */
+  async first(wallet: Wallet): Promise<Call> {
+    return this.#call(wallet, 1, await this.#dependencies.wallets.wantedLimit(wallet));
+  }
+
+  /**
+   * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets
+   * it back. Neither, where the payment is not wanted any more. What is needed is asked for after the look at the limits so
+   * far: whoever has set one of those for a payment has recorded that payment by then.
+   */
+  raiseFor(
+    wallet: Wallet,
+    payment: Call,
+    neededCents: () => Promise<number>,
+  ): Promise<ReadonlyMap<string, Recorded>> {
+    const before = this.#raising.get(wallet.address) ?? Promise.resolve();
+    const raising = before.then(() => this.#raiseFor(wallet, payment, neededCents));
+    // Crowds of one process go one after another instead of against each other.
+    const forget = async (): Promise<void> => {
+      await raising.catch(nothing);
+      if (this.#raising.get(wallet.address) === ended) this.#raising.delete(wallet.address);
+    };
+    const ended = forget();
+    this.#raising.set(wallet.address, ended);
+    return raising;
+  }
+
+  async #raiseFor(
+    wallet: Wallet,
+    payment: Call,
+    neededCents: () => Promise<number>,
+  ): Promise<ReadonlyMap<string, Recorded>> {
+    const { outbox, wallets } = this.#dependencies;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const set = await outbox.under(limitPrefix(wallet));
+      const wanted = await wallets.wantedLimit(wallet);
+      const capCents = Math.max(await neededCents(), wanted.capCents);
+      if ((await payment.isStillWanted?.()) === false) return new Map();
+      const raised = this.#call(wallet, set.length + 1, { ...wanted, capCents, policyVersion: RAISED });
+      const recorded = await outbox.record([raised, payment], "behind the first");
+      if (recorded.has(payment.purpose)) return recorded;
+    }
+    throw new Error(`the limit of wallet ${wallet.address} could not be raised`);
+  }
+
+  #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: WantedLimit): Call {
+    const { token, tokenDecimals } = this.#dependencies.place;
+    return {
+      kind: "call",
+      purpose: `${limitPrefix(wallet)}${String(number)}`,
+      wallet: wallet.address,
+      to: wallet.address,
+      data: setLimitData(token, unitsOf(capCents, tokenDecimals), periodSeconds),
+      gas: GAS.setLimit,
+      limitVersion: policyVersion,
+    };
+  }
+}
+
+const nothing = (): void => undefined;
+const LIMITS = "limit/";
+const limitPrefix = ({ address }: Wallet): string => `${LIMITS}${address}/`;
+export const firstLimitPurpose = (wallet: Wallet): string => `${limitPrefix(wallet)}1`;
+export const deployPurpose = ({ address }: Wallet): string => `deploy/${address}`;

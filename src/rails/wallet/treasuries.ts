@@ -1,0 +1,94 @@
+import type { Collection, Db } from "mongodb";
+import { type Address, getAddress } from "viem";
+import { caip2Of, type ChainPlace } from "../../chain/config.ts";
+import type { WalletRecord } from "../../store/documents.ts";
+import type { Treasuries as TreasuriesPort } from "../../payments/ports.ts";
+
+const ORGANIZATIONS = "organizations";
+
+/** The part of an organization's record that is of interest here; the server writes the rest. */
+interface OrganizationWithTreasury {
+  readonly _id: string;
+  readonly walletOwner?: string;
+  readonly treasury?: WalletRecord | null;
+}
+
+export interface TreasuriesDependencies {
+  readonly db: Db;
+  readonly place: ChainPlace;
+  readonly newWallet: (id: string, owner: string) => WalletRecord;
+  /** Who owns the treasury of an organization that has named nobody; null: nobody, and it has none. */
+  readonly defaultOwner: string | null;
+  /** Done before anybody learns of an address: deposits must be looked for from before the first one. */
+  readonly beforeFirstUse: () => Promise<void>;
+}
+
+/**
+ * The organizations' treasuries: wallets like those of agents, with the organization's id in an agent's place, so that
+ * money can be received before anything is deployed. Recorded once; neither owner nor chain of one ever changes here.
+ */
+export class Treasuries implements TreasuriesPort {
+  readonly #dependencies: TreasuriesDependencies;
+  readonly #organizations: Collection<OrganizationWithTreasury>;
+  readonly #chain: string;
+
+  constructor(dependencies: TreasuriesDependencies) {
+    this.#dependencies = dependencies;
+    // Who is told of an address sends money there: a fallen primary must not take its record with it.
+    const options = { readConcern: { level: "majority" } } as const;
+    this.#organizations = dependencies.db.collection(ORGANIZATIONS, options);
+    this.#chain = caip2Of(dependencies.place.chainId);
+  }
+
+  static async ensureIndexes(db: Db): Promise<void> {
+    await db.collection(ORGANIZATIONS).createIndex(
+      { "treasury.chainCaip2": 1, "treasury.address": 1 },
+      {
+        name: "treasury_unique",
+        unique: true,
+        partialFilterExpression: { "treasury.address": { $exists: true } },
+      },
+    );
+  }
+
+  /**
+   * An organization's treasury on this chain, recorded with its first use. Null where it has no owner, or is on another
+   * chain, where this one's money would not be seen. Throws where the chain has to be asked and is silent.
+   */
+  async of(organizationId: string): Promise<Address | null> {
+    await this.#dependencies.beforeFirstUse();
+    const treasury = await this.record(organizationId);
+    return treasury === null || treasury.chainCaip2 !== this.#chain ? null : getAddress(treasury.address);
+  }
+
+  /** Records it where it has none. Nobody is to be told of an address that is had from here: see `of`. */
+  async record(organizationId: string): Promise<WalletRecord | null> {
+    const { defaultOwner, newWallet } = this.#dependencies;
+    const organization = await this.#organizations.findOne({ _id: organizationId });
+    if (organization === null) throw new Error(`organization ${organizationId} has no record`);
+    const { treasury = null, walletOwner } = organization;
+    const owner = walletOwner ?? defaultOwner;
+    if (treasury !== null || owner === null) return treasury;
+    // Of several at once the first stands; the others' writes change nothing, and wait until it is there for good.
+    const derived = { $literal: newWallet(organizationId, owner) };
+    const recorded = await this.#organizations.findOneAndUpdate(
+      { _id: organizationId },
+      [{ $set: { treasury: { $ifNull: ["$treasury", derived] } } }],
+      { returnDocument: "after" },
+    );
+    return recorded?.treasury ?? null;
+  }
+
+  /** All that are recorded on this chain: the organizations, by their treasuries' addresses. */
+  async all(): Promise<ReadonlyMap<Address, string>> {
+    // Whoever was told of an address was told after its record was there for good, so nobody's is missing here.
+    const found = await this.#organizations
+      .find({ "treasury.chainCaip2": this.#chain }, { projection: { "treasury.address": 1 } })
+      .toArray();
+    return new Map(
+      found.flatMap(({ _id, treasury }) =>
+        treasury === null || treasury === undefined ? [] : [[getAddress(treasury.address), _id] as const],
+      ),
+    );
+  }
+}

@@ -1,0 +1,322 @@
+import { getAddress, type Hash } from "viem";
+import type { OnChain, Payment, RailOutcome } from "../../domain/ledger/payment.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import { caip2Of } from "../../chain/config.ts";
+import { agentWalletAbi, detachData, GAS, paymentIdOf, tellsOfPayment } from "../../chain/contracts.ts";
+import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
+import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
+import type { TakenNonces } from "../../chain/taken-nonces.ts";
+import { centsOf } from "../../chain/units.ts";
+import type { AskForLeave, Detachment, RailBalance, RailPort } from "../../payments/ports.ts";
+import {
+  type AttemptDependencies,
+  type Attempt,
+  Attempts,
+  attemptsPrefix,
+  DETACHED,
+  inTime,
+  NO_WALLET,
+  refusalOf,
+  WITHHELD,
+} from "./attempts.ts";
+import { diagnose, NOT_THERE, spentCents } from "./diagnosis.ts";
+import { deployPurpose } from "./limits.ts";
+import type { AgentWallets, Wallet } from "./wallets.ts";
+
+/**
+ * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
+ * the payment.
+ */
+const CONFIRMED_SOON_MS = 2_000;
+const DETACHED_SOON_MS = 5_000;
+
+/** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
+const ATTEMPTS_MAX = 5;
+
+const UNDONE_TOO_OFTEN = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The chain undid the transfer again and again.",
+} as const;
+const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is on another chain." } as const;
+
+export interface WalletRailDependencies extends AttemptDependencies {
+  readonly wallets: AgentWallets;
+  readonly taken: Pick<TakenNonces, "isLost" | "minedAs">;
+}
+
+/**
+ * Pays from agents' wallets on a chain. What becomes of a payment follows from what is recorded of
+ * it and from what is in the chain, and from nothing that a process remembers: any process may ask or go on at any time.
+ */
+export class WalletRail implements RailPort {
+  readonly capabilities = { finality: "eventual", reversible: false } as const;
+  readonly #dependencies: WalletRailDependencies;
+  readonly #attempts: Attempts;
+  readonly #chainCaip2: string;
+
+  constructor(dependencies: WalletRailDependencies) {
+    this.#dependencies = dependencies;
+    this.#attempts = new Attempts(dependencies);
+    this.#chainCaip2 = caip2Of(dependencies.place.chainId);
+  }
+
+  async send(profile: AgentProfile, payment: Payment, leave: AskForLeave = freely): Promise<RailOutcome> {
+    const wallet = await this.#dependencies.wallets.of(profile.agentId);
+    if (wallet === null) return { status: "failed", ...NO_WALLET };
+    const attempt = attemptOf(wallet, payment, 1);
+    if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
+    const first = await this.#attempts.decide(attempt, leave);
+    if (!isTransaction(first)) return refused(first.refusal);
+    const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
+    if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
+    if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
+    return (await this.settle(profile, payment, CONFIRMED_SOON_MS, leave)) ?? { status: "pending" };
+  }
+
+  async query({ request }: Payment): Promise<RailOutcome | null> {
+    const { transactionId } = request;
+    return this.#outcomeOf(
+      transactionId,
+      await this.#dependencies.outbox.under(attemptsPrefix(transactionId)),
+    );
+  }
+
+  async settle(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    leave: AskForLeave = freely,
+  ): Promise<RailOutcome | null> {
+    const { finality, limits, outbox, taken, wallets } = this.#dependencies;
+    const wallet = await wallets.of(profile.agentId);
+    if (wallet === null) return null;
+    const { transactionId } = payment.request;
+    const until = performance.now() + withinMs;
+    for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
+      const attempts = await outbox.under(attemptsPrefix(transactionId));
+      // A raised limit is set back as soon as its payment is recorded, or by whoever comes next.
+      if (attempts.length > 1) await limits.converge(wallet);
+      const outcome = await this.#outcomeOf(transactionId, attempts);
+      if (outcome === null || outcome.status !== "pending") return outcome;
+      const last = attempts.findLast(isTransaction);
+      if (last === undefined) return outcome;
+      const leftMs = last.lost === null ? Math.max(0, until - performance.now()) : 0;
+      const receipt = await finality.wait(last, leftMs);
+      if (receipt !== null && hasPaid(last, receipt, transactionId)) return this.#settled(receipt);
+      // Its nonce has another transaction, for good: then it is as if the contract had undone it.
+      if (receipt === null && !(await taken.isLost(last)))
+        return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
+      const next = attemptOf(wallet, payment, attempts.length + 1);
+      const said = await leave();
+      if (said === "wait") return outcome;
+      if (said === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
+      else if (!(await this.#again(next, leave))) return outcome;
+    }
+    return { status: "pending" };
+  }
+
+  /**
+   * A refusal in the first attempt's place. Where that is taken by a transaction, it was signed and recorded, and may be mined
+   * at any time, whoever has it: its chain says what becomes of it, and nothing else does.
+   */
+  async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const wallet = await this.#dependencies.wallets.of(profile.agentId);
+    if (wallet === null) return { status: "failed", ...NO_WALLET };
+    const attempt = attemptOf(wallet, payment, 1);
+    if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
+    await this.#dependencies.outbox.record([refusalOf(attempt, WITHHELD)]);
+    return (await this.query(payment)) ?? { status: "pending" };
+  }
+
+  reverse(): Promise<"not_reversible"> {
+    return Promise.resolve("not_reversible");
+  }
+
+  async balance({ agentId }: AgentProfile): Promise<RailBalance> {
+    const { place, rpc, wallets } = this.#dependencies;
+    const wallet = await wallets.of(agentId);
+    if (wallet === null) return { kind: "none" };
+    // The same address on this chain holds something else, or nothing: never what the wallet holds.
+    if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
+    try {
+      await rpc.check();
+      const units = await rpc.balanceAt(wallet.address, "latest");
+      return { kind: "cents", cents: centsOf(units, place.tokenDecimals) };
+    } catch {
+      return { kind: "unreadable" };
+    }
+  }
+
+  async detach({ agentId }: AgentProfile): Promise<Detachment> {
+    const { finality, outbox, taken, wallets } = this.#dependencies;
+    const wallet = await wallets.of(agentId);
+    if (wallet === null) return "detached";
+    if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
+    if (!(await this.#isDeployed(wallet))) return "detached";
+    const prefix = `detach/${wallet.address}/`;
+    const before = (await outbox.under(prefix)).filter(isTransaction);
+    const last = before.at(-1);
+    const lastIsMined = last !== undefined && (await finality.now([last]))[0] !== null;
+    // Mined, and the service is a spender: the owner has made it one again since.
+    if (lastIsMined && !(await this.#isSpender(wallet))) return "detached";
+    const isOver = last === undefined || lastIsMined || (await taken.isLost(last));
+    const next = isOver ? before.length + 1 : before.length;
+    const sent = await this.#sendDetach(wallet, `${prefix}${String(next)}`);
+    if ((await finality.wait(sent, DETACHED_SOON_MS)) === null) return "pending";
+    return (await this.#isSpender(wallet)) ? "pending" : "detached";
+  }
+
+  async #sendDetach({ address }: Wallet, purpose: string): Promise<RecordedTransaction> {
+    const { broadcast, outbox } = this.#dependencies;
+    const call = {
+      kind: "call",
+      purpose,
+      wallet: address,
+      to: address,
+      data: detachData(),
+      gas: GAS.detach,
+    } as const;
+    const recorded = (await outbox.record([call])).get(purpose);
+    if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
+    await broadcast([recorded]);
+    return recorded;
+  }
+
+  /** A wallet that was never deployed is given up by the decision that the service never will. */
+  async #isDeployed(wallet: Wallet): Promise<boolean> {
+    const purpose = deployPurpose(wallet);
+    const never = { kind: "refusal", purpose, wallet: wallet.address, refusal: DETACHED } as const;
+    const decided = (await this.#dependencies.outbox.record([never])).get(purpose);
+    return decided !== undefined && isTransaction(decided);
+  }
+
+  async #isSpender({ address }: Wallet): Promise<boolean> {
+    const { rpc, signer } = this.#dependencies;
+    const read = { address, abi: agentWalletAbi, functionName: "spender" } as const;
+    return (await rpc.answer(rpc.client.readContract(read))) === signer.address;
+  }
+
+  /**
+   * Nodes forget receipts; the wallet does not forget what it paid. Asked at the block at which the transaction counts as
+   * confirmed, so that a node which has not come that far gives no answer instead of a wrong one. Only a yes is believed.
+   */
+  async #paidLongAgo(
+    wallet: Wallet,
+    transaction: RecordedTransaction,
+    { request }: Payment,
+  ): Promise<RailOutcome | null> {
+    const { outbox, place, rpc, signer, taken } = this.#dependencies;
+    const { nonce, purpose } = transaction;
+    const head = await rpc.head();
+    const blockNumber = head.blockNumber - BigInt(place.confirmations - 1);
+    if (blockNumber < 0n || (await rpc.nonceAt(signer.address, blockNumber)) <= nonce) return null;
+    const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
+    const args = [paymentIdOf(request.transactionId)] as const;
+    if (!(await rpc.answer(rpc.client.readContract({ ...read, args, blockNumber })))) return null;
+    // Another keeper may have offered more for it since it was read; what comes after this can't have been mined.
+    const now = (await outbox.find([purpose])).get(purpose);
+    if (now === undefined || !isTransaction(now)) return null;
+    if (now.signings.length === 1) return this.#settled(now);
+    return this.#settled((await taken.minedAs(now).catch(() => null)) ?? now);
+  }
+
+  /** A process whose chain was that one may have signed it already, before its configuration changed. */
+  async #refusedOn(chain: string, attempt: Attempt): Promise<RailOutcome> {
+    const isRefused = await this.#dependencies.outbox.refuseOn(chain, refusalOf(attempt, OTHER_CHAIN));
+    if (isRefused) return { status: "failed", ...OTHER_CHAIN };
+    throw new ChainUnreachable(`the payment was signed for ${chain}, and only that chain can tell its end`);
+  }
+
+  /**
+   * Decides the attempt after one that was undone or lost: as it was, under a raised limit, or never. False, having decided
+   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where there is no leave any more.
+   */
+  async #again(attempt: Attempt, leave: AskForLeave): Promise<boolean> {
+    const { broadcast, limits, outbox } = this.#dependencies;
+    const { amountCents, wallet } = attempt;
+    const remedy =
+      attempt.number > ATTEMPTS_MAX
+        ? ({ kind: "refuse", refusal: UNDONE_TOO_OFTEN } as const)
+        : await diagnose(this.#dependencies, attempt);
+    if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
+      return false;
+    const spend = this.#attempts.spend(attempt, inTime(leave));
+    if (remedy.kind === "refuse") {
+      await outbox.record([refusalOf(attempt, remedy.refusal)]);
+      // While the service was no spender, its limits went by without an effect.
+      this.#attempts.lookAnewAt(wallet);
+      return true;
+    }
+    const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
+    const recorded = await (remedy.kind === "again"
+      ? outbox.record([spend])
+      : limits.raiseFor(wallet, spend, needed));
+    await broadcast(recorded.values());
+    return recorded.has(spend.purpose);
+  }
+
+  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A lost one is repeated. */
+  async #isDeploymentOver(wallet: Wallet): Promise<boolean> {
+    const { broadcast, finality, outbox, taken } = this.#dependencies;
+    const newest = await outbox.newest(deployPurpose(wallet));
+    if (newest === null) return false;
+    if (!isTransaction(newest) || (await finality.now([newest]))[0] !== null) return true;
+    if (await taken.isLost(newest)) await broadcast([await outbox.repeat(newest)]);
+    return false;
+  }
+
+  /** What was spent in the running period or may be by what is recorded; in this order it may be too much, never too little. */
+  async #chargedCents({ address }: Wallet): Promise<number> {
+    const { outbox, rpc, signer } = this.#dependencies;
+    const mined = await rpc.nonceAt(signer.address, "latest");
+    const waiting = (await outbox.movedBy([address], mined)).get(address)?.takenCents ?? 0;
+    return waiting + (await spentCents(this.#dependencies, address));
+  }
+
+  /** Pure but for the chain: the same records and the same blocks give the same outcome, whoever asks. */
+  async #outcomeOf(transactionId: string, attempts: readonly Recorded[]): Promise<RailOutcome | null> {
+    const last = attempts.at(-1);
+    if (last === undefined) return null;
+    const sent = attempts.filter(isTransaction);
+    const receipts = await this.#dependencies.finality.now(sent);
+    const paid = sent.findIndex((transaction, at) =>
+      hasPaid(transaction, receipts[at] ?? null, transactionId),
+    );
+    const receipt = receipts[paid] ?? null;
+    if (receipt !== null) return this.#settled(receipt);
+    const newest = sent.findLast(({ lost }) => lost === null);
+    const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
+    // Each is in the chain or can never be in it, and none has paid.
+    const undone = sent.every(({ lost }, at) => lost !== null || receipts[at] !== null);
+    if (!isTransaction(last) && undone) return { ...refused(last.refusal), ...onChain };
+    return { status: "pending", ...onChain };
+  }
+
+  /** By the signing that was mined, which is not always the newest. */
+  #settled(mined: { readonly hash: Hash }): RailOutcome {
+    return { status: "settled", final: true, onChain: this.#onChain(mined) };
+  }
+
+  #onChain({ hash }: { readonly hash: Hash }): OnChain {
+    return { txHash: hash, chainCaip2: this.#chainCaip2 };
+  }
+}
+
+/** Nobody could say no. */
+const freely: AskForLeave = () => Promise.resolve("send");
+
+/** What a refusal in a payment's place makes of it. */
+const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
+  code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
+
+/** That a transaction was not undone is not enough: where no contract is, a call succeeds and does nothing. */
+const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
+  receipt !== null && wallet !== null && tellsOfPayment(receipt.logs, wallet, transactionId);
+
+const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attempt => ({
+  transactionId: request.transactionId,
+  number,
+  wallet,
+  to: getAddress(request.recipient),
+  amountCents: request.amountCents,
+});

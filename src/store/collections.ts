@@ -1,0 +1,86 @@
+import type { Collection, Db, Document } from "mongodb";
+import { type AuditDocument, auditLogOf } from "./audit-documents.ts";
+import type {
+  AgentDocument,
+  ApprovalDocument,
+  ContainerDocument,
+  EventDocument,
+  KeyDeliveryDocument,
+  ProjectDocument,
+  TeamDocument,
+  TransactionDocument,
+  TransactionSnapshot,
+} from "./documents.ts";
+import { COLLECTIONS } from "./documents.ts";
+import type { ChainTransactionDocument } from "../chain/outbox.ts";
+import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
+import { authCollections, type OrganizationDocument } from "./identity-documents.ts";
+import type { LogoDocument } from "../containers/logos.ts";
+import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-key-documents.ts";
+
+/** A create of an agent, project or team that was asked for under an idempotency key, and the id it has for good. */
+export interface CreateDocument extends Document {
+  _id: string;
+  payloadHash: string;
+  createdId: string;
+  /** When something was begun under this id. */
+  createdAt: Date;
+  /** The call that carries the create out, and until when nobody else does. */
+  holder: string;
+  heldUntil: Date;
+}
+
+/** The collections that handlers read, typed once. */
+export interface Collections {
+  readonly agents: Collection<AgentDocument>;
+  readonly creates: Collection<CreateDocument>;
+  readonly keyDeliveries: Collection<KeyDeliveryDocument>;
+  readonly events: Collection<EventDocument>;
+  readonly transactions: Collection<TransactionDocument>;
+  /** The same records, for readers of `SHOWN_OF_A_TRANSACTION` only. */
+  readonly shownTransactions: Collection<TransactionSnapshot>;
+  readonly approvals: Collection<ApprovalDocument>;
+  readonly teams: Collection<TeamDocument>;
+  readonly organizationKeys: Collection<OrganizationKeyDocument>;
+  readonly dailyCreates: Collection<DailyCreatesDocument>;
+  readonly projects: Collection<ProjectDocument>;
+  /** Projects and teams once more, for what they have in common. */
+  readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
+  readonly auditLog: Collection<AuditDocument>;
+  readonly logos: Collection<LogoDocument>;
+  readonly organizations: Collection<OrganizationDocument>;
+  readonly cardLedger: Collection<CardLedgerDocument>;
+  readonly chainTransactions: Collection<ChainTransactionDocument>;
+}
+
+export const collectionsOf = (db: Db): Collections => ({
+  agents: db.collection(COLLECTIONS.agents),
+  creates: db.collection(COLLECTIONS.creates),
+  keyDeliveries: db.collection(COLLECTIONS.keyDeliveries, { readPreference: "primary" }),
+  events: db.collection(COLLECTIONS.events),
+  transactions: db.collection(COLLECTIONS.transactions),
+  shownTransactions: db.collection(COLLECTIONS.transactions),
+  approvals: db.collection(COLLECTIONS.approvals),
+  teams: db.collection(COLLECTIONS.teams),
+  // From the primary whatever the connection says: a revoked key is dead on its next request.
+  organizationKeys: db.collection("organization_keys", { readPreference: "primary" }),
+  dailyCreates: db.collection("daily_creates", { readPreference: "primary" }),
+  projects: db.collection(COLLECTIONS.projects),
+  containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
+  auditLog: auditLogOf(db),
+  logos: db.collection("logos"),
+  organizations: authCollections(db).organizations,
+  cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),
+  chainTransactions: db.collection(COLLECTIONS.chainTransactions),
+});
+
+/** Indexes of what only the server writes. Again is free. */
+export async function ensureServerIndexes(db: Db): Promise<void> {
+  const { dailyCreates, organizationKeys, teams } = collectionsOf(db);
+  await Promise.all([
+    organizationKeys.createIndex({ hash: 1 }, { name: "hash_unique", unique: true }),
+    organizationKeys.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    dailyCreates.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
+    teams.createIndex({ projectId: 1, archivedAt: 1 }, { name: "project" }),
+  ]);
+}

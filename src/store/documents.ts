@@ -1,0 +1,310 @@
+import type { EventType } from "../domain/events.ts";
+import type { Document } from "mongodb";
+import type {
+  ApprovalResolution,
+  BudgetContext,
+  PaymentPhase,
+  Rail,
+  Resolver,
+  RulesVersions,
+  TransactionStatus,
+} from "../domain/ledger/payment.ts";
+import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
+import type { AgentLifecycle } from "../domain/agent/state.ts";
+import type { Cap } from "../domain/ledger/state.ts";
+import type { ApprovalRule } from "../domain/rules/rules.ts";
+
+/** The records in MongoDB that answer questions. What decides about money is in the actors. */
+
+export interface TransactionDocument extends Document {
+  _id: string;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  agentId: string;
+  agentName: string;
+  /** Unique with `agentId`: an idempotency key makes one transaction. */
+  keyHash: string;
+  payloadHash: string;
+  sequence: number;
+  createdAt: Date;
+  merchant: string;
+  /** What rules find it by (`comparedName`); `merchant` is as it was sent. */
+  comparedMerchant: string;
+  merchantCategory: string | null;
+  amountCents: number;
+  currency: string;
+  rail: Rail;
+  status: TransactionStatus;
+  purpose: string;
+  denialReason: string | null;
+  denialCode: DenialCode | null;
+  denialDetails: { limit: number; remaining: number; resetsAt: Date | null } | null;
+  /** When it was denied, failed, expired or given back. */
+  deniedAt: Date | null;
+  /** What a person said on denying it. */
+  feedback: string | null;
+  onChainTxHash: string | null;
+  chainCaip2: string | null;
+  approvalId: string | null;
+  revision: number;
+  ledgerState: LedgerState;
+  /** When this revision was written; on records that were written by a repair it is not there. */
+  recordedAt?: Date;
+}
+
+/** What a payment is to its ledger and to nobody else. A ledger that is lost is rebuilt from it; it is shown to nobody. */
+export interface LedgerState {
+  phase: PaymentPhase;
+  day: string;
+  policyVersion: number;
+  /** The id that its approval has, or would have. */
+  approvalId: string;
+  likenessHash: string;
+  proof: string;
+  rulesVersions: RulesVersions | null;
+}
+
+/** An approval as an event has it. */
+export interface ApprovalSnapshot extends Document {
+  _id: string;
+  transactionId: string;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  agentId: string;
+  agentName: string;
+  amountCents: number;
+  currency: string;
+  rail: Rail;
+  recipient: string;
+  purpose: string;
+  budgetContext: BudgetContext;
+  flaggedByRuleTypes: string[];
+  createdAt: Date;
+  expiresAt: Date;
+  state: "pending" | "completed";
+  resolution: ApprovalResolution | null;
+  resolvedAt: Date | null;
+  resolvedBy: Resolver | null;
+  feedback: string | null;
+  revision: number;
+}
+
+export interface ApprovalDocument extends ApprovalSnapshot {
+  /** When it was written down that its payment has come to its end. */
+  closedAt?: Date;
+  /** As a transaction's. */
+  ledgerState: { proof: string | null; policyVersion: number | null };
+}
+
+export interface AgentKeyRecord {
+  id: string;
+  /** HMAC of the key's value with the server-held pepper; the value itself is kept nowhere. */
+  hash: string;
+  last4: string;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+/** An agent's wallet: everything that its address follows from, so that it can be deployed at its first use. */
+export interface WalletRecord {
+  /** With its EIP-55 checksum, as the others. */
+  address: string;
+  /** CAIP-2, `eip155:<chain id>`. */
+  chainCaip2: string;
+  /** The organization's own key. */
+  owner: string;
+  /** The service's key when the agent was created. */
+  spender: string;
+  factory: string;
+}
+
+export interface AgentDocument extends Document {
+  _id: string;
+  organizationId: string;
+  projectId: string;
+  teamId: string;
+  name: string;
+  description: string | null;
+  /** Tools the key may call; null: all. */
+  scopes: string[] | null;
+  lifecycle: AgentLifecycle;
+  policy: BudgetPolicy;
+  policyVersion: number;
+  spentCents: number;
+  reservedCents: number;
+  /** Null where no wallet rail was set up, or the organization had named no owner, when the agent was created. */
+  wallet: WalletRecord | null;
+  key: AgentKeyRecord | null;
+  /** Keys that are being minted: the actor names the one that becomes `key`, by its id. */
+  candidateKeys?: AgentKeyRecord[];
+  /** Until then the replay of a machine's create delivers the first key again; null: a person created the agent. */
+  keyDeliverableUntil?: Date | null;
+  /** When a key of the agent was used first; null, or not there: never, as far as is known here. */
+  authenticatedAt?: Date | null;
+  appearance?: { color: string; icon: string } | null;
+  /** Whether the service has given up its right to spend from the archived agent's wallet. */
+  walletDetached: boolean;
+  createdBy: { type: "user" | "organization_key"; id: string };
+  /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
+  createdByLineage: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+  archivedAt: Date | null;
+  /** The revision of the agent's actor that name, keys and end were written from. */
+  revision: number;
+  /** The revision of its account in the ledger that policy, totals and whether it is paused were written from. */
+  accountRevision: number;
+}
+
+/**
+ * What became of the create of an agent, and the first key's sealed form while it may be delivered again. Its id is the
+ * agent's: written with the agent's record in one transaction, or in its place when the create is given up, so never both.
+ */
+export interface KeyDeliveryDocument extends Document {
+  _id: string;
+  /** `open` until the window is over, then `closed`; `discarded`: the create was never committed, and can't be any more. */
+  state: "open" | "closed" | "discarded";
+  /** Null where nothing is to be delivered again. */
+  sealed: string | null;
+  at: Date;
+  /** Not there while it is open. */
+  endedAt?: Date;
+}
+
+/** What an event says of an agent: what anybody may see who may read the agent. */
+export type AgentSnapshot = Pick<
+  AgentDocument,
+  | "_id"
+  | "name"
+  | "description"
+  | "lifecycle"
+  | "projectId"
+  | "teamId"
+  | "scopes"
+  | "policy"
+  | "policyVersion"
+  | "spentCents"
+  | "reservedCents"
+  | "appearance"
+  | "wallet"
+  | "key"
+  | "createdBy"
+  | "createdAt"
+  | "updatedAt"
+  | "archivedAt"
+>;
+
+/** The fields of a transaction that are shown; the projection by which only they are read. */
+export const SHOWN_OF_A_TRANSACTION = {
+  _id: 1,
+  createdAt: 1,
+  agentId: 1,
+  agentName: 1,
+  merchant: 1,
+  amountCents: 1,
+  currency: 1,
+  rail: 1,
+  status: 1,
+  purpose: 1,
+  denialReason: 1,
+  denialCode: 1,
+  denialDetails: 1,
+  onChainTxHash: 1,
+  chainCaip2: 1,
+} as const;
+
+/** What an event says of a transaction, and lists show of it: what anybody may see who may read it. */
+export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_OF_A_TRANSACTION>;
+
+/** What has happened, once for each event. Deliveries are made from it. */
+export interface EventDocument extends Document {
+  _id: string;
+  type: EventType;
+  organizationId: string;
+  /** Null, as the next three, for what concerns the organization alone. */
+  projectId: string | null;
+  teamId: string | null;
+  agentId: string | null;
+  agentName: string | null;
+  createdAt: Date;
+  /** Records as they were when it happened, under their nouns; nothing secret, nor a hash of it. */
+  data: {
+    agent?: AgentSnapshot;
+    transaction?: TransactionSnapshot;
+    approval?: ApprovalSnapshot;
+    deposit?: DepositRecord;
+    payment?: BillingPaymentRecord;
+  };
+  /** Its deliveries are still to be created; not there once they were. */
+  isPending?: true;
+  /** When they were; not there on what concerns the organization alone, which is kept for good. */
+  doneAt?: Date;
+}
+
+/** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
+export interface DepositRecord {
+  id: string;
+  amountCents: number;
+  currency: "USD";
+  /** The treasury's. */
+  address: string;
+  onChainTxHash: string;
+  chainCaip2: string;
+  settledAt: Date;
+}
+
+/** A payment for the organization's own subscription. */
+export interface BillingPaymentRecord {
+  id: string;
+  plan: string;
+  reason: string;
+  failedAt: Date;
+}
+
+/** The approval rules of a container: replaced whole. */
+export interface StoredRules {
+  readonly rules: readonly ApprovalRule[];
+  readonly version: number;
+  /** SHA-256 of the rules, which are the same wherever it is. */
+  readonly contentHash: string;
+}
+
+export interface ContainerDocument extends Document {
+  _id: string;
+  organizationId: string;
+  name: string;
+  description: string | null;
+  color: string | null;
+  /** The keyed hash that names the tile's image, which lies apart (src/containers/logos.ts); null where there is none. */
+  logoHash: string | null;
+  createdAt: Date;
+  archivedAt: Date | null;
+  /** What lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
+  state: "active" | "archived";
+  /** Not there until somebody has set some; that is version 1. */
+  approvalRules?: StoredRules;
+  /** As the ledger has decided; not there until somebody has set one, which is version 1 without a cap. */
+  cap?: Cap;
+  /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
+  createdInside?: number;
+}
+export type ProjectDocument = ContainerDocument;
+export type TeamDocument = ContainerDocument & { projectId: string };
+
+export const COLLECTIONS = {
+  agents: "agents",
+  creates: "creates",
+  keyDeliveries: "key_deliveries",
+  events: "events",
+  transactions: "transactions",
+  approvals: "approvals",
+  projects: "projects",
+  teams: "teams",
+  sandboxCardLedger: "sandbox_card_ledger",
+  chainTransactions: "chain_transactions",
+  walletLimits: "wallet_limits",
+  chainCursors: "chain_cursors",
+  ledgerRevisions: "ledger_revisions",
+} as const;

@@ -1,0 +1,307 @@
+import type { Collection, Db } from "mongodb";
+import type { WalletRecord } from "./documents.ts";
+import type { InviteMail } from "./mail-documents.ts";
+import { newestFirst } from "./newest-first.ts";
+import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
+
+/** What an organization pays for; it decides the limits. */
+export const PLANS = ["free", "pro", "enterprise"] as const;
+export type Plan = (typeof PLANS)[number];
+
+/** What a person may do in the organization. */
+export const ROLES = ["owner", "admin", "member"] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface OrganizationDocument {
+  readonly _id: string;
+  readonly name: string;
+  readonly plan: Plan;
+  /** An enterprise plan's custom limits per minute; null where the plan's own hold. */
+  readonly restPerMinute: number | null;
+  readonly mcpPerMinute: number | null;
+  readonly status: "provisioning" | "ready";
+  readonly defaultProjectId: string;
+  readonly defaultTeamId: string;
+  readonly createdAt: Date;
+  /** Whether the operator's command made it, to stay or to try things out, or the set-up link. */
+  readonly createdBy?: "command" | "trial" | "set-up";
+  /** What the call that made it asked for: while it is provisioning, the same call again finds it and makes no other. */
+  readonly creation: string;
+  readonly readyAt: Date | null;
+  /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
+  readonly isAudited?: true;
+  /** Who owns the wallets of agents that are created from now on, an address; missing: nobody has been named. */
+  readonly walletOwner?: string;
+  /** Where it is sent money; missing until it has an owner, or where there is no chain. */
+  readonly treasury?: WalletRecord | null;
+  /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
+  readonly membersRevision?: number;
+  /** Counts webhook endpoints that were made: each of them writes it, so that two at once can't both find the last place. */
+  readonly webhooksRevision?: number;
+  /** Its people can do nothing without a second factor; missing: they can. Each of its people's records says so, too. */
+  readonly requireSecondFactor?: true;
+}
+
+export interface UserDocument {
+  readonly _id: string;
+  readonly organizationId: string;
+  readonly name: string;
+  readonly email: string;
+  /** What e-mails are compared by; unique in its organization. */
+  readonly emailNormalized: string;
+  /** Whether mail to it is known to reach them; else it is what somebody said. */
+  readonly emailVerified: boolean;
+  readonly role: Role;
+  /** Argon2id, in the PHC string format. */
+  readonly passwordHash: string;
+  readonly createdAt: Date;
+  /** Counts changes of their second factors: each of them writes it, so that two at once can't both look away. */
+  readonly factorsRevision?: number;
+  /** Counts organization keys that they minted or rotated, so that one that is being made is in conflict with their removal. */
+  readonly keysRevision?: number;
+  /** Counts what ended all their sessions but for one; a session that was begun under an earlier count is over. Missing: 0. */
+  readonly sessionsEpoch?: number;
+  /** As their organization has it, where every request finds it. */
+  readonly secondFactorRequired?: true;
+}
+
+/** How a person proved who they are, in the terms of RFC 8176: a passkey is proof of a key, and two factors in one. */
+export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa";
+
+/** Why a session ended before its time; `ended`: by the person, from the list of their sessions. */
+export type SessionEnd =
+  | "sign_out"
+  | "refresh_reuse"
+  | "member_removed"
+  | "factors_reset"
+  | "ended"
+  | "password_changed"
+  | "password_reset";
+
+export interface SessionDocument {
+  readonly _id: string;
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly amr: readonly AuthenticationMethod[];
+  /** When the person signed in. Neither a refresh nor a step-up moves it. */
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  /** HMAC of the one refresh token that is good; each use puts another in its place. */
+  readonly refreshHash: string;
+  readonly refreshedAt: Date | null;
+  /** Exact to a minute. */
+  readonly lastSeenAt: Date;
+  /** What the client that signed in called itself; bounded, and of plain characters alone. */
+  readonly userAgent: string | null;
+  /** The person's `sessionsEpoch` when their password was read, or since. */
+  readonly epoch: number;
+  readonly revokedAt: Date | null;
+  readonly revokedBecause: SessionEnd | null;
+  readonly stepUpExpiresAt: Date | null;
+}
+
+/** One TOTP secret with its guards. Secrets are replaced whole, so an id stands for one secret for ever. */
+export interface TotpSecret {
+  readonly id: string;
+  /** Sealed, bound to `id`. */
+  readonly sealedSecret: string;
+  readonly createdAt: Date;
+  /** The newest time step whose code was accepted: that code and all older ones are used up. */
+  readonly lastUsedStep: number;
+  readonly wrongCodes: number;
+  readonly lockedUntil: Date | null;
+}
+
+/** A user's TOTP, under `totp:<user id>`. The confirmed secret stays in force until a pending one is confirmed. */
+export interface TotpFactorDocument {
+  readonly _id: string;
+  readonly userId: string;
+  readonly kind: "totp";
+  readonly confirmed: TotpSecret | null;
+  readonly pending: PendingTotpSecret | null;
+}
+
+/** One that was not confirmed yet; only the session that it was given to can confirm it. */
+export interface PendingTotpSecret extends TotpSecret {
+  readonly sessionId: string;
+  readonly expiresAt: Date;
+  /** Given to a session that had stepped up, so that it may take a confirmed one's place. */
+  readonly steppedUp: boolean;
+}
+
+/** A passkey, in force from its enrolment on. Nothing in it is a secret: the private key never leaves its device. */
+export interface PasskeyDocument {
+  readonly _id: string;
+  readonly userId: string;
+  readonly kind: "passkey";
+  readonly name: string;
+  /** WebAuthn's id of it, base64url; one person's only. */
+  readonly credentialId: string;
+  /** The COSE key, base64url. */
+  readonly publicKey: string;
+  /** How often it has signed, if it counts that; 0 for ever where it doesn't. */
+  readonly counter: number;
+  readonly backupEligible: boolean;
+  readonly backedUp: boolean;
+  readonly transports: readonly string[];
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  /** When it last signed with a counter that was not ahead of `counter`. */
+  readonly suspectedCloneAt: Date | null;
+}
+
+/** Every kind of second factor. */
+export type FactorDocument = TotpFactorDocument | PasskeyDocument;
+export type SecondFactorKind = FactorDocument["kind"];
+
+/** What a challenge was given out for; it is good for nothing else. */
+export type PasskeyPurpose = "enrolment" | "sign_in" | "step_up";
+
+/** A challenge that was given out and not come back yet, under its hash. */
+export interface PasskeyChallengeDocument {
+  readonly _id: string;
+  readonly purpose: PasskeyPurpose;
+  /** Null at sign-in, where nobody is known yet. */
+  readonly userId: string | null;
+  readonly sessionId: string | null;
+  /** Given to a session that had stepped up, so that the enrolment may add to a factor in force. */
+  readonly steppedUp: boolean;
+  readonly expiresAt: Date;
+}
+
+/** An invite that is open: once accepted, withdrawn or replaced it is gone. */
+export interface InviteDocument {
+  readonly _id: string;
+  readonly organizationId: string;
+  readonly email: string;
+  readonly emailNormalized: string;
+  readonly role: Role;
+  /** HMAC of the token, which itself is not kept. */
+  readonly tokenHash: string;
+  /** Who need not be a member any more. */
+  readonly createdBy: { readonly type: "user"; readonly id: string };
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  /** Null: it is not mailed, and its token was answered. Else the token reaches nobody but by mail. */
+  readonly mail: InviteMail | null;
+  /** The workflow that mails it may not have been started yet. */
+  readonly untold?: true;
+}
+
+/** Invites that were mailed in one window of time. */
+export interface InviteCountDocument {
+  readonly _id: string;
+  readonly count: number;
+  /** When the window ends. */
+  readonly expiresAt: Date;
+}
+
+/** What a request for an invite with an idempotency key was answered. */
+export interface InviteRequestDocument {
+  /** Of organization, person and key. */
+  readonly _id: string;
+  readonly payloadHash: string;
+  /** Sealed, since it may hold an invite's token; bound to `_id`. */
+  readonly sealedAnswer: string;
+  readonly createdAt: Date;
+}
+
+export interface AuthCollections {
+  readonly organizations: Collection<OrganizationDocument>;
+  readonly users: Collection<UserDocument>;
+  readonly sessions: Collection<SessionDocument>;
+  readonly factors: Collection<FactorDocument>;
+  /** The same collection once more, for what only the one kind has or the other. */
+  readonly totpFactors: Collection<TotpFactorDocument>;
+  readonly passkeys: Collection<PasskeyDocument>;
+  readonly passkeyChallenges: Collection<PasskeyChallengeDocument>;
+  readonly invites: Collection<InviteDocument>;
+  readonly inviteCounts: Collection<InviteCountDocument>;
+  readonly inviteRequests: Collection<InviteRequestDocument>;
+  /** They end with whoever minted them. */
+  readonly organizationKeys: Collection<OrganizationKeyDocument>;
+}
+
+/** Read from the primary whatever the connection says: a sign-out or a changed role binds at once. */
+export function authCollections(db: Db): AuthCollections {
+  const options = { readPreference: "primary" } as const;
+  return {
+    organizations: db.collection<OrganizationDocument>("organizations", options),
+    users: db.collection<UserDocument>("users", options),
+    sessions: db.collection<SessionDocument>("sessions", options),
+    factors: db.collection<FactorDocument>("factors", options),
+    totpFactors: db.collection<TotpFactorDocument>("factors", options),
+    passkeys: db.collection<PasskeyDocument>("factors", options),
+    passkeyChallenges: db.collection<PasskeyChallengeDocument>("passkey_challenges", options),
+    invites: db.collection<InviteDocument>("invites", options),
+    inviteCounts: db.collection<InviteCountDocument>("invite_counts", options),
+    inviteRequests: db.collection<InviteRequestDocument>("invite_requests", options),
+    organizationKeys: db.collection<OrganizationKeyDocument>("organization_keys", options),
+  };
+}
+
+/** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
+const EXPIRED_KEPT_SECONDS = 86_400;
+
+/** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
+const EXPIRED_CHALLENGES_KEPT_SECONDS = 600;
+
+/** What a request for an invite was answered is kept for a day. */
+const ANSWERS_KEPT_SECONDS = 86_400;
+
+/** Creates the indexes that the rules of this folder rest on. Again is free. */
+export async function ensureAuthIndexes(db: Db): Promise<void> {
+  const collections = authCollections(db);
+  const { organizations, users, sessions, factors, passkeys, passkeyChallenges, invites } = collections;
+  await Promise.all([
+    users.createIndex(
+      { organizationId: 1, emailNormalized: 1 },
+      { name: "one_per_email_and_organization", unique: true },
+    ),
+    users.createIndex(
+      { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 },
+      { name: "accounts_of_email" },
+    ),
+    organizations.createIndex(
+      { creation: 1 },
+      {
+        name: "one_under_way",
+        unique: true,
+        partialFilterExpression: { status: "provisioning", creation: { $exists: true } },
+      },
+    ),
+    users.createIndex({ organizationId: 1, _id: 1 }, { name: "organization" }),
+    users.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "members" }),
+    sessions.createIndex({ userId: 1 }, { name: "user" }),
+    sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
+    factors.createIndex(newestFirst(["userId"]), { name: "newest" }),
+    passkeys.createIndex(
+      { credentialId: 1 },
+      {
+        name: "credential_unique",
+        unique: true,
+        partialFilterExpression: { credentialId: { $exists: true } },
+      },
+    ),
+    passkeyChallenges.createIndex(
+      { expiresAt: 1 },
+      { name: "expiry", expireAfterSeconds: EXPIRED_CHALLENGES_KEPT_SECONDS },
+    ),
+    invites.createIndex({ tokenHash: 1 }, { name: "token_unique", unique: true }),
+    invites.createIndex(
+      { organizationId: 1, emailNormalized: 1 },
+      { name: "one_open_per_email", unique: true },
+    ),
+    invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
+    invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
+    invites.createIndex({ untold: 1 }, { name: "untold", partialFilterExpression: { untold: true } }),
+    collections.inviteCounts.createIndex(
+      { expiresAt: 1 },
+      { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS },
+    ),
+    collections.inviteRequests.createIndex(
+      { createdAt: 1 },
+      { name: "kept", expireAfterSeconds: ANSWERS_KEPT_SECONDS },
+    ),
+  ]);
+}

@@ -1,0 +1,175 @@
+import type { Collection, Db } from "mongodb";
+import type { Payment } from "../domain/ledger/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import { createdEventId, type LifecycleEvent, paymentEvents } from "../domain/events.ts";
+import { BulkWriter } from "./bulk-writer.ts";
+import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
+import { COLLECTIONS } from "./documents.ts";
+import { eventsKeptSince } from "./retention.ts";
+import { approvalDocument, transactionDocument } from "./records.ts";
+
+/** How long an event of a payment waits for others; far below the time after which its actor tells it itself. */
+const LINGER_MS = 50;
+
+type Happened = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
+/** What it concerns, and where that belongs. */
+type Whom = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
+
+/**
+ * What has happened, at least once told and once written: an event's id follows from what
+ * happened, and the first telling stands. Whoever writes a record confirms it to the
+ * actor only after its events are written, too.
+ */
+export class EventJournal {
+  readonly #agents: Collection<AgentDocument>;
+  readonly #writes: BulkWriter<EventDocument>;
+  /** Of payments that nobody waits for any more: they wait for each other. */
+  readonly #lingeringWrites: BulkWriter<EventDocument>;
+  readonly #onWritten: () => void;
+  readonly #eventDays: number;
+
+  /** `onWritten`: there is something to deliver. `eventDays`: as long events are kept; 0: for good. */
+  constructor(db: Db, onWritten: () => void = () => undefined, eventDays = 0) {
+    this.#onWritten = onWritten;
+    this.#eventDays = eventDays;
+    this.#agents = db.collection(COLLECTIONS.agents);
+    const events = db.collection<EventDocument>(COLLECTIONS.events);
+    this.#writes = new BulkWriter(events);
+    this.#lingeringWrites = new BulkWriter(events, { lingerMs: LINGER_MS });
+  }
+
+  /** Writes at once the events that wait for a larger batch. */
+  flush(): void {
+    this.#lingeringWrites.flush();
+  }
+
+  /** Events that wait for their turn. */
+  get waiting(): number {
+    return this.#writes.waiting + this.#lingeringWrites.waiting;
+  }
+
+  /** Everything that has fired for a payment by now, as far as it would still be there if it had been told of before. */
+  async publishPayment(
+    profile: AgentProfile,
+    payment: Payment,
+    at: Date,
+    when: "now" | "soon",
+  ): Promise<void> {
+    const keptSince = eventsKeptSince(this.#eventDays, at);
+    const events = paymentEvents(payment, keptSince).map((event, index) => ({
+      _id: event.id,
+      type: event.type,
+      // They are delivered in the order of their times.
+      createdAt: new Date(at.getTime() + index),
+      data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
+    }));
+    await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, ofAgent(profile), events);
+  }
+
+  async publishLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const agent = await this.#agents.findOne({ _id: agentId });
+    if (agent === null) throw new Error(`agent ${agentId} has lost its record`);
+    const times = timesOf(events);
+    const lifecycles = {
+      "agent.paused": "paused",
+      "agent.resumed": "active",
+      "agent.archived": "archived",
+    } as const;
+    await this.#write(
+      this.#writes,
+      ofAgent(profileOf(agent)),
+      events.map(({ at, id, type }, index) => {
+        const lifecycle = lifecycles[type];
+        // The record may be ahead of what is told, or behind it.
+        const then =
+          lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };
+        const data = { agent: { ...agentSnapshot(agent), lifecycle, ...then } };
+        return { _id: id, type, createdAt: times[index] ?? new Date(at), data };
+      }),
+    );
+  }
+
+  /** What concerns an organization and none of its agents. Told again under the same id, it is there already. */
+  async organizationEvent(organizationId: string, event: Happened): Promise<void> {
+    await this.#write(this.#writes, ofOrganization(organizationId), [event]);
+  }
+
+  async #write(writes: BulkWriter<EventDocument>, whom: Whom, events: readonly Happened[]): Promise<void> {
+    if (events.length === 0) return;
+    await Promise.all(events.map((event) => writes.write({ insertOne: { document: eventOf(whom, event) } })));
+    this.#onWritten();
+  }
+}
+
+/** Deliveries follow the order of times, so two in the same millisecond are a millisecond apart. */
+function timesOf(events: readonly LifecycleEvent[]): Date[] {
+  let last = 0;
+  return events.map(({ at }) => {
+    last = Math.max(at, last + 1);
+    return new Date(last);
+  });
+}
+
+/** Written with the agent's record, in the transaction that commits its create. */
+export const createdEvent = (agent: AgentDocument): EventDocument =>
+  eventOf(ofAgent(profileOf(agent)), {
+    _id: createdEventId(agent._id),
+    type: "agent.created",
+    createdAt: agent.createdAt,
+    data: { agent: agentSnapshot(agent) },
+  });
+
+/** Every event is made here. */
+const eventOf = (whom: Whom, event: Happened): EventDocument => ({ ...event, ...whom, isPending: true });
+
+const ofAgent = ({ name, ...place }: AgentProfile): Whom => ({ ...place, agentName: name });
+
+const ofOrganization = (organizationId: string): Whom => ({
+  organizationId,
+  projectId: null,
+  teamId: null,
+  agentId: null,
+  agentName: null,
+});
+
+const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocument): AgentProfile => ({
+  organizationId,
+  projectId,
+  teamId,
+  agentId: _id,
+  name,
+});
+
+function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boolean): EventDocument["data"] {
+  const {
+    keyHash: _keyHash,
+    payloadHash: _payloadHash,
+    comparedMerchant: _comparedMerchant,
+    ledgerState: _ledgerState,
+    ...transaction
+  } = transactionDocument(profile, payment);
+  const held = withApproval ? approvalDocument(profile, payment) : null;
+  if (held === null) return { transaction };
+  const { ledgerState: _ofApproval, ...approval } = held;
+  return { approval, transaction };
+}
+
+/** The record without what only authenticates or delivers keys. */
+function agentSnapshot(agent: AgentDocument): AgentSnapshot {
+  const { candidateKeys: _candidates, key, keyDeliverableUntil: _until, ...rest } = agent;
+  if (key === null) return { ...rest, key };
+  const { hash: _hash, ...shown } = key;
+  return { ...rest, key: { ...shown, hash: "" } };
+}
+
+export async function ensureJournalIndexes(db: Db): Promise<void> {
+  const events = db.collection(COLLECTIONS.events);
+  await Promise.all([
+    events.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    events.createIndex(
+      { isPending: 1, organizationId: 1, createdAt: 1, _id: 1 },
+      { name: "pending", partialFilterExpression: { isPending: true } },
+    ),
+  ]);
+}

@@ -1,0 +1,329 @@
+import {
+  type AnyBulkWriteOperation,
+  type Collection,
+  type Db,
+  type Document,
+  type Filter,
+  MongoServerError,
+} from "mongodb";
+import type { Payment } from "../domain/ledger/payment.ts";
+import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
+import type { RecordedCap } from "../domain/ledger/commands.ts";
+import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
+import { BulkWriter } from "./bulk-writer.ts";
+import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
+import { COLLECTIONS } from "./documents.ts";
+import { ensureJournalIndexes, type EventJournal } from "./journal.ts";
+import { ensureListIndexes } from "./newest-first.ts";
+import type { Projections } from "../payments/ports.ts";
+import { approvalDocument, transactionDocument } from "./records.ts";
+
+/**
+ * A payment's idempotency key stands on another transaction already. The actor should never have accepted it, so it
+ * is not confirmed, and the sweep that keeps failing shows it to operators.
+ */
+export class DuplicateIdempotencyKey extends Error {
+  override readonly name = "DuplicateIdempotencyKey";
+}
+
+/** No rail has made such a payment, or ever will. */
+const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
+
+/** Projections in MongoDB, acknowledged by the journal of a majority. */
+export class MongoProjections implements Projections {
+  readonly #transactions: RevisedRecords<TransactionDocument>;
+  readonly #transactionsById: Collection<TransactionDocument>;
+  readonly #approvals: RevisedRecords<ApprovalDocument>;
+  readonly #agentWrites: BulkWriter<AgentDocument>;
+  readonly #projects: Collection<ContainerDocument>;
+  readonly #teams: Collection<ContainerDocument>;
+  readonly #journal: EventJournal;
+  readonly #onPaymentWritten: (payment: Payment) => void;
+
+  /** `onPaymentWritten`: at most once for each revision, whoever else tries to write it, too. */
+  constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
+    this.#journal = journal;
+    this.#onPaymentWritten = onPaymentWritten;
+    this.#transactionsById = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+    this.#transactions = new RevisedRecords(this.#transactionsById);
+    this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
+    this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
+    this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
+    this.#teams = db.collection<ContainerDocument>(COLLECTIONS.teams);
+  }
+
+  async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
+    const approval = approvalRecord(profile, payment);
+    await Promise.all([
+      this.#writeTransaction(profile, payment),
+      approval === null ? undefined : this.#approvals.write(approval),
+    ]);
+  }
+
+  async #writeTransaction(profile: AgentProfile, payment: Payment): Promise<void> {
+    const record = { ...transactionDocument(profile, payment), recordedAt: new Date() };
+    const isWritten = await this.#transactions.write(record);
+    if (isWritten) this.#onPaymentWritten(payment);
+  }
+
+  endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
+    const ended = { _id: transactionId, status: { $in: [...ENDED_UNPAID] } };
+    return this.#transactionsById.findOne(ended, { projection: { sequence: 1 } });
+  }
+
+  /** Writes that wait for their turn. */
+  get waiting(): number {
+    return this.#transactions.waiting + this.#approvals.waiting + this.#agentWrites.waiting;
+  }
+
+  async writeAgent(summary: AgentSummary): Promise<void> {
+    const { agentId, events, revision } = summary;
+    const filter = { _id: agentId, revision: { $lt: revision } };
+    await Promise.all([
+      this.#agentWrites.write({ updateOne: { filter, update: [{ $set: agentFields(summary) }] } }),
+      this.#journal.publishLifecycle(agentId, events),
+    ]);
+  }
+
+  async writeAccount(summary: AccountSummary): Promise<void> {
+    const { agentId, events, revision } = summary;
+    const filter = { _id: agentId, accountRevision: { $lt: revision } };
+    await Promise.all([
+      this.#agentWrites.write({ updateOne: { filter, update: [{ $set: accountFields(summary) }] } }),
+      this.#journal.publishLifecycle(agentId, events),
+    ]);
+  }
+
+  async writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void> {
+    const ofTeams = caps.flatMap(({ cap, teamId }) => (teamId === null ? [] : [capWrite(teamId, cap)]));
+    const ofProject = caps.flatMap(({ cap, teamId }) => (teamId === null ? [capWrite(projectId, cap)] : []));
+    await Promise.all([
+      ofTeams.length > 0 && this.#teams.bulkWrite(ofTeams, { ordered: false }),
+      ofProject.length > 0 && this.#projects.bulkWrite(ofProject, { ordered: false }),
+    ]);
+  }
+}
+
+const capWrite = (_id: string, cap: Cap): AnyBulkWriteOperation<ContainerDocument> => ({
+  updateOne: {
+    filter: { _id, $or: [{ cap: { $exists: false } }, { "cap.version": { $lt: cap.version } }] },
+    update: { $set: { cap } },
+  },
+});
+
+/**
+ * Writes an agent's record as its actor and its ledger have it, also over another one of the same revisions; never over a later one.
+ * Whether both were written.
+ */
+export async function overwriteAgent(
+  agents: Collection<AgentDocument>,
+  agent: AgentSummary | null,
+  account: AccountSummary | null,
+): Promise<boolean> {
+  const written = await Promise.all([
+    agent === null ||
+      agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision } }, [
+        { $set: agentFields(agent) },
+      ]),
+    account === null ||
+      agents.updateOne({ _id: account.agentId, accountRevision: { $lte: account.revision } }, [
+        { $set: accountFields(account) },
+      ]),
+  ]);
+  return written.every((each) => each === true || each.matchedCount > 0);
+}
+
+/** The same for the cap of a project, or of a team of it; versions are its revisions. */
+export async function overwriteCap(
+  db: Db,
+  projectId: string,
+  { cap, teamId }: RecordedCap,
+): Promise<boolean> {
+  const name = teamId === null ? COLLECTIONS.projects : COLLECTIONS.teams;
+  const written = await db.collection<ContainerDocument>(name).updateOne(
+    {
+      _id: teamId ?? projectId,
+      $or: [{ cap: { $exists: false } }, { "cap.version": { $lte: cap.version } }],
+    },
+    { $set: { cap } },
+  );
+  return written.matchedCount > 0;
+}
+
+/** The same for the records of a payment. */
+export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
+  const transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+  const approvals = db.collection<ApprovalDocument>(COLLECTIONS.approvals);
+  const approval = approvalRecord(profile, payment);
+  const isWritten = await overwrite(transactions, transactionDocument(profile, payment));
+  return (approval === null || (await overwrite(approvals, approval))) && isWritten;
+}
+
+/** An approval's record, with when it was written down that its payment has ended. */
+function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
+  const approval = approvalDocument(profile, payment);
+  return approval === null || payment.phase !== "done" ? approval : { ...approval, closedAt: new Date() };
+}
+
+async function overwrite<T extends Revised>(collection: Collection<T>, record: T): Promise<boolean>;
+async function overwrite(collection: Collection<Revised>, record: Revised): Promise<boolean> {
+  const { _id, ...replacement } = record;
+  const filter = { _id, revision: { $lte: record.revision } };
+  try {
+    await collection.replaceOne(filter, replacement, { upsert: true });
+    return true;
+  } catch (error) {
+    // A later one is there, or its idempotency key stands on another record.
+    if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
+    throw error;
+  }
+}
+
+const DUPLICATE_KEY = 11_000;
+
+const literal = (fields: object): Document =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));
+
+/** What people change of the record itself is no business of an actor's, and may be newer. */
+const noSoonerThan = (updatedAt: number): Document => ({
+  $max: ["$updatedAt", { $literal: new Date(updatedAt) }],
+});
+
+/**
+ * A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. These fields and no
+ * others, whatever a summary brings along: it comes through Temporal, and whose an agent is, where it lies, its wallet and
+ * its keys' hashes are written when it is created, by the server, and never again.
+ */
+function agentFields(summary: AgentSummary): Document {
+  const { archivedAt, authenticatedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
+  const dates = { archivedAt: dateOrNull(archivedAt), authenticatedAt: dateOrNull(authenticatedAt) };
+  return {
+    ...literal({ name, walletDetached, revision, ...dates }),
+    ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
+    ...keyFields(keyId),
+    updatedAt: noSoonerThan(updatedAt),
+  };
+}
+
+/** The same of what the ledger decides: an agent that is archived stays so. */
+function accountFields(summary: AccountSummary): Document {
+  const { policy, policyVersion, reservedCents, revision, spentCents, standing, updatedAt } = summary;
+  const isOpen = standing !== "closed";
+  return {
+    ...literal({ policy, policyVersion, spentCents, reservedCents, accountRevision: revision }),
+    ...(isOpen
+      ? { lifecycle: { $cond: [{ $eq: ["$lifecycle", "archived"] }, "archived", { $literal: standing }] } }
+      : {}),
+    updatedAt: noSoonerThan(updatedAt),
+  };
+}
+
+/** The key that the actor names: the record's own, or the one among the candidates that it has chosen. */
+function keyFields(keyId: string | null): Document {
+  const candidates = { $ifNull: ["$candidateKeys", []] };
+  const those = (cond: Document) => ({ $filter: { input: candidates, cond } });
+  const others = those({ $ne: ["$$this.id", keyId] });
+  if (keyId === null) return { key: { $literal: null }, candidateKeys: candidates };
+  const chosen = { $ifNull: [{ $first: those({ $eq: ["$$this.id", keyId] }) }, null] };
+  return { key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] }, candidateKeys: others };
+}
+
+const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
+
+interface Revised extends Document {
+  _id: string;
+  revision: number;
+}
+
+/** Writes of one record that race at the most; each round one of them wins. */
+const RACING_WRITES_MAX = 8;
+
+/** Records of which the highest revision stands, whatever order the writes arrive in. */
+class RevisedRecords<T extends Revised> {
+  readonly #collection: Collection<T>;
+  readonly #writes: BulkWriter<T>;
+
+  constructor(collection: Collection<T>) {
+    this.#collection = collection;
+    this.#writes = new BulkWriter(collection);
+  }
+
+  get waiting(): number {
+    return this.#writes.waiting;
+  }
+
+  /**
+   * Inserts, or replaces an older revision. A duplicate key means that the record is there at the same or a later
+   * revision, that another write was inserting it at the same moment, or that its unique key belongs to another.
+   * Whether this one was written.
+   */
+  async write(record: T): Promise<boolean> {
+    for (let round = 0; round < RACING_WRITES_MAX; round += 1) {
+      if ((await this.#writes.write(replaceOlder(record))) === "written") return true;
+      const own = await this.#collection.findOne(byId<T>(record._id), { projection: { revision: 1 } });
+      if (own === null) throw new DuplicateIdempotencyKey(`record ${record._id}`);
+      if (Number(own["revision"]) >= record.revision) return false;
+    }
+    throw new Error(`record ${record._id} could not be written against others`);
+  }
+}
+
+function byId<T extends Revised>(id: string): Filter<T>;
+function byId(id: string): Filter<Revised> {
+  return { _id: id };
+}
+
+function replaceOlder<T extends Revised>(record: T): AnyBulkWriteOperation<T>;
+function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
+  if (record.revision === 1) return { insertOne: { document: record } };
+  const { _id, ...replacement } = record;
+  return {
+    replaceOne: { filter: { _id, revision: { $lt: record.revision } }, replacement, upsert: true },
+  };
+}
+
+/** By which an agent's payments to one recipient are found, and those of one amount among them. */
+export const RECIPIENT_INDEX = "agent_recipient_amount";
+
+/** The indexes behind the lists, those that rules and metrics look things up by, and the unique one behind every idempotency key. */
+export async function ensureProjectionIndexes(db: Db): Promise<void> {
+  await Promise.all([
+    ensureJournalIndexes(db),
+    ensureListIndexes(db),
+    db.collection(COLLECTIONS.transactions).createIndexes([
+      { key: { agentId: 1, keyHash: 1 }, unique: true },
+      {
+        // What rules look for: with status and amount, so that none that is passed over is read.
+        key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, amountCents: 1, createdAt: -1 },
+        name: RECIPIENT_INDEX,
+      },
+      {
+        key: { agentId: 1, deniedAt: -1, _id: -1 },
+        partialFilterExpression: { deniedAt: { $type: "date" } },
+      },
+      // What has no end yet, over all organizations; the status first, since the planner looks for it.
+      {
+        key: { status: 1, rail: 1 },
+        partialFilterExpression: { status: "pending" },
+        name: "open_by_rail",
+      },
+    ]),
+    db.collection(COLLECTIONS.approvals).createIndexes([
+      // How many payments are on hold, and since when, over all organizations.
+      {
+        key: { state: 1, createdAt: 1, rail: 1 },
+        partialFilterExpression: { state: "pending" },
+        name: "on_hold_since",
+      },
+      { key: { transactionId: 1 } },
+    ]),
+    db.collection(COLLECTIONS.agents).createIndexes([
+      { key: { projectId: 1, teamId: 1 } },
+      {
+        key: { "key.hash": 1 },
+        unique: true,
+        partialFilterExpression: { "key.hash": { $type: "string" } },
+      },
+    ]),
+  ]);
+}

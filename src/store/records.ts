@@ -1,0 +1,155 @@
+import type { Approval, Payment } from "../domain/ledger/payment.ts";
+import type { Denial } from "../domain/ledger/policy.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import { comparedName } from "../domain/rules/rules.ts";
+import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
+
+/** What is written down of a payment. */
+
+/** Why a payment that was paid does not count any more. */
+const REVERSED =
+  "The payment was made, and then given back by the merchant or the card network: its amount is available again.";
+
+/** The transaction's record as the payment stands. */
+export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
+  const { approval, denial, request } = payment;
+  return {
+    _id: request.transactionId,
+    organizationId: profile.organizationId,
+    projectId: profile.projectId,
+    teamId: profile.teamId,
+    agentId: profile.agentId,
+    agentName: profile.name,
+    keyHash: request.keyHash,
+    payloadHash: request.payloadHash,
+    sequence: payment.sequence,
+    createdAt: new Date(payment.createdAt),
+    merchant: request.recipient,
+    comparedMerchant: comparedName(request.recipient),
+    merchantCategory: request.merchantCategory,
+    amountCents: request.amountCents,
+    currency: request.currency,
+    rail: request.rail,
+    status: payment.status,
+    purpose: request.purpose,
+    denialReason: denial?.reason ?? (payment.status === "reversed" ? REVERSED : null),
+    denialCode: denial?.code ?? null,
+    denialDetails: denialDetails(payment),
+    deniedAt: dateOrNull(payment.deniedAt),
+    feedback: approval?.feedback ?? null,
+    onChainTxHash: payment.onChainTxHash,
+    chainCaip2: payment.chainCaip2,
+    approvalId: approval?.id ?? null,
+    revision: payment.revision,
+    ledgerState: {
+      phase: payment.phase,
+      day: payment.day,
+      policyVersion: payment.policyVersion,
+      approvalId: request.approvalId,
+      likenessHash: request.likenessHash,
+      proof: request.proof,
+      rulesVersions: request.rulesVersions ?? null,
+    },
+  };
+}
+
+/** The approval's record; null for a payment that was never held. */
+export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
+  const { approval, request } = payment;
+  if (approval === null) return null;
+  return {
+    _id: approval.id,
+    transactionId: request.transactionId,
+    organizationId: profile.organizationId,
+    projectId: profile.projectId,
+    teamId: profile.teamId,
+    agentId: profile.agentId,
+    agentName: profile.name,
+    amountCents: request.amountCents,
+    currency: request.currency,
+    rail: request.rail,
+    recipient: request.recipient,
+    purpose: request.purpose,
+    budgetContext: approval.budgetContext,
+    flaggedByRuleTypes: [...approval.flaggedByRuleTypes],
+    createdAt: new Date(payment.createdAt),
+    expiresAt: new Date(approval.expiresAt),
+    state: approval.resolution === null ? "pending" : "completed",
+    resolution: approval.resolution,
+    resolvedAt: dateOrNull(approval.resolvedAt),
+    resolvedBy: approval.resolvedBy,
+    feedback: approval.feedback,
+    revision: payment.revision,
+    ledgerState: { proof: approval.proof ?? null, policyVersion: approval.policyVersion ?? null },
+  };
+}
+
+/** The payment as its records have it: what was written down says all that its ledger knew. `approval`: that of `record`. */
+export function paymentIn(record: TransactionDocument, approval: ApprovalDocument | null): Payment {
+  const { ledgerState } = record;
+  const { rulesVersions } = ledgerState;
+  return {
+    request: {
+      transactionId: record._id,
+      approvalId: ledgerState.approvalId,
+      keyHash: record.keyHash,
+      payloadHash: record.payloadHash,
+      rail: record.rail,
+      amountCents: record.amountCents,
+      currency: "USD",
+      recipient: record.merchant,
+      merchantCategory: record.merchantCategory,
+      purpose: record.purpose,
+      likenessHash: ledgerState.likenessHash,
+      proof: ledgerState.proof,
+      ...(rulesVersions === null ? {} : { rulesVersions }),
+    },
+    sequence: record.sequence,
+    createdAt: record.createdAt.getTime(),
+    // A ledger that is restored counts it there.
+    countedAt: record.createdAt.getTime(),
+    day: ledgerState.day,
+    status: record.status,
+    phase: ledgerState.phase,
+    // Whoever was to be asked first is paid by its approval's workflow.
+    executor: approval === null ? "server" : "approval",
+    denial: denialIn(record),
+    deniedAt: record.deniedAt?.getTime() ?? null,
+    approval: approval === null ? null : approvalIn(approval),
+    onChainTxHash: record.onChainTxHash,
+    chainCaip2: record.chainCaip2,
+    policyVersion: ledgerState.policyVersion,
+    revision: record.revision,
+  };
+}
+
+function approvalIn(record: ApprovalDocument): Approval {
+  const { policyVersion, proof } = record.ledgerState;
+  return {
+    id: record._id,
+    flaggedByRuleTypes: record.flaggedByRuleTypes,
+    budgetContext: record.budgetContext,
+    expiresAt: record.expiresAt.getTime(),
+    resolution: record.resolution,
+    resolvedAt: record.resolvedAt?.getTime() ?? null,
+    resolvedBy: record.resolvedBy,
+    feedback: record.feedback,
+    ...(proof === null ? {} : { proof }),
+    ...(policyVersion === null ? {} : { policyVersion }),
+  };
+}
+
+function denialIn(record: TransactionDocument): Denial | null {
+  if (record.denialCode === null) return null;
+  const shown = record.denialDetails;
+  const details = shown === null ? null : { ...shown, resetsAt: shown.resetsAt?.getTime() ?? null };
+  return { code: record.denialCode, reason: record.denialReason ?? "", details };
+}
+
+function denialDetails(payment: Payment): TransactionDocument["denialDetails"] {
+  const details = payment.denial?.details ?? null;
+  if (details === null) return null;
+  return { limit: details.limit, remaining: details.remaining, resetsAt: dateOrNull(details.resetsAt) };
+}
+
+const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));

@@ -1,0 +1,124 @@
+import type { Collection, Db, Document } from "mongodb";
+import type { EventType } from "../domain/events.ts";
+import type { WebhookScope } from "../domain/webhooks/subscription.ts";
+
+/** A signing secret as it lies in the database: sealed under its own id. */
+export interface SealedSecret {
+  readonly id: string;
+  readonly sealed: string;
+}
+
+/** A replay of what an endpoint missed. */
+export interface ReplayRecord {
+  readonly id: string;
+  readonly since: Date;
+  /** When it was asked for: what happens later is delivered anyway. */
+  readonly until: Date;
+  /** `limited`: it has queued as many as one replay may. */
+  readonly state: "running" | "done" | "limited" | "stopped";
+  /** Events looked at, and deliveries queued of them. */
+  readonly examined: number;
+  readonly queued: number;
+  /** The last event that was looked at; null: none yet. */
+  readonly position: { readonly at: Date; readonly eventId: string } | null;
+  readonly endedAt: Date | null;
+}
+
+export interface EndpointDocument extends Document {
+  _id: string;
+  organizationId: string;
+  name: string;
+  url: string;
+  eventTypes: string[];
+  scopeType: WebhookScope;
+  scopeIds: string[];
+  description: string | null;
+  isActive: boolean;
+  /** Null while it is active. */
+  disabled: {
+    readonly at: Date;
+    readonly reason: "consecutive_failures" | "by_person";
+    /** The delivery whose failure was one too many. */
+    readonly by: { readonly deliveryId: string; readonly run: number } | null;
+  } | null;
+  /** Deliveries that ended without an acknowledgement since the last one that was acknowledged. */
+  consecutiveFailures: number;
+  secret: SealedSecret;
+  /** The one before it, which signs, too, until it expires. */
+  previousSecret: (SealedSecret & { readonly expiresAt: Date }) | null;
+  replay: ReplayRecord | null;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface AttemptRecord {
+  readonly number: number;
+  readonly at: Date;
+  readonly httpStatus: number | null;
+  readonly responseTimeMs: number;
+  /** Null: it was acknowledged. */
+  readonly failureReason: string | null;
+  /** The beginning of what the receiver answered. */
+  readonly responseExcerpt: string | null;
+}
+
+export type DeliveryStatus = "pending" | "succeeded" | "failed" | "dropped";
+
+export interface DeliveryDocument extends Document {
+  _id: string;
+  organizationId: string;
+  endpointId: string;
+  /** Null for a test. */
+  eventId: string | null;
+  eventType: EventType;
+  isTest: boolean;
+  /** The exact text that is sent and signed, the same at every attempt. */
+  body: string;
+  status: DeliveryStatus;
+  attempts: AttemptRecord[];
+  /** All that were ever made; `attempts` holds the newest. */
+  attemptCount: number;
+  /** How often it was begun anew, and the attempts since. */
+  run: number;
+  runAttempts: number;
+  nextAttemptAt: Date | null;
+  createdAt: Date;
+  /** When the record is no longer kept. */
+  expiresAt: Date;
+  /** What is still to be said to its workflow: that it begins, or that it was dropped. Not there once it was said. */
+  untold?: "begin" | "drop";
+}
+
+/** Attempts that a record keeps. */
+export const ATTEMPTS_KEPT = 25;
+
+export const WEBHOOK_COLLECTIONS = {
+  endpoints: "webhook_endpoints",
+  deliveries: "webhook_deliveries",
+} as const;
+
+export interface WebhookCollections {
+  readonly endpoints: Collection<EndpointDocument>;
+  readonly deliveries: Collection<DeliveryDocument>;
+}
+
+export const webhookCollections = (db: Db): WebhookCollections => ({
+  endpoints: db.collection(WEBHOOK_COLLECTIONS.endpoints, { readPreference: "primary" }),
+  deliveries: db.collection(WEBHOOK_COLLECTIONS.deliveries, { readPreference: "primary" }),
+});
+
+/** Again is free. */
+export async function ensureWebhookIndexes(db: Db): Promise<void> {
+  const { deliveries, endpoints } = webhookCollections(db);
+  await Promise.all([
+    endpoints.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
+    deliveries.createIndex({ endpointId: 1, createdAt: -1, _id: -1 }, { name: "endpoint" }),
+    deliveries.createIndex({ endpointId: 1, status: 1, createdAt: -1, _id: -1 }, { name: "endpoint_status" }),
+    deliveries.createIndex(
+      { untold: 1, _id: 1 },
+      { name: "untold", partialFilterExpression: { untold: { $exists: true } } },
+    ),
+    deliveries.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
+  ]);
+}

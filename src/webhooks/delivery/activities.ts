@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApplicationFailure, Context } from "@temporalio/activity";
+import { ApplicationFailureCategory } from "@temporalio/common";
+import type { Activities } from "../../../activities/types.ts";
+import type { DeliveryAttempts } from "./attempt.ts";
+import type { EventDispatcher } from "./dispatcher.ts";
+import type { WebhookCollections } from "../../store/webhook-documents.ts";
+import type { Redeliveries } from "./replay.ts";
+import { eraseSecret } from "./secrets.ts";
+import type { Watching } from "./watching.ts";
+
+/** One look after something is so long at the most; then its workflow begins another. */
+const WATCH_MS = 300_000;
+const BEAT_MS = 1_000;
+/** Between looks for what was left untold. */
+const SWEEP_MS = 1_000;
+/** After a process has ended its look, before the next one begins. */
+const HANDOVER_MS = 500;
+/** Between two steps of a watch that is behind. */
+const BEHIND_MS = 20;
+/** Between two steps while deliveries give way to payments. */
+const GIVING_WAY_MS = 100;
+/** A process that has no chain leaves its deposits to others. */
+const NO_CHAIN_MS = 60_000;
+
+/** Deposits on the chain: a step looks at some blocks, and answers whether there are more. */
+export interface Deposits {
+  step(): Promise<{ readonly isBehind: boolean }>;
+}
+
+export interface WebhookActivityDependencies {
+  readonly webhooks: WebhookCollections;
+  readonly attempts: DeliveryAttempts;
+  readonly dispatcher: EventDispatcher;
+  readonly redeliveries: Redeliveries;
+  readonly deposits: Deposits | null;
+  readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
+  /** What else is begun that somebody has left; how much that was. Never throws. */
+  readonly sweepOthers: () => Promise<number>;
+}
+
+export type WebhookActivities = Pick<
+  Activities,
+  "deliverWebhook" | "eraseWebhookSecret" | "replayWebhooks" | "watchEvents" | "watchDeposits"
+>;
+
+/** What the workflows of webhooks call. */
+export function createWebhookActivities(dependencies: WebhookActivityDependencies): WebhookActivities {
+  const { attempts, deposits, dispatcher, redeliveries, sweepOthers, watching, webhooks } = dependencies;
+  return {
+    async deliverWebhook(input) {
+      const attempted = await attempts.next(input);
+      if (attempted.kind === "ended") return attempted.end;
+      throw later(attempted.reason, attempted.afterMs);
+    },
+
+    eraseWebhookSecret: (input) => eraseSecret(webhooks, input),
+
+    replayWebhooks: (input) => redeliveries.replay(input),
+
+    async watchEvents() {
+      let sweepAt = 0;
+      await beating(watching.events, async () => {
+        const left = await dispatcher.step();
+        if (left === "waiting") await sleep(GIVING_WAY_MS);
+        if (performance.now() < sweepAt) return left !== "nothing";
+        sweepAt = performance.now() + SWEEP_MS;
+        const begun = (await dispatcher.sweep()) + (await sweepOthers());
+        return begun > 0 || left !== "nothing";
+      });
+    },
+
+    async watchDeposits() {
+      if (deposits === null) {
+        throw later("this process has no chain", NO_CHAIN_MS);
+      }
+      await beating(watching.deposits, async () => {
+        const { isBehind } = await deposits.step();
+        // Nodes that disagree with each other may leave it behind for a while.
+        if (isBehind) await sleep(BEHIND_MS);
+        return isBehind;
+      });
+    },
+  };
+}
+
+/** Says that it lives while the work goes on, so that another worker takes over soon after it does not. */
+async function beating(watching: Watching, step: () => Promise<boolean>): Promise<void> {
+  const context = Context.current();
+  const timer = setInterval(() => context.heartbeat(), BEAT_MS);
+  try {
+    await watching.watch(WATCH_MS, step);
+  } finally {
+    clearInterval(timer);
+  }
+  if (!watching.isStopped) return;
+  // Not the end of its look, so that it is not begun here again and again until the worker is gone.
+  throw later("this process ends", HANDOVER_MS);
+}
+
+/** Temporal does not try again what is to be tried again after no time at all. */
+const LATER_MIN_MS = 10;
+
+/** To be tried again after so long. Nothing is wrong here, so the log need not say it. */
+const later = (message: string, afterMs: number): ApplicationFailure =>
+  ApplicationFailure.create({
+    message,
+    nextRetryDelay: Math.max(LATER_MIN_MS, afterMs),
+    category: ApplicationFailureCategory.BENIGN,
+  });

@@ -1,0 +1,170 @@
+import { BACKOFF_SECONDS, isAcknowledged, pauseAfter } from "../../domain/webhooks/attempts.ts";
+import type { GuardedOutcome } from "../../lib/guarded-fetch/guarded-fetch.ts";
+import type { DeliveryEnd, DeliveryInput } from "../../messages/delivery.ts";
+import { signatureHeaders } from "../signature.ts";
+import type { Clock } from "../../payments/ports.ts";
+import type {
+  AttemptRecord,
+  DeliveryDocument,
+  EndpointDocument,
+  WebhookCollections,
+} from "../../store/webhook-documents.ts";
+import { type DeliveryOutcomes, isDisabledBy } from "./outcomes.ts";
+import type { Sending, TellDisabled, WebhookSecrets } from "./ports.ts";
+import type { DeliverySlots } from "./slots.ts";
+
+/** For the whole exchange with a receiver. */
+const EXCHANGE_MS = 15_000;
+/** Temporal's clock and a worker's may differ by so much. */
+const TOO_EARLY_MS = 1_000;
+const USER_AGENT = "agent-spending-control-webhooks";
+
+/** What became of a delivery: its end, or when to come again. */
+export type Attempted =
+  | { readonly kind: "ended"; readonly end: DeliveryEnd }
+  | { readonly kind: "again"; readonly afterMs: number; readonly reason: string };
+
+export interface AttemptDependencies {
+  readonly webhooks: WebhookCollections;
+  readonly outcomes: DeliveryOutcomes;
+  readonly sending: Sending;
+  readonly secrets: WebhookSecrets;
+  readonly slots: DeliverySlots;
+  readonly tellDisabled: TellDisabled;
+  readonly backoffSeconds?: readonly number[];
+  readonly clock: Clock;
+  readonly onAttempt: (attempt: AttemptRecord) => void;
+}
+
+const ended = (end: DeliveryEnd): Attempted => ({ kind: "ended", end });
+
+/**
+ * Makes the next attempt of a delivery. May be repeated: an attempt that was made and not written down, since its process
+ * died, is made again under the same number, so that a receiver may see a delivery twice and never not at all.
+ */
+export class DeliveryAttempts {
+  readonly #dependencies: AttemptDependencies;
+
+  constructor(dependencies: AttemptDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Throws where MongoDB is not reachable. */
+  async next(input: DeliveryInput): Promise<Attempted> {
+    const slot = this.#dependencies.slots.take(input);
+    if (typeof slot === "number") {
+      return { kind: "again", afterMs: slot, reason: "others are being sent to its receiver" };
+    }
+    const began = performance.now();
+    try {
+      return await this.#withSlot(input);
+    } finally {
+      slot.release(performance.now() - began);
+    }
+  }
+
+  async #withSlot({ deliveryId, endpointId, organizationId, run }: DeliveryInput): Promise<Attempted> {
+    const { clock, outcomes, webhooks } = this.#dependencies;
+    // Whoever reaches Temporal can name any two: an event goes to the endpoint that it is for, and to no other.
+    const [delivery, endpoint] = await Promise.all([
+      webhooks.deliveries.findOne({ _id: deliveryId, endpointId, organizationId }),
+      webhooks.endpoints.findOne({ _id: endpointId, organizationId }),
+    ]);
+    if (delivery === null || delivery.run !== run) return ended("superseded");
+    if (delivery.status !== "pending") return this.#over(delivery, endpoint, delivery.status);
+    if (endpoint === null || (!endpoint.isActive && !delivery.isTest)) {
+      await outcomes.dropped(delivery);
+      return ended("dropped");
+    }
+    // Whoever was thought dead has made this attempt, and written it down.
+    const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - clock().getTime();
+    if (earlyMs > TOO_EARLY_MS) return { kind: "again", afterMs: earlyMs, reason: "it is not due yet" };
+    return this.#written(delivery, await this.#made(delivery, endpoint));
+  }
+
+  async #made(delivery: DeliveryDocument, endpoint: EndpointDocument): Promise<AttemptRecord> {
+    const { clock, sending } = this.#dependencies;
+    const at = clock();
+    const outcome = await sending.send({
+      url: endpoint.url,
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": USER_AGENT,
+        ...signatureHeaders({
+          deliveryId: delivery._id,
+          eventType: delivery.eventType,
+          body: delivery.body,
+          at,
+          secrets: this.#signingSecrets(endpoint),
+        }),
+      },
+      body: delivery.body,
+      timeoutMs: EXCHANGE_MS,
+    });
+    return attemptRecord(delivery.attemptCount + 1, at, outcome);
+  }
+
+  async #written(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<Attempted> {
+    const { backoffSeconds = BACKOFF_SECONDS, clock, onAttempt, outcomes } = this.#dependencies;
+    onAttempt(attempt);
+    if (attempt.failureReason === null) {
+      const isWritten = await outcomes.succeeded(delivery, attempt);
+      return isWritten ? ended("succeeded") : this.#reread(delivery);
+    }
+    const pauseSeconds = delivery.isTest ? null : pauseAfter(delivery.runAttempts + 1, backoffSeconds);
+    if (pauseSeconds === null) {
+      await outcomes.failed(delivery, attempt);
+      return this.#reread(delivery);
+    }
+    // From one attempt's beginning to the next one's, however long the receiver has taken.
+    const nextAttemptAt = new Date(attempt.at.getTime() + pauseSeconds * 1_000);
+    const isPending = await outcomes.retried(delivery, attempt, nextAttemptAt);
+    if (!isPending) return this.#reread(delivery);
+    const afterMs = Math.max(0, nextAttemptAt.getTime() - clock().getTime());
+    return { kind: "again", afterMs, reason: `attempt ${attempt.number}: ${attempt.failureReason}` };
+  }
+
+  /** How it stands, whoever has written that. */
+  async #reread({ _id, endpointId, run }: DeliveryDocument): Promise<Attempted> {
+    const { webhooks } = this.#dependencies;
+    const delivery = await webhooks.deliveries.findOne({ _id });
+    if (delivery === null || delivery.run !== run) return ended("superseded");
+    if (delivery.status === "pending") throw new Error(`what became of ${_id} was not written down`);
+    const endpoint =
+      delivery.status === "failed" ? await webhooks.endpoints.findOne({ _id: endpointId }) : null;
+    return this.#over(delivery, endpoint, delivery.status);
+  }
+
+  /** The owner learns of a disabled endpoint before the delivery that disabled it is over, however often that is tried. */
+  async #over(
+    delivery: DeliveryDocument,
+    endpoint: EndpointDocument | null,
+    end: "succeeded" | "failed" | "dropped",
+  ): Promise<Attempted> {
+    if (endpoint !== null && isDisabledBy(endpoint, delivery))
+      await this.#dependencies.tellDisabled(endpoint);
+    return ended(end);
+  }
+
+  #signingSecrets({ previousSecret, secret }: EndpointDocument): string[] {
+    const { clock, secrets } = this.#dependencies;
+    const isSigning = previousSecret !== null && previousSecret.expiresAt > clock();
+    return (isSigning ? [secret, previousSecret] : [secret]).map((each) => secrets.open(each));
+  }
+}
+
+function attemptRecord(number: number, at: Date, outcome: GuardedOutcome): AttemptRecord {
+  const { elapsedMs } = outcome;
+  const made = { number, at, responseTimeMs: Math.round(elapsedMs) };
+  if (outcome.kind === "failed") {
+    return { ...made, httpStatus: null, failureReason: outcome.reason, responseExcerpt: null };
+  }
+  const { bodyExcerpt, httpStatus } = outcome;
+  return {
+    ...made,
+    httpStatus,
+    failureReason: isAcknowledged(httpStatus) ? null : `it answered ${httpStatus}`,
+    responseExcerpt: bodyExcerpt === "" ? null : bodyExcerpt,
+  };
+}

@@ -1,0 +1,306 @@
+import { LRUCache } from "lru-cache";
+import type { Collection, Db, Document } from "mongodb";
+import { MongoBulkWriteError } from "mongodb";
+import type { EventType } from "../../domain/events.ts";
+import { isSubscribed } from "../../domain/webhooks/subscription.ts";
+import { COLLECTIONS, type EventDocument } from "../../store/documents.ts";
+import type { Clock } from "../../payments/ports.ts";
+import {
+  type DeliveryDocument,
+  type EndpointDocument,
+  type WebhookCollections,
+  webhookCollections,
+} from "../../store/webhook-documents.ts";
+import { inputOf, newDelivery } from "./new-delivery.ts";
+import { DeliveryPace } from "./pace.ts";
+import type { EventData, WebhookWorkflows } from "./ports.ts";
+
+/**
+ * Events, or untold deliveries, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
+ * does not wait for one organization's many endpoints.
+ */
+const STEP_MAX = 200;
+/** Organizations in one step. */
+const ORGANIZATIONS_MAX = 20;
+/** Lines of deliveries, of one agent's events to one endpoint, that are started beside each other; in a line one is started after the other. */
+const LINES_MAX = 16;
+/**
+ * So old an event is before its deliveries begin. Events of one agent can be on their way to the journal at the same
+ * time, in two inserts, of which the later is not to overtake the earlier; a payment's may wait 50 ms before its own.
+ */
+export const SETTLED_MS = 75;
+/**
+ * What is stamped so much later than now was stamped by a clock that ran ahead and may have been set right since. It waits for nothing: its
+ * time may be days away.
+ */
+const AHEAD_MS = 5_000;
+/** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
+const FORGOTTEN_MS = 2_000;
+
+/** Of so long the payments are counted that deliveries may have to give way to. */
+const COUNTED_MS = 1_000;
+/** More of them make no difference. */
+const COUNTED_MAX = 1_000;
+const OF_PAYMENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "transaction.denied"]);
+const RECOUNTED_MS = 500;
+
+/** Far more than one step takes; of those that are forgotten it is said once more. */
+const UNSPEAKABLE_MAX = 1_000;
+
+const DUPLICATE_KEY = 11_000;
+
+/** What a step has left: no event, events for the next one, or events that are to wait a moment. */
+export type StepResult = "nothing" | "more" | "waiting";
+
+export interface DispatcherDependencies {
+  readonly db: Db;
+  readonly workflows: WebhookWorkflows;
+  readonly dataOf: EventData;
+  readonly retentionDays: number;
+  readonly clock: Clock;
+  /** How busy the process and its machine are, from 0 to 1. */
+  readonly load: () => number;
+  /** A monotonic clock in milliseconds, for their pace. */
+  readonly elapsed?: () => number;
+  readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+/**
+ * Makes deliveries of what the journal says has happened: each event is pending in the journal until each endpoint that
+ * asked for it has its delivery, and the delivery its workflow. Every step may be repeated, by anybody, after any crash:
+ * a delivery's id follows from event and endpoint.
+ */
+export class EventDispatcher {
+  readonly #events: Collection<EventDocument>;
+  readonly #webhooks: WebhookCollections;
+  readonly #dependencies: DispatcherDependencies;
+  /** Events of which this process can make no delivery: a defect, which a later version may mend. */
+  readonly #unspeakable = new LRUCache<string, true>({ max: UNSPEAKABLE_MAX });
+  readonly #pace: DeliveryPace;
+  readonly #elapsed: () => number;
+  #lastInTurn = "";
+  #counted = { at: 0, payments: 0 };
+  /** When the payments were made that were told of lately. */
+  #toldAt: Date[] = [];
+
+  constructor(dependencies: DispatcherDependencies) {
+    this.#dependencies = dependencies;
+    this.#elapsed = dependencies.elapsed ?? (() => performance.now());
+    this.#pace = new DeliveryPace(this.#elapsed());
+    this.#events = dependencies.db.collection(COLLECTIONS.events);
+    this.#webhooks = webhookCollections(dependencies.db);
+  }
+
+  /** Creates and starts the deliveries of the oldest pending events, as many as may be begun now. */
+  async step(): Promise<StepResult> {
+    const allowance = await this.#allowance();
+    if (allowance === 0) return "waiting";
+    const pending = await this.#pending();
+    if (pending.length === 0) return "nothing";
+    const { events, lines } = await this.#linesOf(pending, allowance);
+    const deliveries = lines.flat();
+    await this.#insert(deliveries);
+    await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
+    await this.#allBegun(deliveries);
+    this.#pace.begun(deliveries.length);
+    const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
+    await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
+    const isCut = events.length < pending.length;
+    // Whoever comes after the last one who was served is served next.
+    if (isCut) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
+    this.#remember(events);
+    return isCut && deliveries.length >= allowance ? "waiting" : "more";
+  }
+
+  /** Tells workflows what whoever should have has not told them; how many those were. */
+  async sweep(): Promise<number> {
+    const { clock, workflows } = this.#dependencies;
+    const now = clock().getTime();
+    const isForgotten = (at: Date): boolean =>
+      at.getTime() <= now - FORGOTTEN_MS || at.getTime() > now + AHEAD_MS;
+    const untold = await this.#webhooks.deliveries
+      .find({ untold: { $exists: true } })
+      .limit(STEP_MAX)
+      .toArray();
+    // Those of an event that is still pending are begun in their order, with it.
+    const eventIds = untold.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
+    const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
+    const due = untold.filter(
+      ({ createdAt, eventId, untold: what }) =>
+        what === "drop" || (isForgotten(createdAt) && (eventId === null || !pending.has(eventId))),
+    );
+    await inLines(
+      due.map((delivery) => [delivery]),
+      async (delivery) => {
+        if (delivery.untold === "begin") await workflows.startDelivery(inputOf(delivery));
+        else await workflows.dropDelivery({ deliveryId: delivery._id, run: delivery.run });
+        await this.told(delivery);
+      },
+    );
+    return due.length;
+  }
+
+  /** Its workflow has been told of what the record says here. */
+  async told({ _id, run, untold }: Pick<DeliveryDocument, "_id" | "run" | "untold">): Promise<void> {
+    if (untold === undefined) return;
+    await this.#webhooks.deliveries.updateOne({ _id, run, untold }, { $unset: { untold: "" } });
+  }
+
+  /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
+  async #pending(): Promise<EventDocument[]> {
+    const now = this.#dependencies.clock().getTime();
+    const isSettled = { $not: { $gt: new Date(now - SETTLED_MS), $lte: new Date(now + AHEAD_MS) } };
+    const organizations = this.#nextInTurn(
+      await this.#events.distinct("organizationId", { isPending: true }),
+    );
+    const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable.keys()] } };
+    const ofEach = organizations.map((organizationId) =>
+      this.#events
+        .find({ isPending: true, organizationId, createdAt: isSettled, ...unspeakable })
+        .sort({ createdAt: 1, _id: 1 })
+        .limit(Math.ceil(STEP_MAX / organizations.length))
+        .toArray(),
+    );
+    return inTurns(await Promise.all(ofEach));
+  }
+
+  /** Some of the organizations, from the one after the last that was served. */
+  #nextInTurn(organizations: readonly string[]): string[] {
+    const after = organizations.filter((id) => id > this.#lastInTurn);
+    const before = organizations.filter((id) => id <= this.#lastInTurn);
+    const next = [...after.toSorted(), ...before.toSorted()].slice(0, ORGANIZATIONS_MAX);
+    this.#lastInTurn = next.at(-1) ?? "";
+    return next;
+  }
+
+  async #allowance(): Promise<number> {
+    const load = this.#dependencies.load();
+    const paymentsPerSecond = this.#pace.dependsOnPayments(load) ? await this.#paymentsPerSecond() : 0;
+    return this.#pace.allowance({ load, paymentsPerSecond }, this.#elapsed());
+  }
+
+  /** That payments were told of, for as long as they count: also where nobody asks for their rate. */
+  #remember(events: readonly EventDocument[]): void {
+    const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
+    const told = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
+    this.#toldAt = [...this.#toldAt, ...told].filter((at) => at >= since);
+  }
+
+  /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */
+  async #paymentsPerSecond(): Promise<number> {
+    const now = this.#dependencies.clock().getTime();
+    const since = new Date(now - COUNTED_MS);
+    const told = this.#toldAt.filter((at) => at >= since);
+    if (now - this.#counted.at < RECOUNTED_MS) return this.#counted.payments;
+    const untold = await this.#events.countDocuments(
+      { isPending: true, createdAt: { $gte: since }, type: { $in: [...OF_PAYMENTS] } },
+      { limit: COUNTED_MAX },
+    );
+    this.#counted = { at: now, payments: untold + told.length };
+    return this.#counted.payments;
+  }
+
+  /**
+   * The first so many of the pending events for which deliveries may be begun, and their deliveries: those of one agent's
+   * events to one endpoint in their order, beside all others, and organizations in turns.
+   */
+  async #linesOf(
+    pending: readonly EventDocument[],
+    allowance: number,
+  ): Promise<{ events: EventDocument[]; lines: DeliveryDocument[][] }> {
+    const { clock, retentionDays } = this.#dependencies;
+    const organizations = [...new Set(pending.map(({ organizationId }) => organizationId))];
+    const endpoints = await this.#webhooks.endpoints
+      .find({ organizationId: { $in: organizations }, isActive: true })
+      .toArray();
+    const now = clock();
+    const linesOfEach = new Map<string, Map<string, DeliveryDocument[]>>();
+    const events: EventDocument[] = [];
+    let made = 0;
+    for (const event of pending) {
+      if (made >= Math.min(allowance, STEP_MAX)) break;
+      events.push(event);
+      const told = endpoints.filter((endpoint) => isTold(endpoint, event));
+      const data = told.length === 0 ? null : this.#dataOf(event);
+      if (data === null) continue;
+      const lines = valueIn(linesOfEach, event.organizationId, () => new Map<string, DeliveryDocument[]>());
+      for (const endpoint of told) {
+        const name = `${event.agentId ?? event.organizationId}/${endpoint._id}`;
+        const line = valueIn(lines, name, (): DeliveryDocument[] => []);
+        line.push(newDelivery({ event, data, endpoint, now, retentionDays }));
+      }
+      made += told.length;
+    }
+    return { events, lines: inTurns([...linesOfEach.values()].map((lines) => [...lines.values()])) };
+  }
+
+  /** What an event says; null where that can't be said, which must not keep other events. */
+  #dataOf(event: EventDocument): object | null {
+    try {
+      return this.#dependencies.dataOf(event);
+    } catch (err) {
+      this.#unspeakable.set(event._id, true);
+      this.#dependencies.onDefect("an event can't be delivered by this version", { eventId: event._id, err });
+      return null;
+    }
+  }
+
+  async #insert(deliveries: readonly DeliveryDocument[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    try {
+      await this.#webhooks.deliveries.insertMany([...deliveries], { ordered: false });
+    } catch (error) {
+      if (!isOnlyDuplicates(error)) throw error;
+    }
+  }
+
+  async #allBegun(deliveries: readonly DeliveryDocument[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, untold: "begin" } as const;
+    await this.#webhooks.deliveries.updateMany(begun, { $unset: { untold: "" } });
+  }
+}
+
+const isTold = (endpoint: EndpointDocument, event: EventDocument): boolean =>
+  endpoint.organizationId === event.organizationId && isSubscribed(endpoint, event);
+
+/** A map's value, which is put there where it has none. */
+function valueIn<T>(map: Map<string, T>, key: string, fresh: () => T): T {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const made = fresh();
+  map.set(key, made);
+  return made;
+}
+
+/** Does one after another in each line, and so many lines beside each other. The first failure ends all. */
+async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => Promise<void>): Promise<void> {
+  const waiting = lines[Symbol.iterator]();
+  const worker = async (): Promise<void> => {
+    for (const line of waiting) {
+      for (const each of line) await work(each);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(LINES_MAX, lines.length) }, worker));
+}
+
+/** The first of each, then the second of each, and so on. */
+function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, index) =>
+    lists.flatMap((list) => list.slice(index, index + 1)),
+  ).flat();
+}
+
+/** Deliveries that are there already were created by somebody who died before the event was done with. */
+function isOnlyDuplicates(error: unknown): boolean {
+  if (!(error instanceof MongoBulkWriteError)) return false;
+  const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);
+  return failures.length > 0 && failures.every(({ code }) => code === DUPLICATE_KEY);
+}
+
+/** The change of events that have their deliveries: from now on their retention counts. What is an organization's alone stays. */
+const doneWith = (now: Date): Document[] => [
+  { $unset: "isPending" },
+  { $set: { doneAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
+];

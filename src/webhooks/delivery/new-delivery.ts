@@ -1,0 +1,96 @@
+import { deliveryId } from "../../domain/webhooks/delivery-id.ts";
+import type { DeliveryInput } from "../../messages/delivery.ts";
+import type { EventDocument } from "../../store/documents.ts";
+import type { DeliveryDocument, EndpointDocument } from "../../store/webhook-documents.ts";
+
+const DAY_MS = 86_400_000;
+
+/** When a delivery's record goes, from now on. */
+export const keptUntil = (now: Date, retentionDays: number): Date =>
+  new Date(now.getTime() + retentionDays * DAY_MS);
+
+export interface NewDelivery {
+  readonly event: EventDocument;
+  /** What it says, as the API shows it. */
+  readonly data: object;
+  readonly endpoint: Pick<EndpointDocument, "_id" | "organizationId">;
+  readonly now: Date;
+  readonly retentionDays: number;
+}
+
+export const deliveryIdOf = ({ _id, createdAt }: EventDocument, endpointId: string): string =>
+  deliveryId(_id, endpointId, createdAt.getTime());
+
+/** A delivery of an event to an endpoint that is still to begin. The same for the same two, but for when it was made. */
+export function newDelivery({ data, endpoint, event, now, retentionDays }: NewDelivery): DeliveryDocument {
+  const id = deliveryIdOf(event, endpoint._id);
+  return {
+    ...begun(endpoint, now, retentionDays),
+    _id: id,
+    eventId: event._id,
+    eventType: event.type,
+    isTest: false,
+    body: bodyOf(id, event, data),
+  };
+}
+
+/** A delivery of its own, to see whether the receiver works: one attempt, of no event. */
+export function testDelivery(
+  id: string,
+  { endpoint, now, retentionDays }: Omit<NewDelivery, "event" | "data">,
+  eventType: EventDocument["type"],
+): DeliveryDocument {
+  const { organizationId } = endpoint;
+  const body = { id, type: eventType, created_at: now.toISOString(), org_id: organizationId };
+  return {
+    ...begun(endpoint, now, retentionDays),
+    _id: id,
+    eventId: null,
+    eventType,
+    isTest: true,
+    body: JSON.stringify({ ...body, data: { test: true } }),
+  };
+}
+
+const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: number) => ({
+  organizationId: endpoint.organizationId,
+  endpointId: endpoint._id,
+  status: "pending" as const,
+  attempts: [],
+  attemptCount: 0,
+  run: 1,
+  runAttempts: 0,
+  nextAttemptAt: null,
+  createdAt: now,
+  expiresAt: keptUntil(now, retentionDays),
+  untold: "begin" as const,
+});
+
+/** What is sent: where it happened is left out for what concerns the organization alone. */
+function bodyOf(id: string, event: EventDocument, data: object): string {
+  const { agentId, agentName, createdAt, organizationId, projectId, teamId, type } = event;
+  const place =
+    agentId === null
+      ? {}
+      : { project_id: projectId, team_id: teamId, agent_id: agentId, agent_name: agentName };
+  return JSON.stringify({
+    id,
+    type,
+    created_at: createdAt.toISOString(),
+    org_id: organizationId,
+    ...place,
+    data,
+  });
+}
+
+/** What its workflow is started with. */
+export const inputOf = (
+  delivery: Pick<DeliveryDocument, "_id" | "organizationId" | "endpointId" | "eventType" | "isTest" | "run">,
+): DeliveryInput => ({
+  deliveryId: delivery._id,
+  organizationId: delivery.organizationId,
+  endpointId: delivery.endpointId,
+  eventType: delivery.eventType,
+  isTest: delivery.isTest,
+  run: delivery.run,
+});

@@ -1,0 +1,137 @@
+import type { ClientSession, Document, MongoClient } from "mongodb";
+import { DISABLE_AFTER_FAILURES } from "../../domain/webhooks/attempts.ts";
+import type { Clock } from "../../payments/ports.ts";
+import {
+  ATTEMPTS_KEPT,
+  type AttemptRecord,
+  type DeliveryDocument,
+  type EndpointDocument,
+  type WebhookCollections,
+} from "../../store/webhook-documents.ts";
+
+export interface OutcomeDependencies {
+  readonly client: MongoClient;
+  readonly webhooks: WebhookCollections;
+  readonly clock: Clock;
+}
+
+const TRANSACTION = {
+  readConcern: { level: "snapshot" },
+  writeConcern: { w: "majority", journal: true },
+  readPreference: "primary",
+} as const;
+
+/**
+ * Writes down how attempts ended, and keeps count of an endpoint's failures. Each delivery's failure is counted once:
+ * what it was is changed in the transaction that counts it.
+ */
+export class DeliveryOutcomes {
+  readonly #dependencies: OutcomeDependencies;
+
+  constructor(dependencies: OutcomeDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Acknowledged, also where its endpoint was disabled meanwhile. The count starts anew before the delivery is done. */
+  async succeeded(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<boolean> {
+    const { deliveries, endpoints } = this.#dependencies.webhooks;
+    if (!delivery.isTest) {
+      const failing = { _id: delivery.endpointId, isActive: true, consecutiveFailures: { $gt: 0 } };
+      await endpoints.updateOne(failing, { $set: { consecutiveFailures: 0 } });
+    }
+    const { matchedCount } = await deliveries.updateOne(
+      { ...attemptOf(delivery), status: { $in: ["pending", "dropped"] } },
+      withAttempt(attempt, { status: "succeeded", nextAttemptAt: null, untold: "$$REMOVE" }),
+    );
+    return matchedCount === 1;
+  }
+
+  /** Another attempt follows at that time. False: there is nothing to go on with. */
+  async retried(delivery: DeliveryDocument, attempt: AttemptRecord, nextAttemptAt: Date): Promise<boolean> {
+    const { deliveries } = this.#dependencies.webhooks;
+    const { matchedCount } = await deliveries.updateOne(
+      { ...attemptOf(delivery), status: "pending" },
+      withAttempt(attempt, { nextAttemptAt }),
+    );
+    return matchedCount === 1;
+  }
+
+  /** The last attempt failed. The endpoint is disabled with the tenth delivery in a row that ends so. */
+  async failed(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<boolean> {
+    const { client, webhooks } = this.#dependencies;
+    return client.withSession((session) =>
+      session.withTransaction(async (own) => {
+        const { matchedCount } = await webhooks.deliveries.updateOne(
+          { ...attemptOf(delivery), status: "pending" },
+          withAttempt(attempt, { status: "failed", nextAttemptAt: null }),
+          { session: own },
+        );
+        if (matchedCount === 1 && !delivery.isTest) await this.#count(delivery, own);
+        return matchedCount === 1;
+      }, TRANSACTION),
+    );
+  }
+
+  /** Nothing more of it is sent. */
+  async dropped({ _id, run }: DeliveryDocument): Promise<void> {
+    const { deliveries } = this.#dependencies.webhooks;
+    await deliveries.updateOne(
+      { _id, run, status: "pending" },
+      { $set: { status: "dropped", nextAttemptAt: null }, $unset: { untold: "" } },
+    );
+  }
+
+  async #count({ _id, endpointId, run }: DeliveryDocument, session: ClientSession): Promise<void> {
+    const { clock, webhooks } = this.#dependencies;
+    const counted = await webhooks.endpoints.findOneAndUpdate(
+      { _id: endpointId, isActive: true },
+      { $inc: { consecutiveFailures: 1 } },
+      { session, returnDocument: "after" },
+    );
+    if (counted === null || counted.consecutiveFailures < DISABLE_AFTER_FAILURES) return;
+    const at = clock();
+    const disabled = { at, reason: "consecutive_failures", by: { deliveryId: _id, run } } as const;
+    await webhooks.endpoints.updateOne(
+      { _id: endpointId },
+      { $set: { isActive: false, disabled, updatedAt: at } },
+      { session },
+    );
+    await dropQueued(webhooks, endpointId, session);
+  }
+}
+
+/** What waits for its first or next attempt is not sent any more; its workflows are told by the dispatcher. */
+export async function dropQueued(
+  { deliveries }: WebhookCollections,
+  endpointId: string,
+  session: ClientSession,
+): Promise<void> {
+  await deliveries.updateMany(
+    { endpointId, status: "pending", isTest: false },
+    { $set: { status: "dropped", nextAttemptAt: null, untold: "drop" } },
+    { session },
+  );
+}
+
+/** Whether the endpoint was disabled by this delivery's failure. */
+export const isDisabledBy = (
+  { disabled }: EndpointDocument,
+  { _id, run }: Pick<DeliveryDocument, "_id" | "run">,
+): boolean => disabled?.by?.deliveryId === _id && disabled.by.run === run;
+
+/** Nobody has written this attempt down yet. */
+const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
+
+/** With one more attempt, of which the record keeps the newest. A pipeline, so that it reads what it adds to. */
+const withAttempt = (attempt: AttemptRecord, change: object): Document[] => [
+  {
+    $set: {
+      attempts: {
+        $slice: [{ $concatArrays: ["$attempts", [{ $literal: attempt }]] }, -ATTEMPTS_KEPT],
+      },
+      runAttempts: { $add: ["$runAttempts", 1] },
+      attemptCount: { $add: ["$attemptCount", 1] },
+      ...change,
+    },
+  },
+];

@@ -1,0 +1,29 @@
+import type { EventDocument } from "../../store/documents.ts";
+import type { DeliveryInput, ReplayInput, SecretExpiryInput } from "../../messages/delivery.ts";
+import type { GuardedOutcome, GuardedRequest } from "../../lib/guarded-fetch/guarded-fetch.ts";
+import type { EndpointDocument, SealedSecret } from "../../store/webhook-documents.ts";
+
+/** Starts and tells the workflows of webhooks. Each call may be repeated. */
+export interface WebhookWorkflows {
+  startDelivery(input: DeliveryInput): Promise<void>;
+  /** Its endpoint is disabled or deleted. One that has ended need not know. */
+  dropDelivery(input: Pick<DeliveryInput, "deliveryId" | "run">): Promise<void>;
+  startReplay(input: ReplayInput): Promise<void>;
+  startSecretExpiry(input: SecretExpiryInput): Promise<void>;
+}
+
+/** Sends what callers have named the address of, to nowhere but the public internet. */
+export interface Sending {
+  send(request: GuardedRequest): Promise<GuardedOutcome>;
+}
+
+/** Opens signing secrets. */
+export interface WebhookSecrets {
+  open(secret: SealedSecret): string;
+}
+
+/** What an event's `data` says of it: records as the API shows them, under their nouns. */
+export type EventData = (event: EventDocument) => object;
+
+/** Told of an endpoint that was disabled because it failed. Once for each delivery and run, however often it is told. */
+export type TellDisabled = (endpoint: EndpointDocument) => Promise<void>;

@@ -1,0 +1,183 @@
+import type { Collection, Db, Filter } from "mongodb";
+import { isSubscribed } from "../../domain/webhooks/subscription.ts";
+import type { ReplayInput } from "../../messages/delivery.ts";
+import { COLLECTIONS, type EventDocument } from "../../store/documents.ts";
+import type { Clock } from "../../payments/ports.ts";
+import {
+  type DeliveryDocument,
+  type EndpointDocument,
+  type ReplayRecord,
+  type WebhookCollections,
+  webhookCollections,
+} from "../../store/webhook-documents.ts";
+import { deliveryIdOf, inputOf, keptUntil, newDelivery } from "./new-delivery.ts";
+import type { EventData, WebhookWorkflows } from "./ports.ts";
+
+/** Events that one step looks at, and deliveries that one replay queues. */
+const STEP_MAX = 100;
+const REPLAY_DELIVERIES_MAX = 10_000;
+
+export interface RedeliveryDependencies {
+  readonly db: Db;
+  readonly workflows: WebhookWorkflows;
+  readonly dataOf: EventData;
+  readonly retentionDays: number;
+  readonly clock: Clock;
+  readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  /** That one replay queues at the most. */
+  readonly deliveriesMax?: number;
+}
+
+/** Sends again what did not arrive: a delivery that is named, or all that an endpoint missed since a time. */
+export class Redeliveries {
+  readonly #dependencies: RedeliveryDependencies;
+  readonly #events: Collection<EventDocument>;
+  readonly #webhooks: WebhookCollections;
+
+  constructor(dependencies: RedeliveryDependencies) {
+    this.#dependencies = dependencies;
+    this.#events = dependencies.db.collection(COLLECTIONS.events);
+    this.#webhooks = webhookCollections(dependencies.db);
+  }
+
+  /**
+   * Begins a delivery anew, all its attempts before it: with the same id and the same body. One that is on its way is left
+   * alone. Answers it as it is then; null where its record is gone.
+   */
+  async again(ended: DeliveryDocument): Promise<DeliveryDocument | null> {
+    const { clock, retentionDays, workflows } = this.#dependencies;
+    const { deliveries } = this.#webhooks;
+    const { _id, run, status, untold } = ended;
+    if (status === "pending") return ended;
+    const begun = await deliveries.findOneAndUpdate(
+      { _id, run, status },
+      {
+        $set: {
+          status: "pending",
+          run: run + 1,
+          runAttempts: 0,
+          nextAttemptAt: null,
+          untold: "begin",
+          expiresAt: keptUntil(clock(), retentionDays),
+        },
+      },
+      { returnDocument: "after" },
+    );
+    if (begun === null) return deliveries.findOne({ _id });
+    if (untold === "drop") await workflows.dropDelivery({ deliveryId: _id, run });
+    await this.begin(begun);
+    return begun;
+  }
+
+  /** Starts its workflow. If this process dies before, the dispatcher does. */
+  async begin(delivery: DeliveryDocument): Promise<void> {
+    const { _id, run } = delivery;
+    await this.#dependencies.workflows.startDelivery(inputOf(delivery));
+    await this.#webhooks.deliveries.updateOne({ _id, run, untold: "begin" }, { $unset: { untold: "" } });
+  }
+
+  /** A further step of an endpoint's replay; whether it was the last. May be repeated. */
+  async replay({ endpointId, organizationId, replayId }: ReplayInput): Promise<boolean> {
+    const { deliveriesMax = REPLAY_DELIVERIES_MAX } = this.#dependencies;
+    const { endpoints } = this.#webhooks;
+    const endpoint = await endpoints.findOne({ _id: endpointId, organizationId });
+    if (endpoint?.replay?.id !== replayId || endpoint.replay.state !== "running") return true;
+    const { replay } = endpoint;
+    if (!endpoint.isActive) return this.#progress(endpoint, replay, { ...replay, state: "stopped" });
+    const events = await this.#events
+      .find(missedIn(organizationId, replay))
+      .sort({ createdAt: 1, _id: 1 })
+      .limit(STEP_MAX)
+      .toArray();
+    const { examined, queued } = await this.#queue(endpoint, events, deliveriesMax - replay.queued);
+    const last = examined === 0 ? undefined : events[examined - 1];
+    const state = examined < events.length ? "limited" : events.length < STEP_MAX ? "done" : "running";
+    return this.#progress(endpoint, replay, {
+      ...replay,
+      state,
+      examined: replay.examined + examined,
+      queued: replay.queued + queued,
+      position: last === undefined ? replay.position : { at: last.createdAt, eventId: last._id },
+    });
+  }
+
+  /**
+   * Queues deliveries of those of these events that the endpoint asks for and that have neither arrived nor are on their way.
+   * Ends before the event for which there is no room any more; how many it has got through, and queued.
+   */
+  async #queue(
+    endpoint: EndpointDocument,
+    events: readonly EventDocument[],
+    room: number,
+  ): Promise<{ examined: number; queued: number }> {
+    const ids = events.map((event) => deliveryIdOf(event, endpoint._id));
+    const known = await this.#webhooks.deliveries.find({ _id: { $in: ids } }).toArray();
+    const byId = new Map(known.map((delivery) => [delivery._id, delivery]));
+    let queued = 0;
+    for (const [index, event] of events.entries()) {
+      const delivery = byId.get(deliveryIdOf(event, endpoint._id));
+      if (!isSubscribed(endpoint, event)) continue;
+      if (delivery?.status === "pending" || delivery?.status === "succeeded") continue;
+      if (queued >= room) return { examined: index, queued };
+      const isQueued =
+        delivery === undefined ? await this.#create(endpoint, event) : await this.again(delivery);
+      if (isQueued !== null) queued += 1;
+    }
+    return { examined: events.length, queued };
+  }
+
+  /** A delivery that there is no record of; null where this version can't say what happened, which must not keep others. */
+  async #create(endpoint: EndpointDocument, event: EventDocument): Promise<DeliveryDocument | null> {
+    const { clock, dataOf, onDefect, retentionDays } = this.#dependencies;
+    const now = clock();
+    const said = attempted(() => dataOf(event));
+    if (!said.ok) {
+      onDefect("an event can't be replayed by this version", { eventId: event._id, err: said.error });
+      return null;
+    }
+    const delivery = newDelivery({ event, data: said.value, endpoint, now, retentionDays });
+    // A record that is no longer kept may have had workflows that are still known: their runs are not begun again.
+    const run = Math.floor(now.getTime() / 1_000);
+    const created = await this.#webhooks.deliveries.findOneAndUpdate(
+      { _id: delivery._id },
+      { $setOnInsert: { ...delivery, run } },
+      { upsert: true, returnDocument: "after" },
+    );
+    // Somebody else may have created it just now, and told its workflow.
+    if (created?.untold === "begin") await this.begin(created);
+    return created;
+  }
+
+  async #progress(
+    { _id }: EndpointDocument,
+    { position }: ReplayRecord,
+    next: ReplayRecord,
+  ): Promise<boolean> {
+    const isOver = next.state !== "running";
+    const replay = { ...next, endedAt: isOver ? this.#dependencies.clock() : null };
+    // A step that somebody else has taken meanwhile stands.
+    await this.#webhooks.endpoints.updateOne(
+      { _id, "replay.id": next.id, "replay.position": position },
+      { $set: { replay } },
+    );
+    return isOver;
+  }
+}
+
+function attempted<T>(
+  work: () => T,
+): { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown } {
+  try {
+    return { ok: true, value: work() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}
+
+/** What happened from then until the replay was asked for, from where it has got to. */
+function missedIn(organizationId: string, { position, since, until }: ReplayRecord): Filter<EventDocument> {
+  const within = { organizationId, createdAt: { $gte: since, $lte: until } };
+  if (position === null) return within;
+  const { at, eventId } = position;
+  return { ...within, $or: [{ createdAt: { $gt: at } }, { createdAt: at, _id: { $gt: eventId } }] };
+}

@@ -1,0 +1,320 @@
+import { randomBytes } from "node:crypto";
+import type { ClientSession } from "mongodb";
+import type {
+  EndpointDocument,
+  ReplayRecord,
+  SealedSecret,
+  WebhookCollections,
+} from "../store/webhook-documents.ts";
+import { dropQueued } from "./delivery/outcomes.ts";
+import type { WebhookWorkflows } from "./delivery/ports.ts";
+import { fitsScope, SCOPE_IDS_ISSUE, type updateWebhook } from "../contract/operations/webhooks.ts";
+import type { InputOf } from "../contract/types.ts";
+import { refusal } from "../domain/errors.ts";
+import { ok, refused, type Result } from "../domain/result.ts";
+import type { WebhookScope } from "../domain/webhooks/subscription.ts";
+import type { GuardedFetch } from "../lib/guarded-fetch/guarded-fetch.ts";
+import { newWebhookSecret } from "./signature.ts";
+import { type AuditedWrites, changed, unchanged } from "../audit/notes.ts";
+import type { SessionPrincipal } from "../identity/principal.ts";
+import type { Collections } from "../store/collections.ts";
+import { newId } from "../lib/ids.ts";
+import { given } from "../store/lists.ts";
+import type { Sealer } from "../secrets/sealer.ts";
+import type { KeyedMutex } from "../lib/keyed-mutex.ts";
+
+/** How long the secret before the last rotation signs, too. */
+const DAY_MS = 86_400_000;
+export const ROTATION_MS = DAY_MS;
+/** Endpoints that an organization may have: each of its events is delivered to all that ask for it. */
+export const ENDPOINTS_MAX = 50;
+/** What signing secrets are sealed for. */
+export const SECRET_PURPOSE = "webhook-secret";
+
+export interface WebhookEndpointsDependencies {
+  readonly webhooks: WebhookCollections;
+  readonly collections: Pick<Collections, "agents" | "organizations" | "projects" | "teams">;
+  readonly guard: Pick<GuardedFetch, "judge">;
+  readonly sealer: Sealer;
+  readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
+  readonly clock: () => Date;
+  readonly mutex: KeyedMutex;
+  /** For so long deliveries are kept. */
+  readonly retentionDays: number;
+}
+
+export type EndpointChange = InputOf<typeof updateWebhook>["body"];
+
+/** What is chosen for a new endpoint. */
+export interface EndpointChoice {
+  readonly name: string;
+  readonly url: string;
+  readonly eventTypes: readonly string[];
+  readonly scopeType: WebhookScope;
+  readonly scopeIds: readonly string[];
+  readonly description: string | null;
+}
+
+/** An endpoint with a secret that is shown this once. */
+export interface WithSecret {
+  readonly endpoint: EndpointDocument;
+  readonly secret: string;
+}
+
+const notFound = () => refused(refusal("NOT_FOUND"));
+const invalid = (path: string, message: string) =>
+  refused(refusal("VALIDATION_FAILED", undefined, { issues: [{ path, message }] }));
+
+/** Where an organization has its events pushed to. */
+export class WebhookEndpoints {
+  readonly #dependencies: WebhookEndpointsDependencies;
+
+  constructor(dependencies: WebhookEndpointsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async find(organizationId: string, id: string): Promise<Result<EndpointDocument>> {
+    const found = await this.#dependencies.webhooks.endpoints.findOne({ _id: id, organizationId });
+    return found === null ? notFound() : ok(found);
+  }
+
+  /** Of any number at once, as many are let through as there is room for. */
+  async create(
+    { organizationId, userId }: SessionPrincipal,
+    { eventTypes, scopeIds, ...choice }: EndpointChoice,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<WithSecret>> {
+    const { clock, mutex, webhooks } = this.#dependencies;
+    const wrong = await this.#dependencies.guard.judge(choice.url);
+    if (wrong !== null) return invalid("url", wrong);
+    if (!(await this.#exist(organizationId, choice.scopeType, scopeIds))) return notFound();
+    const now = clock();
+    const { sealed, secret } = this.#newSecret();
+    const endpoint: EndpointDocument = {
+      _id: newId("whe"),
+      organizationId,
+      ...choice,
+      eventTypes: [...eventTypes],
+      scopeIds: [...scopeIds],
+      isActive: true,
+      disabled: null,
+      consecutiveFailures: 0,
+      secret: sealed,
+      previousSecret: null,
+      replay: null,
+      createdBy: userId,
+      createdAt: now,
+      updatedAt: now,
+    };
+    const write = () =>
+      transaction<Result<WithSecret>>(async (session) => {
+        if (!(await this.#hasRoom(organizationId, session))) {
+          await session.abortTransaction();
+          return unchanged(refused(refusal("TOO_MANY_WEBHOOKS")));
+        }
+        await webhooks.endpoints.insertOne(endpoint, { session });
+        const on = { type: "webhook_endpoint", id: endpoint._id };
+        return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
+      });
+    return mutex.run(`webhooks/${organizationId}`, write);
+  }
+
+  /** Of two changes at once the later stands, field by field. */
+  async update(
+    organizationId: string,
+    id: string,
+    change: EndpointChange,
+    audit: AuditedWrites,
+  ): Promise<Result<EndpointDocument>> {
+    if (change.url !== undefined) {
+      const wrong = await this.#dependencies.guard.judge(change.url);
+      if (wrong !== null) return invalid("url", wrong);
+    }
+    const found = await this.find(organizationId, id);
+    if (!found.ok) return found;
+    const scopeType = change.scopeType ?? found.value.scopeType;
+    const kept = scopeType === found.value.scopeType ? found.value.scopeIds : [];
+    const scopeIds = change.scopeIds ?? kept;
+    if (!fitsScope({ scopeType, scopeIds })) return invalid("scopeIds", SCOPE_IDS_ISSUE.error);
+    if (!(await this.#exist(organizationId, scopeType, scopeIds))) return notFound();
+    const { isActive, ...fields } = change;
+    const scope =
+      change.scopeType === undefined && change.scopeIds === undefined ? {} : { scopeType, scopeIds };
+    return this.#write({ _id: id, organizationId }, { ...given(fields), ...scope }, isActive, audit);
+  }
+
+  /** Its secrets go with it; what is queued is not sent any more. */
+  async remove(
+    organizationId: string,
+    id: string,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<EndpointDocument>> {
+    const { webhooks } = this.#dependencies;
+    return transaction<Result<EndpointDocument>>(async (session) => {
+      const endpoint = await webhooks.endpoints.findOneAndDelete({ _id: id, organizationId }, { session });
+      if (endpoint === null) return unchanged(notFound());
+      await dropQueued(webhooks, id, session);
+      return changed(ok(endpoint), { before: keptOf(endpoint) });
+    });
+  }
+
+  /** The secret before the last rotation is forgotten at once: the two newest sign. Of two rotations at once, one is refused. */
+  async rotate(
+    organizationId: string,
+    id: string,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<WithSecret>> {
+    const { clock, webhooks, workflows } = this.#dependencies;
+    const found = await this.find(organizationId, id);
+    if (!found.ok) return found;
+    const { secret: old } = found.value;
+    const { sealed, secret } = this.#newSecret();
+    const now = clock();
+    const expiresAt = new Date(now.getTime() + ROTATION_MS);
+    // First, so that nothing is rotated whose old secret would lie there for good, and no new one is lost with an error.
+    await workflows.startSecretExpiry({
+      endpointId: id,
+      secretId: old.id,
+      expiresAt: expiresAt.getTime(),
+    });
+    const unrotated = { _id: id, organizationId, "secret.id": old.id };
+    const $set = { secret: sealed, previousSecret: { ...old, expiresAt }, updatedAt: now };
+    return transaction<Result<WithSecret>>(async (session) => {
+      const endpoint = await webhooks.endpoints.findOneAndUpdate(
+        unrotated,
+        { $set },
+        { session, returnDocument: "after" },
+      );
+      if (endpoint === null) return unchanged(refused(refusal("REQUEST_IN_PROGRESS")));
+      return changed(ok({ endpoint, secret }));
+    });
+  }
+
+  /** Begins to send what it missed since then, up to now. One at a time. */
+  async replay(
+    organizationId: string,
+    id: string,
+    since: Date,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<ReplayRecord>> {
+    const { clock, retentionDays, webhooks, workflows } = this.#dependencies;
+    const found = await this.find(organizationId, id);
+    if (!found.ok) return found;
+    if (!found.value.isActive) return refused(refusal("WEBHOOK_DISABLED"));
+    const until = clock();
+    if (since > until) return invalid("since", "must not be in the future");
+    // Of what happened before, nobody knows any more what has arrived.
+    if (until.getTime() - since.getTime() > retentionDays * DAY_MS) {
+      return invalid(
+        "since",
+        `must lie within the last ${retentionDays} days, for which deliveries are kept`,
+      );
+    }
+    const replay: ReplayRecord = {
+      id: newId("whr"),
+      since,
+      until,
+      state: "running",
+      examined: 0,
+      queued: 0,
+      position: null,
+      endedAt: null,
+    };
+    const idle = { _id: id, organizationId, "replay.state": { $ne: "running" } } as const;
+    const begin = () =>
+      transaction(async (session) => {
+        const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } }, { session });
+        return matchedCount === 0 ? unchanged(false) : changed(true);
+      });
+    // What has just ended may still run in the state of the database that a transaction is given: then it is tried again.
+    const isBegun = (await begin()) || (!(await this.#isReplaying(organizationId, id)) && (await begin()));
+    if (!isBegun) return refused(refusal("REPLAY_IN_PROGRESS"));
+    try {
+      await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
+    } catch (error) {
+      // Nobody goes on with it, so nobody else is to wait for it.
+      const ended = { ...replay, state: "stopped", endedAt: clock() } as const;
+      await webhooks.endpoints.updateOne({ _id: id, "replay.id": replay.id }, { $set: { replay: ended } });
+      throw error;
+    }
+    return ok(replay);
+  }
+
+  /** Whether one is under way. Whoever asked for it may have died before it began, so that nobody would ever go on with it. */
+  async #isReplaying(organizationId: string, endpointId: string): Promise<boolean> {
+    const found = await this.find(organizationId, endpointId);
+    const replay = found.ok ? found.value.replay : null;
+    if (replay?.state !== "running") return false;
+    await this.#dependencies.workflows.startReplay({ organizationId, endpointId, replayId: replay.id });
+    return true;
+  }
+
+  async #write(
+    own: { readonly _id: string; readonly organizationId: string },
+    fields: Partial<EndpointDocument>,
+    isActive: boolean | undefined,
+    { transaction }: AuditedWrites,
+  ): Promise<Result<EndpointDocument>> {
+    const { clock, mutex, webhooks } = this.#dependencies;
+    const write = () =>
+      transaction<Result<EndpointDocument>>(async (session) => {
+        const before = await webhooks.endpoints.findOne(own, { session });
+        if (before === null) return unchanged(notFound());
+        const turned = isActive === undefined || isActive === before.isActive ? {} : turn(isActive, clock());
+        // Enabling one that is active starts its count anew, too.
+        const counted = isActive === true ? { consecutiveFailures: 0 } : {};
+        const after = await webhooks.endpoints.findOneAndUpdate(
+          own,
+          { $set: { ...fields, ...turned, ...counted, updatedAt: clock() } },
+          { session, returnDocument: "after" },
+        );
+        if (before.isActive && isActive === false) await dropQueued(webhooks, before._id, session);
+        if (after === null) return unchanged(notFound());
+        return changed(ok(after), { before: keptOf(before), after: keptOf(after) });
+      });
+    return mutex.run(own._id, write);
+  }
+
+  /** In the transaction that makes another one. Writing the organization's record puts two at once in conflict: the second sees the first. */
+  async #hasRoom(organizationId: string, session: ClientSession): Promise<boolean> {
+    const { collections, webhooks } = this.#dependencies;
+    const next = { $inc: { webhooksRevision: 1 } };
+    await collections.organizations.updateOne({ _id: organizationId }, next, { session });
+    return (await webhooks.endpoints.countDocuments({ organizationId }, { session })) < ENDPOINTS_MAX;
+  }
+
+  /** Whether all of them are there, in this organization. Archived ones are. */
+  async #exist(organizationId: string, scope: WebhookScope, ids: readonly string[]): Promise<boolean> {
+    if (scope === "organization") return true;
+    const { agents, projects, teams } = this.#dependencies.collections;
+    const own = { _id: { $in: [...ids] }, organizationId };
+    const counts = {
+      agent: () => agents.countDocuments(own),
+      project: () => projects.countDocuments(own),
+      team: () => teams.countDocuments(own),
+    };
+    return (await counts[scope]()) === ids.length;
+  }
+
+  #newSecret(): { readonly sealed: SealedSecret; readonly secret: string } {
+    const id = newId("whs");
+    const secret = newWebhookSecret(randomBytes);
+    return { sealed: { id, sealed: this.#dependencies.sealer.seal(SECRET_PURPOSE, id, secret) }, secret };
+  }
+}
+
+/** What decides where events go, for the audit log. */
+const keptOf = (endpoint: EndpointDocument) => ({
+  name: endpoint.name,
+  url: endpoint.url,
+  eventTypes: endpoint.eventTypes,
+  scopeType: endpoint.scopeType,
+  scopeIds: endpoint.scopeIds,
+  isActive: endpoint.isActive,
+});
+
+/** What is queued is dropped with it; enabled, it begins without failures. */
+const turn = (isActive: boolean, at: Date): Partial<EndpointDocument> =>
+  isActive
+    ? { isActive, disabled: null, consecutiveFailures: 0 }
+    : { isActive, disabled: { at, reason: "by_person", by: null } };

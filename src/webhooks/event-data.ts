@@ -1,0 +1,16 @@
+import type { EventDocument } from "../store/documents.ts";
+import { agentView, approvalView, transactionView } from "../views/views.ts";
+
+/** What an event's deliveries say: records as they were, under their nouns, as the API shows them. */
+export function eventData({ _id, data }: EventDocument): object {
+  const { agent, approval, deposit, payment, transaction } = data;
+  const said = {
+    ...(agent === undefined ? {} : { agent: agentView(agent) }),
+    ...(approval === undefined ? {} : { approval: approvalView(approval) }),
+    ...(transaction === undefined ? {} : { transaction: transactionView(transaction) }),
+    ...(deposit === undefined ? {} : { deposit: { ...deposit, settledAt: deposit.settledAt.toISOString() } }),
+    ...(payment === undefined ? {} : { payment: { ...payment, failedAt: payment.failedAt.toISOString() } }),
+  };
+  if (Object.keys(said).length === 0) throw new Error(`${_id} says nothing`);
+  return said;
+}
