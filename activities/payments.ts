@@ -1,6 +1,6 @@
 import type { Payment, RailOutcome } from "../src/domain/ledger/payment.ts";
 import { settle } from "../src/domain/ledger/payment.ts";
-import type { Leave } from "../src/domain/ledger/leave.ts";
+import type { Lease } from "../src/domain/ledger/lease.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "../src/payments/effects.ts";
@@ -52,9 +52,9 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }
 
   /** What the ledger knows the end of already, or lets go of, is not set in motion once more. */
-  async function leaveToGoOn(profile: AgentProfile, payment: Payment): Promise<Leave> {
+  async function leaseToGoOn(profile: AgentProfile, payment: Payment): Promise<Lease> {
     try {
-      return await effects.askToSend(profile, payment);
+      return await effects.requestLease(profile, payment);
     } catch (error) {
       if (error instanceof Superseded) return "wait";
       throw error;
@@ -109,8 +109,8 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         proofs.onForged("payment", profile, payment);
         return { ...payment, phase: "done" };
       }
-      const leave = () => leaveToGoOn(profile, payment);
-      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, leave);
+      const lease = () => leaseToGoOn(profile, payment);
+      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, lease);
       if (result === null) return payment;
       const at = clock().getTime();
       const followed = settle(payment, result, at);

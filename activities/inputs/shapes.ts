@@ -70,7 +70,7 @@ const request = exactly<PaymentRequest>({
   recipient: text,
   merchantCategory: text.nullable(),
   purpose: text,
-  likenessHash: id,
+  fingerprint: id,
   proof: id,
   rulesVersions: exactly<RulesVersions>({
     project: version.nullable(),

@@ -95,7 +95,7 @@ export function accountIn({ accounts }: Ledger, number: number): Account {
 }
 
 /** What a verdict needs to know of a payment besides its amount. */
-export const BENCH_PAYMENT = { rail: "card", recipient: "a shop", likenessHash: "like" } as const;
+export const BENCH_PAYMENT = { rail: "card", recipient: "a shop", fingerprint: "like" } as const;
 
 /** As a ledger has it: decoded from what came in, which is no part of the decision. */
 const decoded = (commands: readonly Pay[]): readonly Pay[] => JSON.parse(JSON.stringify(commands)) as Pay[];

@@ -73,7 +73,7 @@ export const payOf = (number: number): CommandOf<"pay"> => ({
     recipient: "An ordinary merchant",
     merchantCategory: "5734",
     purpose: "A decision of the bench",
-    likenessHash: `like-${String(number)}`.padEnd(43, "l"),
+    fingerprint: `like-${String(number)}`.padEnd(43, "l"),
   },
   approvalWindowSeconds: 86_400,
   // Whatever the ledger has forgotten was looked up.

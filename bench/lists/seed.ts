@@ -187,7 +187,7 @@ export function transactionRecord(
       day: createdAt.toISOString().slice(0, 10),
       policyVersion: 1,
       approvalId: newId("apr"),
-      likenessHash: "seeded",
+      fingerprint: "seeded",
       proof: "seeded",
       rulesVersions: null,
     },

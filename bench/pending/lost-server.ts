@@ -34,7 +34,7 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
     approvalId: newId("apr"),
     keyHash: `lost-${transactionId}`,
     payloadHash: `lost-${transactionId}`,
-    likenessHash: `lost-${transactionId}`,
+    fingerprint: `lost-${transactionId}`,
     rail: ORDER.rail,
     amountCents: ORDER.amountCents,
     currency: "USD",

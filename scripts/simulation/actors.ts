@@ -106,7 +106,7 @@ export class SimulatedLedger {
         now,
         onFailed: () => undefined,
         isEnding: () => run !== this.#run,
-        leaveCommand: () => run === this.#run && this.#arm(),
+        leaseCommand: () => run === this.#run && this.#arm(),
       },
     );
   }
@@ -158,7 +158,7 @@ const shownOf = (ledger: Ledger): unknown => ({
   keys: ledger.keys.byAgent,
   openPayments: ledger.openPayments,
   accounts: Object.fromEntries(
-    [...ledger.accounts].map(([agentId, { leaveUntil: _leave, usage: _usage, ...account }]) => [
+    [...ledger.accounts].map(([agentId, { leaseUntil: _lease, usage: _usage, ...account }]) => [
       agentId,
       account,
     ]),

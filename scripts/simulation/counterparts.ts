@@ -183,13 +183,13 @@ export class Records {
     return this.payments.get(this.#byKey.get(`${agentId} ${keyHash}`) ?? "");
   }
 
-  /** When the newest payment of this likeness was made that was not denied. */
-  newestLikeAt(agentId: string, likenessHash: string): number | null {
+  /** When the newest payment of this fingerprint was made that was not denied. */
+  newestLikeAt(agentId: string, fingerprint: string): number | null {
     let newest: number | null = null;
     for (const [name, transactionId] of this.#byKey) {
       if (!name.startsWith(`${agentId} `)) continue;
       const payment = this.payments.get(transactionId);
-      const isLike = payment?.status !== "denied" && payment?.request.likenessHash === likenessHash;
+      const isLike = payment?.status !== "denied" && payment?.request.fingerprint === fingerprint;
       if (isLike) newest = Math.max(newest ?? -Infinity, payment.createdAt);
     }
     return newest;

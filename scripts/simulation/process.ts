@@ -133,9 +133,9 @@ export class ServiceProcess {
     let lookedUpThrough = this.ledgers.closedOf(agentId);
     for (let asks = 0; asks < ASKS_MAX; asks += 1) {
       const isLookedUp = lookedUpThrough > 0;
-      const { keyHash, likenessHash } = request;
+      const { keyHash, fingerprint } = request;
       const { earlier, likeAt, rules } = await this.#call(() =>
-        this.#lookUp(profile, { keyHash, likenessHash }),
+        this.#lookUp(profile, { keyHash, fingerprint }),
       );
       if (isLookedUp && earlier !== undefined) return replayOf(request, earlier);
       const asked = { ...request, rulesVersions: rules.versions };
@@ -175,14 +175,14 @@ export class ServiceProcess {
 
   #lookUp(
     { agentId, teamId }: AgentProfile,
-    { keyHash, likenessHash }: Pick<PaymentRequest, "keyHash" | "likenessHash">,
+    { keyHash, fingerprint }: Pick<PaymentRequest, "keyHash" | "fingerprint">,
   ) {
     const { records } = this.#surroundings;
     const [project, team] = [records.rules.get(null), records.rules.get(teamId)];
     const checks = [...(project?.checks ?? []), ...(team?.checks ?? [])];
     return {
       earlier: records.under(agentId, keyHash),
-      likeAt: checks.length > 0 ? records.newestLikeAt(agentId, likenessHash) : null,
+      likeAt: checks.length > 0 ? records.newestLikeAt(agentId, fingerprint) : null,
       rules: { checks, versions: { project: project?.version ?? null, team: team?.version ?? null } },
     };
   }
@@ -197,7 +197,7 @@ export class ServiceProcess {
     if (reply.changed || reply.payment.status === "expired") await this.#execute(profile, reply.payment);
   }
 
-  /** As server/handlers/agents.ts: answered once the record shows it, and nobody has leave any more to send. */
+  /** As server/handlers/agents.ts: answered once the record shows it, and nobody has a lease to send any more. */
   async setStanding(profile: AgentProfile, kind: "pause" | "resume", requestId: string): Promise<void> {
     const { agentId } = profile;
     const { network, observer, records } = this.#surroundings;

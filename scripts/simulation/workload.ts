@@ -82,11 +82,11 @@ export class Workload {
     const { engineNow: now, ledger, observer, random } = this.#world;
     const profile = random.pick(this.#world.profiles);
     const { agentId } = profile;
-    const likenessHash = this.#world.nextId("like");
+    const fingerprint = this.#world.nextId("like");
     const probed = (amountCents: number) =>
       accountView(
         ledger.ledger,
-        { agentId, now, payment: { rail: "card", recipient: "a shop", amountCents, likenessHash } },
+        { agentId, now, payment: { rail: "card", recipient: "a shop", amountCents, fingerprint } },
         now,
       );
     const view = probed(1);
@@ -191,7 +191,7 @@ export class Workload {
       recipient,
       merchantCategory: null,
       purpose: "simulated",
-      likenessHash: `${recipient} ${String(amountCents)}`,
+      fingerprint: `${recipient} ${String(amountCents)}`,
       proof: "",
     };
   }

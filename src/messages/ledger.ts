@@ -1,4 +1,4 @@
-import type { Leave } from "../domain/ledger/leave.ts";
+import type { Lease } from "../domain/ledger/lease.ts";
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
@@ -194,4 +194,4 @@ export const confirmationOf = (
   { outcome, revision, transactionId }: ExecutionResult,
 ): CommandOf<"confirm"> => ({ kind: "confirm", agentId, transactionId, revision, outcome });
 
-export type { Leave, LedgerCommand, LedgerReply };
+export type { Lease, LedgerCommand, LedgerReply };

@@ -1,5 +1,5 @@
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
-import { type Leave, LEAVE_MS } from "../domain/ledger/leave.ts";
+import { type Lease, LEASE_MS } from "../domain/ledger/lease.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
 import { HELD_REVISION, moneyOf, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -36,15 +36,15 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** Leave to send a payment was over when it was to be sent: whoever comes next sends it. */
-export class LeaveTooLate extends Error {
-  override readonly name = "LeaveTooLate";
+/** A lease to send a payment was over when it was to be sent: whoever comes next sends it. */
+export class LeaseExpired extends Error {
+  override readonly name = "LeaseExpired";
 }
 
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
-/** Who executes a payment asks for leave so often, where the answers come too late to be made use of. */
+/** Who executes a payment asks for a lease so often, where the answers come too late to be made use of. */
 const LEAVE_ASKS_MAX = 3;
 
 /** What who has a payment executed knows of it. */
@@ -70,8 +70,8 @@ export interface PaymentEffects {
   ): Promise<ExecutionResult>;
   /** The same, and then publishes the outcome, for callers that confirm it at once. */
   executeAndPublish: PaymentEffects["execute"];
-  /** Leave to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
-  askToSend(profile: AgentProfile, payment: Payment): Promise<Leave>;
+  /** A lease to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
+  requestLease(profile: AgentProfile, payment: Payment): Promise<Lease>;
   /**
    * What came of a payment gives its money back: the ledger hears that before anybody can read it. Its effects are not done by that, so no
    * revision is confirmed. Nothing, where it gives nothing back.
@@ -130,19 +130,19 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     return done;
   }
 
-  const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEAVE_MS;
+  const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEASE_MS;
 
   /** What the ledger knows the end of is the business of whoever told it. */
-  async function askToSend(profile: AgentProfile, { request }: Payment): Promise<Leave> {
+  async function requestLease(profile: AgentProfile, { request }: Payment): Promise<Lease> {
     const { agentId } = profile;
     const { transactionId } = request;
     for (let ask = 0; ask < LEAVE_ASKS_MAX; ask += 1) {
       const askedMs = monotonicMs();
-      const reply = await ledgers.submit(profile, { kind: "ask_to_send", agentId, transactionId });
-      if (reply.kind !== "leave") throw new Superseded("it is not to be sent any more");
-      if (reply.leave !== "send" || isFresh(askedMs)) return reply.leave;
+      const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
+      if (reply.kind !== "lease") throw new Superseded("it is not to be sent any more");
+      if (reply.lease !== "send" || isFresh(askedMs)) return reply.lease;
     }
-    throw new LeaveTooLate("leave to send came too late each time");
+    throw new LeaseExpired("lease to send came too late each time");
   }
 
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
@@ -152,19 +152,19 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     decidedSinceMs: number | undefined,
   ): Promise<RailOutcome | null> {
     const rail = rails[payment.request.rail];
-    /** Leave that is good now; the rail asks as well, since it may wait for something before it sends. */
+    /** A lease that is good now; the rail asks as well, since it may wait for something before it sends. */
     let leftSinceMs = decidedSinceMs;
-    const ask = async (): Promise<Leave> => {
+    const ask = async (): Promise<Lease> => {
       if (leftSinceMs !== undefined && isFresh(leftSinceMs)) return "send";
       const askedMs = monotonicMs();
-      const leave = await askToSend(profile, payment);
-      if (leave === "send") leftSinceMs = askedMs;
-      return leave;
+      const lease = await requestLease(profile, payment);
+      if (lease === "send") leftSinceMs = askedMs;
+      return lease;
     };
     for (let call = 1; ; call += 1) {
-      const leave = await ask();
-      if (leave === "wait") return rail.query(payment);
-      if (leave === "withdraw") return rail.withhold(profile, payment);
+      const lease = await ask();
+      if (lease === "wait") return rail.query(payment);
+      if (lease === "withdraw") return rail.withhold(profile, payment);
       try {
         return await rail.send(profile, payment, ask);
       } catch (error) {
@@ -224,7 +224,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     };
 
   return {
-    askToSend,
+    requestLease,
     execute: executeWith(record),
     executeAndPublish: executeWith(recordAndPublish),
     release,

@@ -21,7 +21,7 @@ import { newId, payloadHash, shortHash } from "../lib/ids.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { likenessHash, PaymentRulings } from "./rules/payment-rules.ts";
+import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
 import { batchLoader } from "../lib/batch-loader.ts";
 
 /** What a client asks to be paid, parsed. */
@@ -266,7 +266,7 @@ export class Payments {
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
     const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
-    return { rail, recipient, amountCents, likenessHash: likenessHash(payment), rules };
+    return { rail, recipient, amountCents, fingerprint: fingerprint(payment), rules };
   }
 
   async #execute(
@@ -382,6 +382,6 @@ function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
     approvalId: newId("apr"),
     keyHash: shortHash(idempotencyKey),
     payloadHash: payloadHash({ ...rest, merchantCategory }),
-    likenessHash: likenessHash({ ...rest, merchantCategory }),
+    fingerprint: fingerprint({ ...rest, merchantCategory }),
   };
 }

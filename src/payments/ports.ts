@@ -1,6 +1,6 @@
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../domain/ledger/payment.ts";
-import type { Leave } from "../domain/ledger/leave.ts";
+import type { Lease } from "../domain/ledger/lease.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
@@ -33,11 +33,11 @@ export interface RailPort {
   readonly capabilities: RailCapabilities;
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that
-   * does not promise that by itself records its intent first, and asks what became of it after. The caller has leave for
-   * it when it calls; `leave` is asked again once whatever was to be waited for has come, at the last moment, and before whatever sets the
+   * does not promise that by itself records its intent first, and asks what became of it after. The caller has a lease for
+   * it when it calls; `lease` is asked again once whatever was to be waited for has come, at the last moment, and before whatever sets the
    * payment in motion once more, where the rail has undone it.
    */
-  send(profile: AgentProfile, payment: Payment, leave?: AskForLeave): Promise<RailOutcome>;
+  send(profile: AgentProfile, payment: Payment, lease?: RequestLease): Promise<RailOutcome>;
   /** What has become of a payment that was sent; null when the rail has never heard of it. Has no effect. */
   query(payment: Payment): Promise<RailOutcome | null>;
   /** Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. */
@@ -45,7 +45,7 @@ export interface RailPort {
     profile: AgentProfile,
     payment: Payment,
     withinMs: number,
-    leave?: AskForLeave,
+    lease?: RequestLease,
   ): Promise<RailOutcome | null>;
   /**
    * Decides for good that a payment which the rail does not have is never sent, whoever may be about to: `withheld`. What it
@@ -60,7 +60,7 @@ export interface RailPort {
 }
 
 /** Asks the ledger whether a payment may be sent now; left out where nobody could say no. */
-export type AskForLeave = () => Promise<Leave>;
+export type RequestLease = () => Promise<Lease>;
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
 

@@ -60,7 +60,7 @@ export interface LedgerState {
   policyVersion: number;
   /** The id that its approval has, or would have. */
   approvalId: string;
-  likenessHash: string;
+  fingerprint: string;
   proof: string;
   rulesVersions: RulesVersions | null;
 }

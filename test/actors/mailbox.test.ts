@@ -129,7 +129,7 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
       approvalId: `apr_${String(numbered)}`,
       keyHash: `key-${String(numbered)}`,
       payloadHash: "payload",
-      likenessHash: "like",
+      fingerprint: "like",
       proof: "",
       rail: "card",
       amountCents: 1,

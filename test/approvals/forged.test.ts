@@ -26,7 +26,7 @@ const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
   approvalId: `apr_forged_${randomUUID()}`,
   keyHash: randomUUID(),
   payloadHash: "payload",
-  likenessHash: "likeness",
+  fingerprint: "fingerprint",
   rail: "card",
   amountCents: 700,
   currency: "USD",

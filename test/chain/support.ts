@@ -240,7 +240,7 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     approvalId: newId("apr"),
     keyHash: "k",
     payloadHash: "p",
-    likenessHash: "l",
+    fingerprint: "l",
     proof: "",
   };
   const order = {

@@ -20,11 +20,11 @@ const WITHHELD = { status: "withheld" } as const;
 
 const idOf = ({ request }: Payment): string => request.transactionId;
 
-const leaveOf = (account: TestAccount, transactionId: string) =>
-  account.as("leave", account.do({ kind: "ask_to_send", transactionId })).leave;
+const leaseOf = (account: TestAccount, transactionId: string) =>
+  account.as("lease", account.do({ kind: "request_lease", transactionId })).lease;
 
 describe("what the ledger says to who is about to send a payment", () => {
-  const stories: readonly (readonly [changes: readonly Change[], leave: string, title: string])[] = [
+  const stories: readonly (readonly [changes: readonly Change[], lease: string, title: string])[] = [
     [[], "send", "active"],
     [[pause], "wait", "paused"],
     [[pause, resume], "send", "resumed"],
@@ -36,12 +36,12 @@ describe("what the ledger says to who is about to send a payment", () => {
     [[pause, revoke, mint, resume], "withdraw", "stopped, then taken back"],
     [[pause, resume, revoke], "send", "resumed, then revoked"],
   ];
-  for (const [changes, leave, title] of stories) {
-    it(`${title}: ${leave}`, () => {
+  for (const [changes, lease, title] of stories) {
+    it(`${title}: ${lease}`, () => {
       const account = new TestAccount();
       const payment = account.pay(100);
       for (const change of changes) change(account);
-      expect(leaveOf(account, idOf(payment))).to.equal(leave);
+      expect(leaseOf(account, idOf(payment))).to.equal(lease);
     });
   }
 
@@ -49,7 +49,7 @@ describe("what the ledger says to who is about to send a payment", () => {
     const account = new TestAccount({ autoApprovalThresholdCents: 50 });
     const held = account.pay(100);
     const over = account.paid(10);
-    const ask = (transactionId: string) => account.do({ kind: "ask_to_send", transactionId });
+    const ask = (transactionId: string) => account.do({ kind: "request_lease", transactionId });
     expect(ask(idOf(held))).to.include({ kind: "payment", changed: false });
     expect([ask(idOf(over)).kind, ask("txn_none").kind]).to.deep.equal(["not_open", "not_open"]);
     pause(account);
@@ -62,7 +62,7 @@ const quietAfterMs = (account: TestAccount) =>
   account.as("standing", account.do({ kind: "pause" })).quietAfterMs;
 
 describe("who pauses an agent is told how long others may still begin to send", () => {
-  it("from the decision, and anew from each time that leave was given; again, if asked again", () => {
+  it("from the decision, and anew from each time that a lease was given; again, if asked again", () => {
     const account = new TestAccount();
     const payment = account.pay(100);
     account.now += 400;
@@ -71,12 +71,12 @@ describe("who pauses an agent is told how long others may still begin to send", 
     expect(quietAfterMs(account)).to.equal(550);
     resume(account);
     account.now += 10 * SECOND;
-    leaveOf(account, idOf(payment));
+    leaseOf(account, idOf(payment));
     account.now += 1_000;
     expect(quietAfterMs(account)).to.equal(250);
   });
 
-  it("not at all where nothing is on its way, or nobody has leave any more", () => {
+  it("not at all where nothing is on its way, or nobody has a lease any more", () => {
     const idle = new TestAccount({ autoApprovalThresholdCents: 50 });
     idle.paid(10);
     idle.pay(100);
@@ -129,7 +129,7 @@ describe("a payment that is released since its agent was stopped", () => {
   it("is released while it is followed, if the rail undid it and is not to do it again", () => {
     const { account, payment } = stopped();
     account.settle(idOf(payment), LATER);
-    expect(leaveOf(account, idOf(payment))).to.equal("withdraw");
+    expect(leaseOf(account, idOf(payment))).to.equal("withdraw");
     account.settle(idOf(payment), WITHHELD);
     expect(account.totals()).to.include({ spent: 0, reserved: 0 });
   });

@@ -203,8 +203,8 @@ describe("commands that nobody here has made", () => {
 
   it("questions are judged, too", () => {
     const { request, rules } = pay;
-    const { amountCents, likenessHash, rail, recipient } = request;
-    const payment = { amountCents, likenessHash, rail, recipient, rules };
+    const { amountCents, fingerprint, rail, recipient } = request;
+    const payment = { amountCents, fingerprint, rail, recipient, rules };
     for (const query of [
       { agentId, now: NOON },
       { agentId, now: NOON, payment: null },

@@ -17,7 +17,7 @@ const duplicate = (windowSeconds: number, likeAt?: number): PaymentRules => ({
 const declined = { status: "failed", code: "CARD_DECLINED", reason: "Declined." } as const;
 
 /** A payment as servers send it since there are rules. */
-const like = (what: string): Partial<PaymentRequest> => ({ recipient: what, likenessHash: `like ${what}` });
+const like = (what: string): Partial<PaymentRequest> => ({ recipient: what, fingerprint: `like ${what}` });
 
 /** Which types hold the payment that comes next. It is cancelled again, so that it is like none, but it counts. */
 function heldBy(
@@ -117,7 +117,7 @@ describe("rules: duplicate", () => {
     ]);
   });
 
-  it("another likeness is none", () => {
+  it("another fingerprint is none", () => {
     const account = new TestAccount();
     account.pay(1, like("shop"));
     expect(heldBy(account, duplicate(60), like("other"))).to.deep.equal([]);

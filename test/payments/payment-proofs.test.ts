@@ -30,7 +30,7 @@ const REQUEST = {
   ...ORDER,
   currency: "USD",
   payloadHash: "payload",
-  likenessHash: "like",
+  fingerprint: "like",
   proof: "",
 } as const;
 const DECISION = {

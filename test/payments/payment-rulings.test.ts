@@ -5,7 +5,7 @@ import type { TransactionDocument } from "../../src/store/documents.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { comparedName } from "../../src/domain/rules/rules.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { likenessHash, PaymentRulings } from "../../src/payments/rules/payment-rules.ts";
+import { fingerprint, PaymentRulings } from "../../src/payments/rules/payment-rules.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
@@ -149,11 +149,11 @@ describe("what rules look up among an agent's records", () => {
     expect(text).to.include('"stage":"SORT_MERGE"').and.not.to.include('"stage":"SORT"');
   });
 
-  it("likeness is rail, amount and the recipient as it is compared, and nothing else", () => {
-    const hash = likenessHash(payment);
-    expect(likenessHash({ ...payment, recipient: "sHOP", merchantCategory: "7995" })).to.equal(hash);
+  it("a fingerprint is rail, amount and the recipient as it is compared, and nothing else", () => {
+    const hash = fingerprint(payment);
+    expect(fingerprint({ ...payment, recipient: "sHOP", merchantCategory: "7995" })).to.equal(hash);
     for (const change of [{ amountCents: 70 }, { rail: "wallet" as const }, { recipient: "7 Shop" }]) {
-      expect(likenessHash({ ...payment, ...change })).not.to.equal(hash);
+      expect(fingerprint({ ...payment, ...change })).not.to.equal(hash);
     }
   });
 });

@@ -89,7 +89,7 @@ export const transactionOf = (
     day: "2026-01-01",
     policyVersion: 1,
     approvalId: newId("apr"),
-    likenessHash: "likeness",
+    fingerprint: "fingerprint",
     proof: "proof",
     rulesVersions: null,
   },

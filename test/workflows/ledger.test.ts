@@ -203,7 +203,7 @@ describe("workflow ledger: what callers and operators see", () => {
     play(async (stage) => {
       const { account } = await withAccount(stage, { dailySpendLimitCents: 150 });
       const { createdAt } = await account.payThrough(100);
-      const asked = { rail: "card", recipient: "shop", amountCents: 51, likenessHash: "like" } as const;
+      const asked = { rail: "card", recipient: "shop", amountCents: 51, fingerprint: "like" } as const;
       const today = await account.view(createdAt, asked);
       expect(today).to.include({ spentCents: 100, reservedCents: 0, todayCents: 100, todayCount: 1 });
       expect(today?.assessment?.denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");

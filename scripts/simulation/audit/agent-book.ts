@@ -11,7 +11,7 @@ export interface BookedPayment {
   readonly agentId: string;
   readonly keyHash: string;
   readonly payloadHash: string;
-  readonly likenessHash: string;
+  readonly fingerprint: string;
   readonly amountCents: number;
   readonly createdAt: number;
   /** When it counts: never before what was counted earlier. */
@@ -85,8 +85,8 @@ export class AgentBook {
   followedRevision = 0;
   /** How often it was paused or resumed. */
   turns = 0;
-  /** Until when some process may begin to send what it has leave to. */
-  leaveUntil = 0;
+  /** Until when some process may begin to send what it has a lease to. */
+  leaseUntil = 0;
   spentCents = 0;
   reservedCents = 0;
   /** The newest day, and the newest time, that anything was counted on. */
@@ -227,7 +227,7 @@ export class AgentBook {
   }
 
   /** Which rules flag a payment that is not denied, and whether its threshold does. */
-  flags(amountCents: number, likenessHash: string, rules: readonly RuleCheck[], now: number): Set<string> {
+  flags(amountCents: number, fingerprint: string, rules: readonly RuleCheck[], now: number): Set<string> {
     const flags = new Set<string>();
     if (this.needsPerson(amountCents)) flags.add("agent_threshold");
     for (const rule of rules) {
@@ -238,7 +238,7 @@ export class AgentBook {
       } else if (rule.type === "duplicate") {
         const since = now - rule.windowSeconds * 1_000;
         const isLike = (one: BookedPayment): boolean =>
-          one.likenessHash === likenessHash && one.status !== "denied" && one.createdAt > since;
+          one.fingerprint === fingerprint && one.status !== "denied" && one.createdAt > since;
         if (this.payments.some(isLike)) flags.add(rule.type);
       } else flags.add(rule.type);
     }

@@ -8,8 +8,8 @@ import { must, mustEqual } from "./violation.ts";
 type Resolution = CommandOf<"approve" | "deny" | "cancel" | "expire">;
 type Reply<K extends LedgerReply["kind"]> = Extract<LedgerReply, { readonly kind: K }>;
 
-/** How long leave to send may be made use of: a second, and as much as clocks differ. */
-const LEAVE_MS = 1_250;
+/** How long a lease to send may be made use of: a second, and as much as clocks differ. */
+const LEASE_MS = 1_250;
 
 /** An answer to a request with an id is given again for so long, unless so many came since. */
 const AGAIN_MS = 300_000;
@@ -25,8 +25,8 @@ export const STATUS_BY_RAIL = {
   withheld: "denied",
 } as const;
 
-/** How long leave to send is good for, and clocks may differ. */
-const LEAVE_AT_MOST_MS = 1_250;
+/** How long a lease to send is good for, and clocks may differ. */
+const LEASE_MS_MAX = 1_250;
 
 /** What a project's ledger must answer, by the books, which follow the answers. */
 export class LedgerAudit {
@@ -68,8 +68,8 @@ export class LedgerAudit {
       case "cancel":
       case "expire":
         return this.#expectResolution(command, reply, now);
-      case "ask_to_send":
-        return this.#expectLeave(command, reply, now);
+      case "request_lease":
+        return this.#expectLease(command, reply, now);
       case "read_payment":
         return this.#expectRead(command.transactionId, reply);
       case "change_policy":
@@ -153,12 +153,12 @@ export class LedgerAudit {
 
   #decided(book: AgentBook, command: CommandOf<"pay">, { decision }: Reply<"decided">, now: number): void {
     const { agentId, approvalWindowSeconds, request, rules } = command;
-    const { amountCents, likenessHash } = request;
+    const { amountCents, fingerprint } = request;
     const verdict = this.#books.verdict(book, amountCents, now);
     const what = `a payment of ${amountCents} by ${agentId}`;
     expectDenial(decision.denial, verdict, what);
     const flags =
-      verdict === null ? book.flags(amountCents, likenessHash, rules?.checks ?? [], now) : new Set<string>();
+      verdict === null ? book.flags(amountCents, fingerprint, rules?.checks ?? [], now) : new Set<string>();
     const told = decision.approval?.flaggedByRuleTypes ?? [];
     mustEqual(inOrder(told), inOrder(flags), `what flags ${what}`);
     mustEqual(new Set(told).size, told.length, "a type of rule that is named twice: types");
@@ -170,7 +170,7 @@ export class LedgerAudit {
     const { isArchiveAnswered } = this.#books.life(agentId);
     must(!isArchiveAnswered, "a payment was decided after its agent's archive was answered");
     this.#books.add(book, payment);
-    if (verdict === null && !payment.needsPerson) book.leaveUntil = now + LEAVE_MS;
+    if (verdict === null && !payment.needsPerson) book.leaseUntil = now + LEASE_MS;
     this.#books.count(verdict?.code ?? (payment.needsPerson ? "held" : "sending"));
     for (const flag of flags) this.#books.count(`flagged: ${flag}`);
   }
@@ -222,16 +222,20 @@ export class LedgerAudit {
   }
 
   /** Nothing is sent of a paused agent, and what was withdrawn never is. */
-  #expectLeave({ agentId, transactionId }: CommandOf<"ask_to_send">, reply: LedgerReply, now: number): void {
+  #expectLease(
+    { agentId, transactionId }: CommandOf<"request_lease">,
+    reply: LedgerReply,
+    now: number,
+  ): void {
     if (reply.kind === "not_open") return this.#expectClosed(transactionId);
     const payment = this.#books.payment(transactionId);
     const book = this.#books.account(agentId);
     if (!book.onTheirWay().includes(payment))
-      return mustEqual(reply.kind, "payment", `leave to send ${transactionId}`);
-    const leave = payment.isWithdrawn ? "withdraw" : book.standing === "paused" ? "wait" : "send";
-    mustEqual(reply, { kind: "leave", leave }, `leave to send ${transactionId}`);
-    this.#books.count(`leave: ${leave}`);
-    if (leave === "send") book.leaveUntil = now + LEAVE_MS;
+      return mustEqual(reply.kind, "payment", `lease to send ${transactionId}`);
+    const lease = payment.isWithdrawn ? "withdraw" : book.standing === "paused" ? "wait" : "send";
+    mustEqual(reply, { kind: "lease", lease }, `lease to send ${transactionId}`);
+    this.#books.count(`lease: ${lease}`);
+    if (lease === "send") book.leaseUntil = now + LEASE_MS;
   }
 
   #expectRead(transactionId: string, reply: LedgerReply): void {
@@ -279,7 +283,7 @@ export class LedgerAudit {
     mustEqual(told.day, day, `the day of ${payment.id}`);
     if (day !== payment.day) book.counted(now);
     books.change(book, payment, { approvedAt: now, day }, now);
-    book.leaveUntil = now + LEAVE_MS;
+    book.leaseUntil = now + LEASE_MS;
   }
 
   #expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply): void {
@@ -305,8 +309,8 @@ export class LedgerAudit {
     const standing = command.kind === "pause" ? "paused" : "active";
     const changed = book.standing !== standing;
     const isQuiet = standing === "active" || book.onTheirWay().length === 0;
-    // A clock that went back makes nobody wait longer than leave is ever good for.
-    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(book.leaveUntil - now, LEAVE_AT_MOST_MS));
+    // A clock that went back makes nobody wait longer than a lease is ever good for.
+    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(book.leaseUntil - now, LEASE_MS_MAX));
     mustEqual(reply, { kind: "standing", standing, changed, quietAfterMs }, "a change of standing");
     if (!changed) return;
     book.standing = standing;
@@ -393,13 +397,13 @@ function newPayment(
 ): BookedPayment {
   const { needsPerson, now, verdict } = decided;
   const isAccepted = verdict === null;
-  const { amountCents, keyHash, likenessHash, payloadHash, transactionId } = request;
+  const { amountCents, keyHash, fingerprint, payloadHash, transactionId } = request;
   return {
     id: transactionId,
     agentId: book.agentId,
     keyHash,
     payloadHash,
-    likenessHash,
+    fingerprint,
     amountCents,
     createdAt: now,
     countedAt: book.countedAt(now),

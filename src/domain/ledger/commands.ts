@@ -1,5 +1,5 @@
 import type { FollowedAgent } from "../agent/state.ts";
-import type { Leave } from "./leave.ts";
+import type { Lease } from "./lease.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PaymentRules } from "../rules/checks.ts";
@@ -57,7 +57,7 @@ export type AccountCommand = { readonly agentId: string } & (
   | { readonly kind: "expire"; readonly transactionId: string }
   | { readonly kind: "cancel"; readonly transactionId: string }
   /** Whoever says so is about to send the payment, and does if it is told to. */
-  | { readonly kind: "ask_to_send"; readonly transactionId: string }
+  | { readonly kind: "request_lease"; readonly transactionId: string }
   /** The payment as it is, if it is open. */
   | { readonly kind: "read_payment"; readonly transactionId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
@@ -137,7 +137,7 @@ export type LedgerReply =
   | { readonly kind: "payment"; readonly changed: boolean; readonly payment: Payment }
   /** Nothing of that payment is open here: what became of it is in the records. */
   | { readonly kind: "not_open" }
-  | { readonly kind: "leave"; readonly leave: Leave }
+  | { readonly kind: "lease"; readonly lease: Lease }
   | {
       readonly kind: "policy";
       readonly before: BudgetPolicy;

@@ -90,12 +90,12 @@ export class Draft {
   #close(account: Account, { createdAt, request, status }: Payment): void {
     account.open.delete(request.transactionId);
     account.closed += 1;
-    const { keyHash, likenessHash } = request;
-    const likeness = status === "denied" ? null : likenessHash;
+    const { keyHash, fingerprint } = request;
+    const remembered = status === "denied" ? null : fingerprint;
     this.#closings.push({
       agentId: account.agentId,
       keyHash,
-      key: [account.closed, createdAt, likeness],
+      key: [account.closed, createdAt, remembered],
     });
   }
 

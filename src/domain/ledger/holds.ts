@@ -6,7 +6,7 @@ import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { standingDenial } from "./pay.ts";
-import { giveLeave } from "./sending.ts";
+import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /** What becomes of payments on hold. Whoever comes first decides; one whose window has closed expires instead. */
@@ -42,7 +42,7 @@ function resolve(
   const isLate = now >= payment.approval.expiresAt;
   const resolved = isLate ? expire(payment, now) : resolution(payment, account);
   draft.change(account, resolved);
-  if (resolved.phase === "sending") giveLeave(account, now);
+  if (resolved.phase === "sending") grantLease(account, now);
   return { kind: "payment", changed: !isLate, payment: resolved };
 }
 

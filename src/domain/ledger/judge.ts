@@ -5,7 +5,7 @@ import { answerToKeep, firstAnswer, keepAnswer } from "./first-answers.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
 import { followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
-import { askToSend } from "./sending.ts";
+import { requestLease } from "./sending.ts";
 import { changePolicy, followAgent, openAccount, setStanding } from "./standing.ts";
 import type { Ledger } from "./state.ts";
 
@@ -51,8 +51,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return expireHeld(draft, command);
     case "cancel":
       return cancelHeld(draft, command);
-    case "ask_to_send":
-      return askToSend(draft, command);
+    case "request_lease":
+      return requestLease(draft, command);
     case "read_payment":
       return readPayment(draft, command);
     case "change_policy":

@@ -12,8 +12,8 @@ export interface KeyMemory {
   count: number;
 }
 
-/** A closed payment: as which of its agent's it was closed, when it was made, and its likeness; null: it was denied. */
-export type ClosedKey = readonly [closedAs: number, createdAt: number, likenessHash: string | null];
+/** A closed payment: as which of its agent's it was closed, when it was made, and its fingerprint; null: it was denied. */
+export type ClosedKey = readonly [closedAs: number, createdAt: number, fingerprint: string | null];
 
 export const emptyKeyMemory = (): KeyMemory => ({ byAgent: new Map(), order: [], count: 0 });
 
@@ -72,15 +72,15 @@ export function forgetAgent(memory: KeyMemory, agentId: string): void {
   memory.byAgent.delete(agentId);
 }
 
-/** When the newest payment of this likeness was made, among those that the ledger has or remembers; denied ones are like none. */
-export function newestLikeAt(memory: KeyMemory, account: Account, likenessHash: string): number | null {
+/** When the newest payment of this fingerprint was made, among those that the ledger has or remembers; denied ones are like none. */
+export function newestLikeAt(memory: KeyMemory, account: Account, fingerprint: string): number | null {
   let newestAt: number | null = null;
   const note = (at: number): void => void (newestAt = Math.max(newestAt ?? at, at));
-  for (const [, createdAt, likeness] of memory.byAgent.get(account.agentId)?.values() ?? []) {
-    if (likeness === likenessHash) note(createdAt);
+  for (const [, createdAt, closed] of memory.byAgent.get(account.agentId)?.values() ?? []) {
+    if (closed === fingerprint) note(createdAt);
   }
   for (const { payment } of account.open.values()) {
-    if (payment.status !== "denied" && payment.request.likenessHash === likenessHash) note(payment.createdAt);
+    if (payment.status !== "denied" && payment.request.fingerprint === fingerprint) note(payment.createdAt);
   }
   return newestAt;
 }

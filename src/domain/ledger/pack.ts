@@ -62,7 +62,7 @@ interface PackedAccount {
   readonly revision?: number;
   readonly unconfirmed?: number;
   readonly pausedAt?: number;
-  readonly leaveUntil?: number;
+  readonly leaseUntil?: number;
   readonly outbox?: readonly LifecycleEvent[];
 }
 
@@ -187,7 +187,7 @@ function packAccount(account: Account): PackedAccount {
     ...given("unconfirmed", revision - confirmedRevision, 0),
     ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
     // It counts only for what is open; that it seems to be over does not mean much: the clock may go back.
-    ...(open.size === 0 ? {} : given("leaveUntil", account.leaveUntil, 0)),
+    ...(open.size === 0 ? {} : given("leaseUntil", account.leaseUntil, 0)),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }
@@ -214,7 +214,7 @@ function unpackAccount(teamId: string, packed: PackedAccount): Account {
     updatedAt: packed.at,
     mirroredPolicyVersion: packed.mirrored ?? policyVersion,
     pausedAt: packed.pausedAt ?? null,
-    leaveUntil: packed.leaveUntil ?? 0,
+    leaseUntil: packed.leaseUntil ?? 0,
     outbox: packed.outbox ?? [],
   };
 }

@@ -10,7 +10,7 @@ import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestLikeAt } from "./key-memory.ts";
-import { giveLeave } from "./sending.ts";
+import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /**
@@ -38,7 +38,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const decision = decisionOf(account, command, assessment, now);
   const payment = decidedPayment(request, decision);
   draft.add(account, payment);
-  if (payment.phase === "sending") giveLeave(account, now);
+  if (payment.phase === "sending") grantLease(account, now);
   return { kind: "decided", decision };
 }
 
@@ -97,12 +97,12 @@ export interface Assessment {
   readonly flaggedByRuleTypes: readonly string[];
 }
 
-/** The parts of a payment that its likeness follows from, and what rules say of it. */
+/** The parts of a payment that its fingerprint follows from, and what rules say of it. */
 export interface AssessedPayment {
   readonly rail: Rail;
   readonly recipient: string;
   readonly amountCents: number;
-  readonly likenessHash: string;
+  readonly fingerprint: string;
   readonly rules?: PaymentRules | undefined;
 }
 
@@ -121,7 +121,7 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
     newestLikeAt: () =>
-      latest(newestLikeAt(ledger.keys, account, payment.likenessHash), rules?.likeAt ?? null),
+      latest(newestLikeAt(ledger.keys, account, payment.fingerprint), rules?.likeAt ?? null),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
   return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };

@@ -22,7 +22,7 @@ export interface PaymentRequest {
   readonly merchantCategory: string | null;
   readonly purpose: string;
   /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
-  readonly likenessHash: string;
+  readonly fingerprint: string;
   /** By which whoever pays it knows that the service took it in: only the service can make one. */
   readonly proof: string;
   /** Of the approval rules that it was judged by. Left out where nobody has ever set any. */

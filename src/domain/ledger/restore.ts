@@ -82,7 +82,7 @@ const LEDGER_REVISIONS_APART = 1_000_000;
 
 /**
  * The ledger as the records have it. What is open is seen to at once, as if nobody had: its rail is asked by the payment's id, which pays it
- * once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the records. Nobody has leave to send: the
+ * once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the records. Nobody has a lease to send: the
  * caller has waited until what was given is over.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {

@@ -93,8 +93,8 @@ export interface Account {
   mirroredPolicyVersion: number;
   /** Since when it is paused; null while it is not. */
   pausedAt: number | null;
-  /** Until when some process may begin to send what it has leave to send; 0: none was ever given. */
-  leaveUntil: number;
+  /** Until when some process may begin to send what it has a lease to send; 0: none was ever given. */
+  leaseUntil: number;
   /** What became of the agent and is not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
 }
@@ -196,7 +196,7 @@ export const newAccount = (opened: NewAccount, now: number): Account => ({
   updatedAt: now,
   mirroredPolicyVersion: 1,
   pausedAt: null,
-  leaveUntil: 0,
+  leaseUntil: 0,
   outbox: [],
 });
 

@@ -102,7 +102,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
   deny: { ...ofPayment, by: isResolver, feedback: isFeedback, proof: isProof },
   expire: ofPayment,
   cancel: ofPayment,
-  ask_to_send: ofPayment,
+  request_lease: ofPayment,
   read_payment: ofPayment,
   change_policy: { ...ofAgent, patch, version: isInteger },
   pause: ofAgent,
@@ -134,7 +134,7 @@ const isAssessed = isRecord<AssessedPayment>({
   rail: isOneOf(["card", "wallet"]),
   recipient: isText(RECIPIENT_CHARACTERS_MAX),
   amountCents: isCents,
-  likenessHash: isId,
+  fingerprint: isId,
   rules: optional(isRules),
 });
 

@@ -69,7 +69,7 @@ export const isRequest = isRecord<PaymentRequest>({
   recipient: isText(RECIPIENT_CHARACTERS_MAX),
   merchantCategory: orNull(isShort),
   purpose: isText(PURPOSE_CHARACTERS_MAX),
-  likenessHash: isId,
+  fingerprint: isId,
   proof: isProof,
   rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
 });

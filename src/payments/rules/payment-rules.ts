@@ -22,7 +22,7 @@ export interface Ruling {
 }
 
 /** By which a payment's like are found: rail, recipient as it is compared, amount. */
-export const likenessHash = ({ amountCents, rail, recipient }: Payment): string =>
+export const fingerprint = ({ amountCents, rail, recipient }: Payment): string =>
   shortHash(`${rail} ${amountCents} ${comparedName(recipient)}`);
 
 /** From the primary: what has settled counts at once. By its index, whatever else the planner finds as good for an agent. */

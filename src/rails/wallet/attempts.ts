@@ -7,9 +7,9 @@ import type { Finality } from "../../chain/finality.ts";
 import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
 import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
-import { LEAVE_MS } from "../../domain/ledger/leave.ts";
-import { LeaveTooLate } from "../../payments/effects.ts";
-import type { AskForLeave } from "../../payments/ports.ts";
+import { LEASE_MS } from "../../domain/ledger/lease.ts";
+import { LeaseExpired } from "../../payments/effects.ts";
+import type { RequestLease } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
 import type { Wallet } from "./wallets.ts";
@@ -70,7 +70,7 @@ export interface AttemptDependencies {
 
 /** An attempt, and who is asked at the last moment whether it may be sent. */
 interface Asked extends Attempt {
-  readonly leave: AskForLeave;
+  readonly lease: RequestLease;
 }
 
 interface Waiting {
@@ -79,11 +79,11 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Leave that takes as long as it lasts comes too late; what is recorded of others waits meanwhile. */
+/** A lease that takes as long as it lasts comes too late; what is recorded of others waits meanwhile. */
 export const inTime =
-  (leave: AskForLeave): AskForLeave =>
+  (lease: RequestLease): RequestLease =>
   () =>
-    withTimeout(LEAVE_MS, leave());
+    withTimeout(LEASE_MS, lease());
 
 /** Wallets, and factories, that are remembered: those that were used last. */
 const READY_MAX = 100_000;
@@ -112,18 +112,18 @@ export class Attempts {
 
   /**
    * The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent, or where there is
-   * no leave any more to send it once the chain has said what it was asked.
+   * no lease any more to send it once the chain has said what it was asked.
    */
-  async decide(attempt: Attempt, leave: AskForLeave): Promise<Recorded> {
+  async decide(attempt: Attempt, lease: RequestLease): Promise<Recorded> {
     await this.#factoryIsThere(attempt.wallet);
     return new Promise((resolve, reject) => {
       // Whose ledger does not answer keeps nobody else from being sent.
-      const own: AskForLeave = () =>
-        inTime(leave)().catch((error: unknown) => {
+      const own: RequestLease = () =>
+        inTime(lease)().catch((error: unknown) => {
           reject(error);
           return "wait";
         });
-      this.#waiting.push({ attempt: { ...attempt, leave: own }, resolve, reject });
+      this.#waiting.push({ attempt: { ...attempt, lease: own }, resolve, reject });
       if (!this.#busy) setImmediate(() => void this.#work());
       this.#busy = true;
     });
@@ -176,7 +176,7 @@ export class Attempts {
         const decided = await this.#decide(batch.map(({ attempt }) => attempt));
         for (const { attempt, reject, resolve } of batch) {
           const recorded = decided.get(attemptPurpose(attempt));
-          if (recorded === undefined) reject(new LeaveTooLate("there is no leave any more to send it"));
+          if (recorded === undefined) reject(new LeaseExpired("there is no lease any more to send it"));
           else resolve(recorded);
         }
       } catch (error) {
@@ -236,14 +236,14 @@ export class Attempts {
       else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
       else {
         available.set(wallet.address, left - amountCents);
-        entries.push(this.spend(attempt, attempt.leave));
+        entries.push(this.spend(attempt, attempt.lease));
       }
     }
     return entries;
   }
 
-  /** The transfer, which is recorded only with leave to send it: from then on it may be mined at any time. */
-  spend(attempt: Attempt, leave: AskForLeave): Call {
+  /** The transfer, which is recorded only with a lease to send it: from then on it may be mined at any time. */
+  spend(attempt: Attempt, lease: RequestLease): Call {
     const { token, tokenDecimals } = this.#dependencies.place;
     const { amountCents, to, transactionId, wallet } = attempt;
     return {
@@ -254,7 +254,7 @@ export class Attempts {
       data: spendData({ transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) }),
       gas: GAS.spend,
       amountCents,
-      isStillWanted: async () => (await leave()) === "send",
+      isStillWanted: async () => (await lease()) === "send",
     };
   }
 

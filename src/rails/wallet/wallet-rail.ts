@@ -7,7 +7,7 @@ import { isTransaction, type Recorded, type RecordedTransaction, type Refused } 
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import type { TakenNonces } from "../../chain/taken-nonces.ts";
 import { centsOf } from "../../chain/units.ts";
-import type { AskForLeave, Detachment, RailBalance, RailPort } from "../../payments/ports.ts";
+import type { RequestLease, Detachment, RailBalance, RailPort } from "../../payments/ports.ts";
 import {
   type AttemptDependencies,
   type Attempt,
@@ -60,17 +60,17 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.place.chainId);
   }
 
-  async send(profile: AgentProfile, payment: Payment, leave: AskForLeave = freely): Promise<RailOutcome> {
+  async send(profile: AgentProfile, payment: Payment, lease: RequestLease = freely): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
     if (wallet === null) return { status: "failed", ...NO_WALLET };
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
-    const first = await this.#attempts.decide(attempt, leave);
+    const first = await this.#attempts.decide(attempt, lease);
     if (!isTransaction(first)) return refused(first.refusal);
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
-    return (await this.settle(profile, payment, CONFIRMED_SOON_MS, leave)) ?? { status: "pending" };
+    return (await this.settle(profile, payment, CONFIRMED_SOON_MS, lease)) ?? { status: "pending" };
   }
 
   async query({ request }: Payment): Promise<RailOutcome | null> {
@@ -85,7 +85,7 @@ export class WalletRail implements RailPort {
     profile: AgentProfile,
     payment: Payment,
     withinMs: number,
-    leave: AskForLeave = freely,
+    lease: RequestLease = freely,
   ): Promise<RailOutcome | null> {
     const { finality, limits, outbox, taken, wallets } = this.#dependencies;
     const wallet = await wallets.of(profile.agentId);
@@ -107,10 +107,10 @@ export class WalletRail implements RailPort {
       if (receipt === null && !(await taken.isLost(last)))
         return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
       const next = attemptOf(wallet, payment, attempts.length + 1);
-      const said = await leave();
+      const said = await lease();
       if (said === "wait") return outcome;
       if (said === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
-      else if (!(await this.#again(next, leave))) return outcome;
+      else if (!(await this.#again(next, lease))) return outcome;
     }
     return { status: "pending" };
   }
@@ -229,9 +229,9 @@ export class WalletRail implements RailPort {
 
   /**
    * Decides the attempt after one that was undone or lost: as it was, under a raised limit, or never. False, having decided
-   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where there is no leave any more.
+   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where there is no lease any more.
    */
-  async #again(attempt: Attempt, leave: AskForLeave): Promise<boolean> {
+  async #again(attempt: Attempt, lease: RequestLease): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
     const remedy =
@@ -240,7 +240,7 @@ export class WalletRail implements RailPort {
         : await diagnose(this.#dependencies, attempt);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
-    const spend = this.#attempts.spend(attempt, inTime(leave));
+    const spend = this.#attempts.spend(attempt, inTime(lease));
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
       // While the service was no spender, its limits went by without an effect.
@@ -303,7 +303,7 @@ export class WalletRail implements RailPort {
 }
 
 /** Nobody could say no. */
-const freely: AskForLeave = () => Promise.resolve("send");
+const freely: RequestLease = () => Promise.resolve("send");
 
 /** What a refusal in a payment's place makes of it. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>

@@ -61,7 +61,7 @@ export class LedgerBook {
   readonly caps = new Map<string, { capCents: number | null; version: number }>();
   readonly rules = new Map<string, number>();
   /** Until when somebody may begin to send a payment of the agent. */
-  readonly leaveUntil = new Map<string, number>();
+  readonly leaseUntil = new Map<string, number>();
   /** What was shown under each revision of an account, and under which account's revision an event's id was first seen. */
   readonly #shown = new Map<string, string>();
   readonly #eventIds = new Map<string, string>();
@@ -144,7 +144,7 @@ export class LedgerBook {
     rules: PaymentRules | undefined,
     now: number,
   ): string[] {
-    const { amountCents, likenessHash } = request;
+    const { amountCents, fingerprint } = request;
     const { autoApprovalThresholdCents: threshold } = policy;
     const flags = new Set<string>();
     if (threshold !== null && (threshold === 0 || amountCents > threshold)) flags.add("agent_threshold");
@@ -158,7 +158,7 @@ export class LedgerBook {
       if (check.type === "duplicate") {
         const since = now - check.windowSeconds * 1_000;
         const isLike = ({ payment, request: other }: BookedPayment): boolean =>
-          payment.status !== "denied" && other.likenessHash === likenessHash && payment.createdAt > since;
+          payment.status !== "denied" && other.fingerprint === fingerprint && payment.createdAt > since;
         if (ofAgent.some(isLike)) flags.add("duplicate");
       }
     }

@@ -1,5 +1,5 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import { isOnItsWay } from "../../../src/domain/ledger/leave.ts";
+import { isOnItsWay } from "../../../src/domain/ledger/lease.ts";
 import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
@@ -84,7 +84,7 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
     if (code === null) mustEqual(reply.payment.day, book.dayOf(agentId, now), "the day it counts on");
   } else mustEqual(status, "denied", how);
   book.counted(agentId, now);
-  if (phase === "sending") world.giveLeave(agentId);
+  if (phase === "sending") world.grantLease(agentId);
 }
 
 function resolutionOf(
@@ -102,11 +102,11 @@ export function ask(world: LedgerWorld, { pick }: ActionOf<"ask">): void {
   const booked = world.pick(pick);
   if (booked === undefined) return;
   const { agentId, payment, request } = booked;
-  const reply = world.judge({ kind: "ask_to_send", agentId, transactionId: request.transactionId });
-  if (!isOnItsWay(payment)) return mustEqual(reply.kind, "payment", "leave for what is not to be sent");
+  const reply = world.judge({ kind: "request_lease", agentId, transactionId: request.transactionId });
+  if (!isOnItsWay(payment)) return mustEqual(reply.kind, "payment", "lease for what is not to be sent");
   const isPaused = world.book.agents.get(agentId)?.standing === "paused";
-  const leave = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
-  mustEqual(reply, { kind: "leave", leave }, `leave to send ${request.transactionId}`);
-  if (leave === "send") world.giveLeave(agentId);
-  world.note(`leave: ${leave}`);
+  const lease = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
+  mustEqual(reply, { kind: "lease", lease }, `lease to send ${request.transactionId}`);
+  if (lease === "send") world.grantLease(agentId);
+  world.note(`lease: ${lease}`);
 }

@@ -75,7 +75,7 @@ function requestFor(world: LedgerWorld, agent: BookedAgent, action: ActionOf<"pa
     merchantCategory: null,
     // Some are heavy.
     purpose: "x".repeat(action.amountCents > 10 ? 500 : 5),
-    likenessHash: `like-${action.like}`,
+    fingerprint: `like-${action.like}`,
     rulesVersions: {
       project: Math.max(0, version("project") + aside),
       team: Math.max(0, version(teamId) + aside),
@@ -94,7 +94,7 @@ function lookUp(world: LedgerWorld, asked: Asked, closed: number): LedgerReply {
   mustEqual(closed, recorded.length, "payments closed, as they are looked up");
   if (recorded.some((each) => each.request.keyHash === request.keyHash)) return { kind: "recorded" };
   const like = recorded
-    .filter((each) => each.payment.status !== "denied" && each.request.likenessHash === request.likenessHash)
+    .filter((each) => each.payment.status !== "denied" && each.request.fingerprint === request.fingerprint)
     .map(({ payment }) => payment.createdAt);
   return world.judge(payCommand(asked, closed, like.length === 0 ? undefined : Math.max(...like)));
 }
@@ -186,6 +186,6 @@ function decided(
   });
   mustEqual(decision.sequence, book.payments.filter((each) => each.agentId === agentId).length, "a sequence");
   if (passed) book.counted(agentId, now);
-  if (payment.phase === "sending") world.giveLeave(agentId);
+  if (payment.phase === "sending") world.grantLease(agentId);
   world.note(code ?? (payment.phase === "held" ? "held" : "sending"));
 }

@@ -97,7 +97,7 @@ function lose(world: LedgerWorld): void {
   const { book, ledger: lost } = world;
   world.now += QUIET_MS;
   world.last = null;
-  book.leaveUntil.clear();
+  book.leaseUntil.clear();
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
   const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored)));
   world.ledger = unpackLedger(packed, BOUNDS);

@@ -1,5 +1,5 @@
 import { must } from "../../../scripts/simulation/audit/violation.ts";
-import { isOnItsWay } from "../../../src/domain/ledger/leave.ts";
+import { isOnItsWay } from "../../../src/domain/ledger/lease.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
@@ -101,15 +101,15 @@ export class LedgerWorld {
   }
 
   /** Whoever is told to send begins within this time. */
-  giveLeave(agentId: string): void {
-    this.book.leaveUntil.set(agentId, this.now + LEAVE_MS);
+  grantLease(agentId: string): void {
+    this.book.leaseUntil.set(agentId, this.now + LEASE_MS);
   }
 
   /** How long others may still begin to send. */
   quietAfterMs(agentId: string): number {
     const isAny = this.openPayments().some((each) => each.agentId === agentId && isOnItsWay(each.payment));
-    const until = this.book.leaveUntil.get(agentId) ?? 0;
-    return isAny ? Math.max(0, Math.min(until - this.now, LEAVE_MS)) : 0;
+    const until = this.book.leaseUntil.get(agentId) ?? 0;
+    return isAny ? Math.max(0, Math.min(until - this.now, LEASE_MS)) : 0;
   }
 
   /** The emergency stop: what was decided and not sent is not to be sent any more. */
@@ -121,4 +121,4 @@ export class LedgerWorld {
 }
 
 /** A second, and as much as clocks may differ. */
-const LEAVE_MS = 1_250;
+const LEASE_MS = 1_250;

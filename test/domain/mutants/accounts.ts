@@ -119,8 +119,8 @@ const keys: readonly LedgerMutant[] = [
 const stop: readonly LedgerMutant[] = [
   {
     fault: "a paused agent's payment is sent",
-    complaint: "leave to send",
-    domain: () => judgingAs(["ask_to_send"], () => ({ standing: "active" })),
+    complaint: "lease to send",
+    domain: () => judgingAs(["request_lease"], () => ({ standing: "active" })),
   },
   {
     fault: "a payment decided before the pause goes on after the emergency stop",
@@ -149,14 +149,14 @@ const stop: readonly LedgerMutant[] = [
   {
     fault: "who pauses is not told how long others may still send",
     complaint: "pause of",
-    domain: () => judgingAs(["pause"], () => ({ leaveUntil: 0 })),
+    domain: () => judgingAs(["pause"], () => ({ leaseUntil: 0 })),
   },
   {
-    fault: "leave to send is given and forgotten",
+    fault: "lease to send is given and forgotten",
     complaint: "pause of",
     domain: () =>
       after(({ command, is }) => {
-        if (command.kind === "ask_to_send" && is !== undefined) is.leaveUntil = 0;
+        if (command.kind === "request_lease" && is !== undefined) is.leaseUntil = 0;
       }),
   },
 ];

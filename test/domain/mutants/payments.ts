@@ -256,7 +256,7 @@ const decisions: readonly LedgerMutant[] = [
       ),
   },
   {
-    fault: "the likeness of closed payments is forgotten",
+    fault: "the fingerprint of closed payments is forgotten",
     complaint: "what flags",
     seed: 19,
     domain: () =>

@@ -77,7 +77,7 @@ export class TestAccount {
       recipient: "shop",
       merchantCategory: null,
       purpose: "a test",
-      likenessHash: `likeness-${number}`,
+      fingerprint: `fingerprint-${number}`,
       ...change,
     };
   }

@@ -59,7 +59,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
       recipient: "shop",
       merchantCategory: "5734",
       purpose: "an example",
-      likenessHash: "likeness-example",
+      fingerprint: "fingerprint-example",
       proof: "proof",
       rulesVersions: { project: 2, team: null },
     },
@@ -105,7 +105,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
   deny: { kind: "deny", agentId, transactionId, by, feedback: "Too dear.", proof: "proof", requestId },
   expire: { kind: "expire", agentId, transactionId, requestId },
   cancel: { kind: "cancel", agentId, transactionId, requestId },
-  ask_to_send: { kind: "ask_to_send", agentId, transactionId, requestId },
+  request_lease: { kind: "request_lease", agentId, transactionId, requestId },
   read_payment: { kind: "read_payment", agentId, transactionId, requestId },
   change_policy: {
     kind: "change_policy",

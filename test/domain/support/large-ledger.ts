@@ -73,7 +73,7 @@ export class Incompressible {
       approvalId: this.id("apr"),
       keyHash: this.hash(),
       payloadHash: this.hash(),
-      likenessHash: this.hash(),
+      fingerprint: this.hash(),
       proof: this.proof(),
       rail: "wallet",
       amountCents,

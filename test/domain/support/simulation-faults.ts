@@ -230,12 +230,12 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "a paused agent's payment is sent",
-    complaint: "leave to send",
+    complaint: "lease to send",
     seed: 56,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
-        return reply.kind === "leave" ? { kind: "leave", leave: "send" } : reply;
+        return reply.kind === "lease" ? { kind: "lease", lease: "send" } : reply;
       }),
   },
   {

@@ -166,7 +166,7 @@ export class StagedAccount {
       approvalId: `apr_${number}`,
       keyHash: `key-${number}`,
       payloadHash: `payload-${number}`,
-      likenessHash: `likeness-${String(amountCents)}`,
+      fingerprint: `fingerprint-${String(amountCents)}`,
       proof: "",
       rail: "card",
       amountCents,

@@ -1,21 +1,21 @@
 import type { Payment } from "./payment.ts";
 
 /** Whether a process may send a payment that was decided; see `src/domain/ledger/sending.ts`. */
-export type Leave =
+export type Lease =
   | "send"
   /** The agent is paused: what the rail has already goes on, and nothing else. */
   | "wait"
   /** It is released, unless the rail has it already. */
   | "withdraw";
 
-/** Whoever has leave begins to send within so long, counted from before it asked. */
-export const LEAVE_MS = 1_000;
+/** Whoever has a lease begins to send within so long, counted from before it asked. */
+export const LEASE_MS = 1_000;
 
-/** The ledger waits so much longer than the leave is good for: its engine's clocks may differ by that. */
+/** The ledger waits so much longer than the lease is good for: its engine's clocks may differ by that. */
 const CLOCKS_APART_MAX_MS = 250;
 
-/** Until when leave that is given now may be made use of, as the ledger counts. */
-export const leaveUntil = (now: number): number => now + LEAVE_MS + CLOCKS_APART_MAX_MS;
+/** Until when a lease that is given now may be made use of, as the ledger counts. */
+export const leaseUntil = (now: number): number => now + LEASE_MS + CLOCKS_APART_MAX_MS;
 
 /** Decided and on its way to its end: it may be sent, or sent again, by whoever comes next. */
 export const isOnItsWay = ({ phase, status }: Payment): boolean =>
