@@ -105,7 +105,12 @@ export class BrowserSessions {
   }
 
   /** The body to answer, once the cookies that go with it are set. */
-  answer(id: OperationId, response: Response, { inCookies }: Received, reply: Reply<unknown>): unknown {
+  answer(
+    id: OperationId,
+    response: Response,
+    { inCookies }: Pick<Received, "inCookies">,
+    reply: Reply<unknown>,
+  ): unknown {
     const { body, session } = reply;
     if (id === "signOut") this.#clear(response);
     if (session === undefined) return body;

@@ -5,9 +5,10 @@ import { type Route, routesOf } from "../../src/contract/routes.ts";
 import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import { Arrival } from "../../src/lib/deadline.ts";
 import { refusal } from "../../src/domain/errors.ts";
+import { ok } from "../../src/domain/result.ts";
 import type { StreamEnd } from "../../src/contract/stream.ts";
 import type { Requester } from "../../src/limits/limits.ts";
-import type { Pipeline } from "../pipeline/pipeline.ts";
+import type { Pipeline, Receive } from "../pipeline/pipeline.ts";
 import type { Admission } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
@@ -112,35 +113,32 @@ async function answerTo(
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
   const userAgent = shownUserAgent(request.headers["user-agent"]);
   const about = { id, surface: "rest", requestId: note.id, arrival, userAgent } as const;
-  const early = { ...about, requester: admitted.value };
-  const denied = browsers.refusalOf(id, request) ?? (await pipeline.admit(early, request.params));
-  if (denied !== null) return sendRefusal(response, denied);
-  const body = await place.releaseWhile(arrival.aside(readBody(request, response)));
-  if (!body.ok) return sendRefusal(response, await pipeline.refuse(early, request.params, body.refusal));
-  const { cameLate, value } = body.value;
-  const still = cameLate ? await admission.still(request, "rest", early.requester) : admitted;
-  if (!still.ok) return sendRefusal(response, still.refusal);
-  const call = { ...about, requester: still.value };
-  const lost = cameLate ? pipeline.authorize(id, still.value.principal) : null;
-  if (lost !== null) return sendRefusal(response, await pipeline.refuse(call, request.params, lost));
-
-  const received = browsers.receive(id, request, value);
-  const raw = {
-    params: request.params,
-    query: coerceQuery(operation.query, { ...request.query, ...resumedBehind(http, request) }),
-    body: received.body,
+  const requester = admitted.value;
+  const forged = browsers.refusalOf(id, request);
+  if (forged !== null) return sendRefusal(response, forged);
+  const bodies = { inCookies: false };
+  const receive: Receive = async () => {
+    const read = await place.releaseWhile(arrival.aside(readBody(request, response)));
+    if (!read.ok) return read;
+    const { cameLate, value } = read.value;
+    const late = cameLate ? await admission.still(request, "rest", requester) : null;
+    const { body, inCookies } = browsers.receive(id, request, value);
+    bodies.inCookies = inCookies;
+    const { params } = request;
+    const query = coerceQuery(operation.query, { ...request.query, ...resumedBehind(http, request) });
+    return ok({ input: { params, query, body }, late });
   };
-  const result = await pipeline.handle(call, raw);
+  const result = await pipeline.run({ ...about, requester }, request.params, receive);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const { events, stream } = result.value;
   if (stream !== undefined) return sendFile(response, stream);
   if (events !== undefined) {
-    const check = () => whyEnded({ admission, pipeline }, id, request, call.requester);
+    const check = () => whyEnded({ admission, pipeline }, id, request, requester);
     const full = sendEvents(response, events, check, note.answered);
     return full === null ? undefined : sendRefusal(response, full);
   }
   const status = result.value.status ?? http.successStatus;
-  const answer = browsers.answer(id, response, received, result.value);
+  const answer = browsers.answer(id, response, bodies, result.value);
   if (status === 204) response.status(204).end();
   else response.status(status).json(answer);
 }

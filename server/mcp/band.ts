@@ -2,7 +2,7 @@ import { type Band as BandKind, bandOf } from "../../src/contract/tool-names.ts"
 import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
-import type { Result } from "../../src/domain/result.ts";
+import { ok, type Result } from "../../src/domain/result.ts";
 import type { Arrival } from "../../src/lib/deadline.ts";
 import { errorBodyOf } from "../http/errors.ts";
 import type { RequestNote } from "../http/request-note.ts";
@@ -72,9 +72,8 @@ export class Band {
       const wrong = refusal("WRONG_CREDENTIAL");
       return this.#failure(name, await this.#pipeline.refuse(call, input.params, wrong));
     }
-    const denied = await this.#pipeline.admit(call, input.params);
-    if (denied !== null) return this.#failure(name, denied);
-    const result = await this.#pipeline.handle(call, input);
+    const all = () => Promise.resolve(ok({ input, late: null }));
+    const result = await this.#pipeline.run(call, input.params, all);
     return result.ok ? structured(result.value.body) : this.#failure(name, result.refusal);
   }
 
@@ -82,7 +81,7 @@ export class Band {
   async outcomeOf(id: OperationId, input: RawInput): Promise<Result<unknown>> {
     const result = await this.#pipeline.handle(this.#callOf(id), input);
     if (!result.ok) this.#request.note.refusals.push(result.refusal.code);
-    return result.ok ? { ok: true, value: result.value.body } : result;
+    return result.ok ? ok(result.value.body) : result;
   }
 
   #callOf(id: OperationId): ArrivedCall {

@@ -11,7 +11,7 @@ import { authorize, authorizeBody } from "../../src/identity/authorize.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import type { AuditTrail, Call } from "../../src/audit/trail.ts";
 import type { Handlers, Reply } from "../handlers/types.ts";
-import type { Limits } from "../../src/limits/limits.ts";
+import type { Limits, Requester } from "../../src/limits/limits.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import type { Principal } from "../../src/identity/principals.ts";
@@ -52,6 +52,16 @@ export interface RawInput {
   readonly body: unknown;
 }
 
+/** The rest of a request, once it is here. */
+export interface Received {
+  readonly input: RawInput;
+  /** Who the caller is by then, where the rest came later than the credential; null: it came with it. */
+  readonly late: Result<Requester> | null;
+}
+
+/** Reads the rest of a request. A refusal says why it is none. */
+export type Receive = () => Promise<Result<Received>>;
+
 export interface PipelineDependencies {
   readonly handlers: Handlers;
   readonly collections: Collections;
@@ -75,8 +85,8 @@ type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Re
 
 /**
  * The order of checks after the credential and the limit per minute, the same for REST and
- * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). REST
- * reads the body only after what can be said without it.
+ * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). The
+ * rest of a request is read only after what can be said without it.
  *
  * Also the one place where the audit log hears of what is done: a call that changes something is answered, or refused,
  * once its entry is safe.
@@ -93,10 +103,27 @@ export class Pipeline {
   }
 
   /**
+   * All checks of a call in their order, and then what its handler answers. Never throws. What comes later than the credential is judged
+   * by the credential as it is then: whoever sends a request decides how long that takes.
+   */
+  async run(call: ArrivedCall, params: unknown, receive: Receive): Promise<Result<Reply<unknown>>> {
+    const denied = await this.#admit(call, params);
+    if (denied !== null) return refused(denied);
+    const received = await receive();
+    if (!received.ok) return refused(await this.refuse(call, params, received.refusal));
+    const { input, late } = received.value;
+    if (late === null) return this.handle(call, input);
+    if (!late.ok) return late;
+    const still = { ...call, requester: late.value };
+    const lost = this.authorize(call.id, late.value.principal);
+    return lost === null ? this.handle(still, input) : refused(await this.refuse(still, params, lost));
+  }
+
+  /**
    * Whether a request may go on before anything of it is read, counted against the caps of its route. An organization
    * key's writes over MCP have caps besides, which count those that are refused for anything, too.
    */
-  async admit(call: ArrivedCall, params: unknown): Promise<Refusal | null> {
+  async #admit(call: ArrivedCall, params: unknown): Promise<Refusal | null> {
     try {
       const denied = await this.#mayBegin(call);
       return denied === null ? null : await this.refuse(call, params, denied);
