@@ -2,10 +2,10 @@ import { createHmac } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Address, getAddress, type Hex, isAddress, isHex, parseGwei, toHex } from "viem";
 import { z } from "zod";
-import type { ChainPlace, Signer } from "../src/chain/config.ts";
+import type { ChainConfig, Signer } from "../src/chain/config.ts";
 import { factoryDeployment } from "../src/chain/contracts.ts";
 import { localSigner } from "../src/chain/signer.ts";
-import { sandboxPlace } from "../src/chain/sandbox.ts";
+import { sandboxConfig } from "../src/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../src/rails/wallet/index.ts";
 import type { ChainRepair } from "../src/chain/repairs.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
@@ -60,8 +60,8 @@ const production = z.object({
     .default(MAX_FEE_PER_GAS_GWEI_DEFAULT),
 });
 
-export interface ChainConfig {
-  readonly place: ChainPlace;
+export interface ChainSettings {
+  readonly config: ChainConfig;
   readonly signer: Signer;
   readonly sandbox: boolean;
 }
@@ -70,10 +70,15 @@ export interface ChainConfig {
  * The chain that the environment describes. Without a token's address it is a sandbox: the service's key is derived from
  * the master key, and only a local test chain is accepted. Throws ConfigError, which never repeats a value.
  */
-export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: MasterKey, db: Db): ChainConfig {
+export function readChain(
+  rpcUrl: string,
+  env: NodeJS.ProcessEnv,
+  masterKey: MasterKey,
+  db: Db,
+): ChainSettings {
   if (env["EVM_TOKEN_ADDRESS"] === undefined) {
     const signer = localSigner(sandboxKey(masterKey, db));
-    return { place: sandboxPlace(rpcUrl, signer), signer, sandbox: true };
+    return { config: sandboxConfig(rpcUrl, signer), signer, sandbox: true };
   }
   const parsed = production.safeParse(env);
   if (!parsed.success) {
@@ -81,7 +86,7 @@ export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: Mas
     throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
   }
   const value = parsed.data;
-  const place = {
+  const config = {
     rpcUrl,
     chainId: value.EVM_CHAIN_ID,
     token: value.EVM_TOKEN_ADDRESS,
@@ -92,7 +97,7 @@ export function readChain(rpcUrl: string, env: NodeJS.ProcessEnv, masterKey: Mas
     fixedFees: null,
     maxFeePerGas: parseGwei(String(value.EVM_MAX_FEE_PER_GAS_GWEI)),
   };
-  return { place, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
+  return { config, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
 }
 
 /** One for each database: two services that share a chain must not share a key, since each counts its nonces itself. */
@@ -122,11 +127,11 @@ export function openWallets({
   rpcUrl,
 }: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
-  const { place, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
+  const { config, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
   const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>
-    logger.warn({ chain: place.chainId, ...details }, message);
+    logger.warn({ chain: config.chainId, ...details }, message);
   const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
-  const wallets = createWallets({ db, place, signer, sandbox, clock, onTrouble, onRepair });
+  const wallets = createWallets({ db, config, signer, sandbox, clock, onTrouble, onRepair });
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }

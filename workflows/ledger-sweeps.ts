@@ -47,7 +47,7 @@ export interface SweepPorts {
   /** The run is about to end, and what is begun would end with it. */
   readonly isEnding: () => boolean;
   /** Leaves a command without an effect: a sweep has ended, well or not, or a timer had nothing to say. */
-  readonly leaseCommand: () => void;
+  readonly emitCommand: () => void;
 }
 
 type Kind = (Due | DueLimits)["kind"];
@@ -160,13 +160,13 @@ export class LedgerSweeps {
         this.#running[place] -= 1;
         // There is room for what waits. The ledger's timer stays as it is, unless something is due sooner.
         if (!this.#ports.isEnding()) this.sweep(this.#ports.now());
-        this.leaseCommand();
+        this.emitCommand();
       });
   }
 
   /** A command without an effect, since no task but an update's own may end without one. */
-  leaseCommand(): void {
-    this.#ports.leaseCommand();
+  emitCommand(): void {
+    this.#ports.emitCommand();
   }
 
   /** Of what was tried, what was not done is let alone for a while, the longer the more often it has failed. */

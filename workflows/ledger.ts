@@ -142,7 +142,7 @@ function actorOf({ settings, start }: LedgerInput): LedgerActor {
       onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),
       isEnding: () => isRollOverDue(settings),
       // No task but an update's own ends without a command.
-      leaseCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: money.projectId }]),
+      emitCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: money.projectId }]),
     },
   );
 }
@@ -171,6 +171,6 @@ async function seeThrough({ sweeps }: LedgerActor, settings: LedgerSettings): Pr
     await condition(allHandlersFinished);
     if (rollOver()) return;
     sweeps.sweep(Date.now());
-    if (isTimeUp) sweeps.leaseCommand();
+    if (isTimeUp) sweeps.emitCommand();
   }
 }

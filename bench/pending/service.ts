@@ -33,11 +33,11 @@ export async function startPendingService(site: Site, on: "sandbox" | "chain", d
 }
 
 function chainSettings({ evmRpcUrl }: Site, db: Db): NodeJS.ProcessEnv {
-  const { place } = readChain(evmRpcUrl, {}, masterKey, db);
+  const { config } = readChain(evmRpcUrl, {}, masterKey, db);
   return {
-    EVM_CHAIN_ID: String(place.chainId),
-    EVM_TOKEN_ADDRESS: place.token,
-    EVM_TOKEN_DECIMALS: String(place.tokenDecimals),
+    EVM_CHAIN_ID: String(config.chainId),
+    EVM_TOKEN_ADDRESS: config.token,
+    EVM_TOKEN_DECIMALS: String(config.tokenDecimals),
     EVM_SPENDER_KEY: spenderKey(db),
     EVM_CONFIRMATIONS: String(CONFIRMATIONS),
   };

@@ -26,9 +26,9 @@ export class ForeignSender {
   constructor({ addresses, env }: Pick<Place, "addresses" | "env">) {
     const { mongodbUri, rpcUrl } = addresses;
     const masterKey = MasterKey.parse(env["MASTER_KEY"] ?? "", "MASTER_KEY");
-    const { place, signer } = readChain(rpcUrl, env, masterKey, new MongoClient(mongodbUri).db());
+    const { config, signer } = readChain(rpcUrl, env, masterKey, new MongoClient(mongodbUri).db());
     this.#chain = createPublicClient({ transport: http(rpcUrl), cacheTime: 0 });
-    this.#chainId = place.chainId;
+    this.#chainId = config.chainId;
     this.#signer = signer;
   }
 

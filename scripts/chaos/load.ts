@@ -31,6 +31,8 @@ export interface LoadOptions {
   readonly random: Random;
   /** Begins the keys of its payments. */
   readonly name: string;
+  /** Whether the services' clocks stay right. */
+  readonly areClocksRight: boolean;
 }
 
 /**
@@ -59,7 +61,7 @@ export class Load {
   }
 
   async #pay(client: number): Promise<void> {
-    const { agents, name, tickets } = this.#options;
+    const { agents, areClocksRight, name, tickets } = this.#options;
     const random = this.#options.random.fork(`client ${String(client)}`);
     while (!this.#stopping.signal.aborted) {
       const known = tickets.all;
@@ -68,7 +70,8 @@ export class Load {
         continue;
       }
       this.#number += 1;
-      const ticket = tickets.open(newOrder(random, agents, `${name}-${String(this.#number)}`));
+      const key = `${name}-${String(this.#number)}`;
+      const ticket = tickets.open(newOrder({ random, agents, key, areClocksRight }));
       await this.#see(ticket);
       if (random.chance(CANCELLED_SHARE)) await this.#cancel(ticket);
     }

@@ -10,7 +10,12 @@ export const RECIPIENTS = [
 
 const MERCHANTS = ["Paper & Pens", "Cloud Hosting", "Conference Inc"] as const;
 /** Those at which the sandbox processor behaves specially. */
-const ODD_MERCHANTS = ["sandbox-slow", "sandbox-reverse", "sandbox-flaky", "sandbox-decline"] as const;
+const ODD_MERCHANTS = ["sandbox-flaky", "sandbox-decline"] as const;
+/**
+ * The same, after a while. The sandbox goes by the clock of the process that it is in: where that is wrong by minutes, so long is the while,
+ * which a processor of its own would not know of.
+ */
+const LATER_MERCHANTS = ["sandbox-slow", "sandbox-reverse"] as const;
 
 const WALLET_SHARE = 0.5;
 const ODD_SHARE = 0.25;
@@ -26,14 +31,23 @@ export interface Order {
   readonly amountCents: number;
 }
 
+export interface OrderOptions {
+  readonly random: Random;
+  readonly agents: readonly PayingAgent[];
+  readonly key: string;
+  /** Whether the services' clocks stay right. */
+  readonly areClocksRight: boolean;
+}
+
 /** Makes up orders, each under a key of its own. */
-export function newOrder(random: Random, agents: readonly PayingAgent[], key: string): Order {
+export function newOrder({ agents, areClocksRight, key, random }: OrderOptions): Order {
   const agent = random.pick(agents);
   const amountCents = random.between(1, AMOUNT_MAX_CENTS);
   if (random.chance(WALLET_SHARE)) {
     return { agent, key, rail: "wallet", to: random.pick(RECIPIENTS), amountCents };
   }
-  const to = random.pick(random.chance(ODD_SHARE) ? ODD_MERCHANTS : MERCHANTS);
+  const odd = areClocksRight ? [...ODD_MERCHANTS, ...LATER_MERCHANTS] : ODD_MERCHANTS;
+  const to = random.pick(random.chance(ODD_SHARE) ? odd : MERCHANTS);
   return { agent, key, rail: "card", to, amountCents };
 }
 

@@ -149,7 +149,14 @@ class ChaosRun {
     const [paymentsBefore, retriesBefore] = [tickets.all.length, tickets.retries];
     const brief = await tenant.createBrief(round);
     const agents = [...tenant.agents.filter(({ isBrief }) => !isBrief), brief];
-    const load = new Load({ tenant, agents, tickets, random: random.fork("load"), name: String(round) });
+    const load = new Load({
+      tenant,
+      agents,
+      tickets,
+      random: random.fork("load"),
+      name: String(round),
+      areClocksRight: disaster !== "clocks",
+    });
     const changes = new Changes(tenant, brief, random.fork("changes"), this.#stops);
     const startedAt = performance.now();
     const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);

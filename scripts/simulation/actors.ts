@@ -106,7 +106,7 @@ export class SimulatedLedger {
         now,
         onFailed: () => undefined,
         isEnding: () => run !== this.#run,
-        leaseCommand: () => run === this.#run && this.#arm(),
+        emitCommand: () => run === this.#run && this.#arm(),
       },
     );
   }

@@ -2,7 +2,7 @@ import { type RecordedRoot, rootData } from "../../src/chain/audit-roots.ts";
 import { caip2Of } from "../../src/chain/config.ts";
 import { ChainRpc, ChainUnreachable, type FoundTransaction, WrongChain } from "../../src/chain/rpc.ts";
 import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
-import type { ChainConfig } from "../chain.ts";
+import type { ChainSettings } from "../chain.ts";
 
 /** What the chain says of the roots that the file says are on it. */
 export interface OnChain {
@@ -18,13 +18,13 @@ const ASKED_AT_ONCE = 50;
 
 /** Asks the chain, where one is set up and answers, for every transaction that the file names. */
 export async function rootsOnChain(
-  chain: ChainConfig | null,
+  chain: ChainSettings | null,
   transactions: readonly AnchorTransaction[],
   recorded: readonly RecordedRoot[],
 ): Promise<OnChain> {
   const found = { confirmed: 0, unseen: 0, wrong: [] as string[] };
   if (chain === null) return { ...found, unseen: transactions.length, reachable: false };
-  const rpc = new ChainRpc(chain.place);
+  const rpc = new ChainRpc(chain.config);
   try {
     await rpc.check();
     const asking = {

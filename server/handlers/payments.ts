@@ -103,7 +103,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     const isSame = (address: string | undefined) => address?.toLowerCase() === recipient.toLowerCase();
     const message = isSame(agent.wallet?.address)
       ? "must not be the agent's own wallet"
-      : isSame(dependencies.wallets?.place.token)
+      : isSame(dependencies.wallets?.config.token)
         ? "must not be the token itself"
         : null;
     if (message === null) return null;

@@ -23,7 +23,7 @@ export function sandboxHandlers(
       const sandbox = wallets?.sandbox ?? null;
       if (wallets === null || sandbox === null || wallet === null) return refused(refusal("NOT_FOUND"));
       // A wallet from before, on a chain that is no sandbox, would not see the money.
-      if (wallet.chainCaip2 !== caip2Of(wallets.place.chainId)) return refused(refusal("NOT_FOUND"));
+      if (wallet.chainCaip2 !== caip2Of(wallets.config.chainId)) return refused(refusal("NOT_FOUND"));
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       await audit.begin({ before: null, after: { amountCents } });
       const minted = await sandbox.mint(randomUUID(), getAddress(wallet.address), amountCents);
@@ -36,7 +36,7 @@ export function sandboxHandlers(
     async depositToTreasury({ body: { amountCents } }, { audit, principal: { organizationId } }) {
       const sandbox = wallets?.sandbox ?? null;
       if (wallets === null || sandbox === null) return refused(refusal("NOT_FOUND"));
-      const { place, rpc, treasuries } = wallets;
+      const { config, rpc, treasuries } = wallets;
       const treasury = await treasuries.of(organizationId);
       if (treasury === null) return refused(refusal("NOT_FOUND"));
       await audit.begin({ before: null, after: { amountCents } });
@@ -45,8 +45,8 @@ export function sandboxHandlers(
       audit.change(null, { amountCents });
       const units = await rpc.balanceAt(treasury, "latest").catch(() => null);
       if (units === null) return refused(mayStillArrive());
-      const balanceCents = centsOf(units, place.tokenDecimals);
-      const at = { address: treasury, chainCaip2: caip2Of(place.chainId) };
+      const balanceCents = centsOf(units, config.tokenDecimals);
+      const at = { address: treasury, chainCaip2: caip2Of(config.chainId) };
       return ok({ body: { treasury: at, balanceCents, onChainTxHash: minted.hash } });
     },
 

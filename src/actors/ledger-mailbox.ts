@@ -1,7 +1,7 @@
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { RecordAccount } from "./account-recorder.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
-import type { LedgerPlace } from "../messages/ledger.ts";
+import type { ProjectRef } from "../messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
@@ -22,7 +22,7 @@ const TOLD_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
-  readonly submit: (place: LedgerPlace, commands: readonly LedgerCommand[]) => Promise<Submitted>;
+  readonly submit: (place: ProjectRef, commands: readonly LedgerCommand[]) => Promise<Submitted>;
   readonly recordAccount: RecordAccount;
   /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
   readonly flushPublished: () => void;
@@ -58,7 +58,7 @@ type Confirmation = CommandOf<"confirm">;
  * never met. Confirmations ride along, or go by themselves after a short while; losing them costs the ledger a sweep.
  */
 export class LedgerMailbox {
-  readonly #place: LedgerPlace;
+  readonly #place: ProjectRef;
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #retire: () => void;
   readonly #waiting = new FairQueue<Waiting>(({ command }) => urgencyOf(command));
@@ -74,7 +74,7 @@ export class LedgerMailbox {
   /** Since when what is first waits. */
   #waitingSinceMs = 0;
 
-  constructor(place: LedgerPlace, dependencies: LedgerMailboxDependencies, retire: () => void) {
+  constructor(place: ProjectRef, dependencies: LedgerMailboxDependencies, retire: () => void) {
     this.#place = place;
     this.#dependencies = dependencies;
     this.#retire = retire;

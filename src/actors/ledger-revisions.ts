@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { LedgerCommand } from "../domain/ledger/commands.ts";
-import type { KnownRevisions, LedgerPlace, LedgerSubmitResult } from "../messages/ledger.ts";
+import type { KnownRevisions, ProjectRef, LedgerSubmitResult } from "../messages/ledger.ts";
 import { RecordsBehind } from "./actor-unavailable.ts";
 import type { Timers } from "../lib/timers.ts";
 
@@ -25,7 +25,7 @@ interface Known {
 
 /** Sends one update to a project's ledger. */
 export type SubmitKnowing = (
-  place: LedgerPlace,
+  place: ProjectRef,
   commands: readonly LedgerCommand[],
   known: KnownRevisions,
 ) => Promise<LedgerSubmitResult>;
@@ -49,7 +49,7 @@ export class LedgerRevisions {
     this.#timers = timers;
   }
 
-  async submit(place: LedgerPlace, commands: readonly LedgerCommand[]): Promise<Submitted> {
+  async submit(place: ProjectRef, commands: readonly LedgerCommand[]): Promise<Submitted> {
     const { projectId } = place;
     const result = await this.#submitKnowing(place, commands);
     this.#heard(projectId, { ledger: result.revision });
@@ -61,7 +61,7 @@ export class LedgerRevisions {
     return { ...result, kept };
   }
 
-  async #submitKnowing(place: LedgerPlace, commands: readonly LedgerCommand[]): Promise<LedgerSubmitResult> {
+  async #submitKnowing(place: ProjectRef, commands: readonly LedgerCommand[]): Promise<LedgerSubmitResult> {
     const known = this.#known.get(place.projectId);
     const isFresh = known !== undefined && this.#timers.monotonicMs() - known.heardAtMs < HEARD_MS;
     if (isFresh) {

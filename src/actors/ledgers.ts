@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { LedgerGateway } from "../payments/ports.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
-import type { LedgerPlace } from "../messages/ledger.ts";
+import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { Release } from "./gathering.ts";
 import { type Answered, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
@@ -43,34 +43,34 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** Puts one command to a project's ledger. Throws `ActorUnavailable` when no answer came in time. */
-  async submit(place: LedgerPlace, command: LedgerCommand): Promise<LedgerReply> {
+  async submit(place: ProjectRef, command: LedgerCommand): Promise<LedgerReply> {
     return (await this.answered(place, command)).reply;
   }
 
   /** The same, for who waits until the agent's record has come that far. */
-  async answered(place: LedgerPlace, command: LedgerCommand): Promise<Answered> {
+  async answered(place: ProjectRef, command: LedgerCommand): Promise<Answered> {
     const answered = await this.decided(place, command);
     await answered.kept;
     return answered;
   }
 
   /** The same, for who does something before it tells anybody, and waits for `kept` then. */
-  decided(place: LedgerPlace, command: LedgerCommand): Promise<Answered> {
+  decided(place: ProjectRef, command: LedgerCommand): Promise<Answered> {
     return this.#of(place).submit(command);
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */
-  expect(place: LedgerPlace): Release {
+  expect(place: ProjectRef): Release {
     return this.#of(place).expect();
   }
 
   /** A request was decided, and is being answered (see `LedgerMailbox.answering`). */
-  answering(place: LedgerPlace): Release {
+  answering(place: ProjectRef): Release {
     return this.#of(place).answering();
   }
 
   /** Tells the ledger what was carried out once that is told of, with its next update after that or shortly after. */
-  confirmLater(place: LedgerPlace, confirmation: CommandOf<"confirm">, told: Promise<void>): void {
+  confirmLater(place: ProjectRef, confirmation: CommandOf<"confirm">, told: Promise<void>): void {
     this.#of(place).confirmLater(confirmation, told);
   }
 
@@ -80,7 +80,7 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** After this, ledger and record show everything that this process has carried out for the agent. */
-  async flush({ projectId }: Pick<LedgerPlace, "projectId">, agentId: string): Promise<void> {
+  async flush({ projectId }: Pick<ProjectRef, "projectId">, agentId: string): Promise<void> {
     await this.#mailboxes.get(projectId)?.flush(agentId);
   }
 
@@ -94,11 +94,11 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** Whether this process may know more of an agent than its record shows. */
-  isBehind({ projectId }: Pick<LedgerPlace, "projectId">, agentId: string): boolean {
+  isBehind({ projectId }: Pick<ProjectRef, "projectId">, agentId: string): boolean {
     return this.#mailboxes.get(projectId)?.isBehind(agentId) ?? false;
   }
 
-  #of(place: LedgerPlace): LedgerMailbox {
+  #of(place: ProjectRef): LedgerMailbox {
     const { organizationId, projectId } = place;
     const existing = this.#mailboxes.get(projectId);
     if (existing !== undefined) return existing;

@@ -25,7 +25,7 @@ import type {
   BooksQueryInput,
   CapsView,
   LedgerInput,
-  LedgerPlace,
+  ProjectRef,
   LedgerStateView,
   LedgerSubmitResult,
   TeamBudgets,
@@ -95,7 +95,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
    * where it decides nothing by what is `known`.
    */
   submitToLedger(
-    { projectId }: LedgerPlace,
+    { projectId }: ProjectRef,
     commands: readonly LedgerCommand[],
     known = NOTHING_KNOWN,
   ): Promise<LedgerSubmitResult> {
@@ -132,7 +132,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   /** Starts a project's ledger; once, however often it is called with the same project. Only before the project has a record. */
-  startLedger({ organizationId, projectId }: LedgerPlace): Promise<void> {
+  startLedger({ organizationId, projectId }: ProjectRef): Promise<void> {
     const input: LedgerInput = {
       start: { kind: "create", organizationId, projectId },
       settings: this.#ledgerSettings,

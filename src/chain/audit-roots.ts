@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { type Address, concatHex, type Hash, type Hex, toHex } from "viem";
-import { caip2Of, type ChainPlace } from "./config.ts";
+import { caip2Of, type ChainConfig } from "./config.ts";
 import { COLLECTIONS } from "../store/documents.ts";
 import { GAS } from "./contracts.ts";
 import { type ChainOutbox, type ChainTransactionDocument, isTransaction, type Recorded } from "./outbox.ts";
@@ -18,7 +18,7 @@ export interface RootTransaction {
 
 export interface RootDependencies {
   readonly outbox: ChainOutbox;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly from: Address;
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
@@ -31,7 +31,7 @@ export const rootData = (root: string): Hex => concatHex([TAG, `0x${root}`]);
  * not take now its keeper sends. One for each root, however often it is asked for.
  */
 export async function recordRoot(
-  { broadcast, from, outbox, place }: RootDependencies,
+  { broadcast, from, outbox, config }: RootDependencies,
   root: string,
 ): Promise<RootTransaction> {
   const purpose = `audit/${root}`;
@@ -47,7 +47,7 @@ export async function recordRoot(
   const recorded = (await outbox.record([call])).get(purpose);
   if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
   await broadcast([recorded]);
-  return { chain: caip2Of(place.chainId), from, hash: recorded.hash };
+  return { chain: caip2Of(config.chainId), from, hash: recorded.hash };
 }
 
 /** A root that was recorded for a chain, by whichever server. */

@@ -7,7 +7,7 @@ export interface Fees {
 }
 
 /** A chain, and what of ours is on it. */
-export interface ChainPlace {
+export interface ChainConfig {
   readonly rpcUrl: string;
   readonly chainId: number;
   readonly token: Address;

@@ -3,7 +3,7 @@ import { type Address, keccak256, toBytes } from "viem";
 import type { DepositRecord } from "../store/documents.ts";
 import type { EventJournal } from "../store/journal.ts";
 import type { Clock } from "../payments/ports.ts";
-import { caip2Of, type ChainPlace } from "./config.ts";
+import { caip2Of, type ChainConfig } from "./config.ts";
 import { type Checkpoint, type DepositCursor, DepositCursors } from "./deposit-cursor.ts";
 import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
 import { type Transfer, transfersTo } from "./transfers.ts";
@@ -16,7 +16,7 @@ const ID_HEX_DIGITS = 32;
 
 export interface DepositWatchDependencies {
   readonly db: Db;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly rpc: ChainRpc;
   readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
@@ -47,10 +47,10 @@ export class DepositWatch {
   #hasBegun = false;
 
   constructor(dependencies: DepositWatchDependencies) {
-    const { db, place } = dependencies;
+    const { db, config } = dependencies;
     this.#dependencies = dependencies;
     this.#cursors = new DepositCursors(db);
-    this.#id = `${caip2Of(place.chainId)}/${place.token}`;
+    this.#id = `${caip2Of(config.chainId)}/${config.token}`;
   }
 
   /** Nothing that is sent after this is missed. Free where it has begun; else the chain may have to be asked. */
@@ -91,9 +91,9 @@ export class DepositWatch {
 
   /** Below zero: there is none. */
   async #newestFinalBlock(): Promise<number> {
-    const { place, rpc } = this.#dependencies;
+    const { config, rpc } = this.#dependencies;
     const { blockNumber } = await rpc.head();
-    return Number(blockNumber) - (place.confirmations - 1);
+    return Number(blockNumber) - (config.confirmations - 1);
   }
 
   /** Whether the chain as it is now has this block. A block's hash stands for all before it, too. */
@@ -140,10 +140,10 @@ export class DepositWatch {
 
   /** Nodes bound what one answer may hold, so after one that did not come fewer blocks are asked for at a time. */
   async #transfers(cursor: DepositCursor, to: number, recipients: readonly Address[]) {
-    const { place, rpc } = this.#dependencies;
+    const { config, rpc } = this.#dependencies;
     const fromBlock = BigInt(cursor.block + 1);
     try {
-      const filter = { token: place.token, recipients, fromBlock, toBlock: BigInt(to) };
+      const filter = { token: config.token, recipients, fromBlock, toBlock: BigInt(to) };
       const found = await transfersTo(rpc, filter);
       this.#blocksPerStep = Math.min(BLOCKS_PER_STEP_MAX, this.#blocksPerStep * 2);
       return found;
@@ -160,7 +160,7 @@ export class DepositWatch {
     organizations: ReadonlyMap<Address, string>,
     at: Date,
   ): readonly Deposit[] {
-    const { chainId, tokenDecimals } = this.#dependencies.place;
+    const { chainId, tokenDecimals } = this.#dependencies.config;
     const counts = new Map<string, number>();
     const deposits: Deposit[] = [];
     for (const { from, to, transactionHash, units } of transfers) {

@@ -1,12 +1,12 @@
 import { parseTransaction } from "viem";
-import type { ChainPlace, Fees } from "./config.ts";
+import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, raiseOf } from "./fees.ts";
 import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
 
 export interface FeeRaisingDependencies extends ChainWatchers {
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly clock: () => Date;
@@ -28,12 +28,12 @@ export class FeeRaising {
 
   /** The transactions as they are to be sent now, in their order; what is new of them is remembered already. */
   async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
-    const { clock, place, raiseAfterMs, rpc } = this.#dependencies;
+    const { clock, config, raiseAfterMs, rpc } = this.#dependencies;
     const late = clock().getTime() - raiseAfterMs;
     const isLate = ({ lost, signings }: RecordedTransaction): boolean =>
       lost === null && (signings.at(-1)?.at.getTime() ?? Infinity) <= late;
     // Fixed fees are a local chain's, where the base fee is lowered instead.
-    if (place.fixedFees !== null || !missing.some(isLate)) return missing;
+    if (config.fixedFees !== null || !missing.some(isLate)) return missing;
     const price = await rpc.gasPrice();
     const now: RecordedTransaction[] = [];
     const raised: RecordedTransaction[] = [];
@@ -52,10 +52,10 @@ export class FeeRaising {
     transaction: RecordedTransaction,
     price: GasPrice,
   ): Promise<RecordedTransaction | "as it is" | "bounded"> {
-    const { onTrouble, outbox, place } = this.#dependencies;
+    const { onTrouble, outbox, config } = this.#dependencies;
     const { nonce, purpose } = transaction;
     try {
-      const raise = raiseOf(feesIn(transaction), price, place.maxFeePerGas);
+      const raise = raiseOf(feesIn(transaction), price, config.maxFeePerGas);
       if (raise.kind === "too dear") return "bounded";
       if (raise.kind === "enough") return "as it is";
       return (await outbox.raise(transaction, raise.fees)) ?? "as it is";

@@ -3,7 +3,7 @@ import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from 
 import { type Address, keccak256 } from "viem";
 import { COLLECTIONS } from "../store/documents.ts";
 import type { Clock } from "../payments/ports.ts";
-import { caip2Of, type ChainPlace, type Fees, type Signer } from "./config.ts";
+import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
 import { GAS } from "./contracts.ts";
 import {
   type Call,
@@ -45,7 +45,7 @@ const AFTER_LOST_ROUND_MAX_MS = 20;
 
 export interface OutboxDependencies {
   readonly db: Db;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly rpc: ChainRpc;
   readonly signer: Signer;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export class ChainOutbox {
     // What a fallen primary alone had recorded may be signed otherwise after it; nobody may have read it and sent it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
-    this.#chain = caip2Of(dependencies.place.chainId);
+    this.#chain = caip2Of(dependencies.config.chainId);
     this.#from = dependencies.signer.address;
   }
 
@@ -145,10 +145,10 @@ export class ChainOutbox {
    * where somebody else was first, or where it was found lost meanwhile.
    */
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
-    const { clock, place, signer } = this.#dependencies;
+    const { clock, config, signer } = this.#dependencies;
     const { nonce, purpose, signings } = transaction;
     const raw = await signer.sign({
-      chainId: place.chainId,
+      chainId: config.chainId,
       nonce,
       ...(await this.#callIn(transaction)),
       ...fees,
@@ -225,8 +225,8 @@ export class ChainOutbox {
    * What was lost may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
    */
   async fillLost({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
-    const { clock, place, rpc, signer } = this.#dependencies;
-    const call = { chainId: place.chainId, nonce, to: this.#from, data: "0x", gas: GAS.nothing } as const;
+    const { clock, config, rpc, signer } = this.#dependencies;
+    const call = { chainId: config.chainId, nonce, to: this.#from, data: "0x", gas: GAS.nothing } as const;
     const raw = await signer.sign({ ...call, ...(await rpc.fees()) });
     const filler = { hash: keccak256(raw), raw, at: clock() };
     const _id = this.#id(purpose);
@@ -311,7 +311,7 @@ export class ChainOutbox {
   }
 
   #callIn(transaction: RecordedTransaction): Promise<Pick<Call, "to" | "data" | "gas">> {
-    return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.place.chainId });
+    return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.config.chainId });
   }
 
   async #sign(
@@ -319,7 +319,7 @@ export class ChainOutbox {
     fees: Fees | null,
     at?: number,
   ): Promise<ChainTransactionDocument[]> {
-    const { clock, place, signer } = this.#dependencies;
+    const { clock, config, signer } = this.#dependencies;
     const createdAt = clock();
     const common = { chain: this.#chain, from: this.#from, createdAt };
     const documents: ChainTransactionDocument[] = [];
@@ -332,7 +332,7 @@ export class ChainOutbox {
       }
       if (fees === null) throw new Error("a call is signed without fees");
       const { amountCents = 0, data, gas, isRepeated = false, limitVersion = null, to } = entry;
-      const raw = await signer.sign({ chainId: place.chainId, nonce, to, data, gas, ...fees });
+      const raw = await signer.sign({ chainId: config.chainId, nonce, to, data, gas, ...fees });
       const about = { amountCents, limitVersion, isRepeated, refusal: null };
       documents.push({ ...own, ...noTransaction(), ...about, nonce, hash: keccak256(raw), raw });
       nonce += 1;

@@ -13,7 +13,7 @@ import {
   TransactionReceiptNotFoundError,
 } from "viem";
 import { withTimeout } from "../lib/with-timeout.ts";
-import type { ChainPlace, Fees } from "./config.ts";
+import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, offeredFor } from "./fees.ts";
 import { fetchWholeBatches } from "./whole-batches.ts";
 import { PlainError } from "../lib/plain-error.ts";
@@ -72,19 +72,19 @@ export interface FoundTransaction {
 /** The few questions that are asked of a chain, each bounded in time. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
-  readonly #place: ChainPlace;
+  readonly #config: ChainConfig;
   #price: { readonly price: Promise<GasPrice>; readonly until: number } | null = null;
   #checked: Promise<void> | null = null;
 
-  constructor(place: ChainPlace) {
-    this.#place = place;
-    const transport = http(place.rpcUrl, {
+  constructor(config: ChainConfig) {
+    this.#config = config;
+    const transport = http(config.rpcUrl, {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
       fetchFn: fetchWholeBatches,
       retryCount: 0,
       timeout: CALL_MS,
     });
-    this.client = createPublicClient({ transport, cacheTime: 0, pollingInterval: place.pollMs });
+    this.client = createPublicClient({ transport, cacheTime: 0, pollingInterval: config.pollMs });
   }
 
   /** Asks once, and until it was answered, whether this is the chain that was configured; throws `WrongChain`. */
@@ -111,7 +111,7 @@ export class ChainRpc {
    * they count; null: the newest.
    */
   async confirmed(address: Address): Promise<{ readonly nonce: number; readonly through: bigint | null }> {
-    const { confirmations } = this.#place;
+    const { confirmations } = this.#config;
     if (confirmations === 1) return { nonce: await this.nonceAt(address, "latest"), through: null };
     const { blockNumber } = await this.head();
     const through = blockNumber - BigInt(confirmations - 1);
@@ -133,7 +133,7 @@ export class ChainRpc {
   /** The token balance of a wallet, in the token's units, as of a block, or now. */
   balanceAt(wallet: Address, blockNumber: bigint | "latest"): Promise<bigint> {
     const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
-    const read = { address: this.#place.token, abi: erc20Abi, functionName: "balanceOf" } as const;
+    const read = { address: this.#config.token, abi: erc20Abi, functionName: "balanceOf" } as const;
     return this.answer(this.client.readContract({ ...read, args: [wallet], ...at }));
   }
 
@@ -144,7 +144,7 @@ export class ChainRpc {
 
   /** What a transaction is to offer that is signed now. */
   async fees(): Promise<Fees> {
-    const { fixedFees, maxFeePerGas } = this.#place;
+    const { fixedFees, maxFeePerGas } = this.#config;
     return fixedFees ?? offeredFor(await this.gasPrice(), maxFeePerGas);
   }
 
@@ -231,7 +231,7 @@ export class ChainRpc {
   }
 
   async #check(): Promise<void> {
-    const { chainId } = this.#place;
+    const { chainId } = this.#config;
     const found = await this.answer(this.client.getChainId());
     if (found === chainId) return;
     throw new WrongChain(`the chain at EVM_RPC_URL has the id ${String(found)}, not ${String(chainId)}`);

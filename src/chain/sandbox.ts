@@ -1,6 +1,6 @@
 import { type Address, type Hex, numberToHex } from "viem";
 import { z } from "zod";
-import type { ChainPlace, Signer } from "./config.ts";
+import type { ChainConfig, Signer } from "./config.ts";
 import { factoryDeployment, GAS, mintData, sandboxTokenDeployment } from "./contracts.ts";
 import { type DeploymentDependencies, ensureDeployed } from "./deployments.ts";
 import { type Call, isTransaction, type RecordedTransaction } from "./outbox.ts";
@@ -25,7 +25,7 @@ const GAS_MONEY = 10n ** 24n;
 const MINED_MS = 4_000;
 
 export interface SandboxDependencies extends DeploymentDependencies {
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly signer: Signer;
 }
 
@@ -40,8 +40,8 @@ export class ChainSandbox {
 
   /** Gives the service's key gas. The balance is set, not sent: nobody else's key is needed. */
   async giveGas(): Promise<void> {
-    const { place, signer } = this.#dependencies;
-    await rpcCall(place.rpcUrl, "anvil_setBalance", [signer.address, numberToHex(GAS_MONEY)]);
+    const { config, signer } = this.#dependencies;
+    await rpcCall(config.rpcUrl, "anvil_setBalance", [signer.address, numberToHex(GAS_MONEY)]);
   }
 
   /**
@@ -50,7 +50,7 @@ export class ChainSandbox {
    * our fixed fees, as long as it takes full blocks: where nothing is mined it never falls again.
    */
   async unwedge(): Promise<void> {
-    const { rpcUrl } = this.#dependencies.place;
+    const { rpcUrl } = this.#dependencies.config;
     await rpcCall(rpcUrl, "anvil_dropAllTransactions", []);
     await rpcCall(rpcUrl, "anvil_setNextBlockBaseFeePerGas", [numberToHex(0n)]);
   }
@@ -80,16 +80,16 @@ export class ChainSandbox {
 
   /** Makes test money in a wallet. Answers the transaction once it is mined, null when that takes longer. */
   async mint(id: string, wallet: Address, cents: number): Promise<RecordedTransaction | null> {
-    const { broadcast, finality, outbox, place } = this.#dependencies;
+    const { broadcast, finality, outbox, config } = this.#dependencies;
     // Minted before the token is there, the money would be lost: a call to an empty address succeeds.
     await this.prepare();
     const purpose = `mint/${id}`;
-    const data = mintData(wallet, unitsOf(cents, place.tokenDecimals));
+    const data = mintData(wallet, unitsOf(cents, config.tokenDecimals));
     const call: Call = {
       kind: "call",
       purpose,
       wallet,
-      to: place.token,
+      to: config.token,
       data,
       gas: GAS.mint,
       amountCents: -cents,
@@ -125,7 +125,7 @@ async function answerTo(url: string, method: string, params: readonly Hex[]) {
 }
 
 /** The sandbox's place: its addresses follow from the service's key. */
-export const sandboxPlace = (rpcUrl: string, signer: Signer): ChainPlace => ({
+export const sandboxConfig = (rpcUrl: string, signer: Signer): ChainConfig => ({
   rpcUrl,
   chainId: SANDBOX_CHAIN_ID,
   token: sandboxTokenDeployment(signer.address).address,

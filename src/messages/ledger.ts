@@ -12,7 +12,7 @@ export const LEDGER_WORKFLOW = "ledger";
 export const ledgerWorkflowId = (projectId: string): string => `ledger/${projectId}`;
 
 /** Where a ledger is found. */
-export interface LedgerPlace {
+export interface ProjectRef {
   readonly organizationId: string;
   readonly projectId: string;
 }
@@ -20,7 +20,7 @@ export interface LedgerPlace {
 /** How a project's ledger begins, or goes on after continue-as-new. */
 export interface LedgerInput {
   readonly start:
-    ({ readonly kind: "create" } & LedgerPlace) | { readonly kind: "resume"; readonly ledger: PackedLedger };
+    ({ readonly kind: "create" } & ProjectRef) | { readonly kind: "resume"; readonly ledger: PackedLedger };
   readonly settings: LedgerSettings;
 }
 

@@ -5,7 +5,7 @@ import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
-import type { LedgerPlace } from "../messages/ledger.ts";
+import type { ProjectRef } from "../messages/ledger.ts";
 
 /** What a rail is like. */
 export interface RailCapabilities {
@@ -132,13 +132,13 @@ export interface DeliveryWindows {
 /** The way to the ledgers of projects. */
 export interface LedgerGateway {
   /** Throws where the ledger can't be had; `LedgerGone` where there is none any more. */
-  submit(place: LedgerPlace, command: LedgerCommand): Promise<LedgerReply>;
+  submit(place: ProjectRef, command: LedgerCommand): Promise<LedgerReply>;
 }
 
 /** Starts the ledgers of new projects. */
 export interface LedgerStarter {
   /** Before the project has a record: nobody starts it after that. May be repeated until then. */
-  startLedger(place: LedgerPlace): Promise<void>;
+  startLedger(place: ProjectRef): Promise<void>;
 }
 
 /** The way to agents' actors. */

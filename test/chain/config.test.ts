@@ -21,11 +21,11 @@ const PRODUCTION = {
 
 describe("a chain's configuration", () => {
   it("of a real chain must name its id, token and key; all else has safe defaults", () => {
-    const { place, sandbox, signer } = readChain(RPC_URL, PRODUCTION, masterKey, db);
+    const { config, sandbox, signer } = readChain(RPC_URL, PRODUCTION, masterKey, db);
     expect(sandbox).to.equal(false);
-    expect(place).to.include({ chainId: 8453, token: TOKEN, tokenDecimals: 6, confirmations: 12 });
-    expect(place.fixedFees, "fees are the chain's").to.equal(null);
-    expect(place.maxFeePerGas, "500 gwei").to.equal(500_000_000_000n);
+    expect(config).to.include({ chainId: 8453, token: TOKEN, tokenDecimals: 6, confirmations: 12 });
+    expect(config.fixedFees, "fees are the chain's").to.equal(null);
+    expect(config.maxFeePerGas, "500 gwei").to.equal(500_000_000_000n);
     expect(signer.address).to.match(/^0x[0-9a-fA-F]{40}$/);
   });
 
@@ -57,7 +57,7 @@ describe("a chain's configuration", () => {
     const [one, again, other] = [db, db, databaseNamed("other")].map((each) =>
       readChain(RPC_URL, { EVM_SPENDER_KEY: KEY }, masterKey, each),
     );
-    expect(one?.place.chainId).to.equal(31_337);
+    expect(one?.config.chainId).to.equal(31_337);
     expect(one?.signer.address).to.equal(again?.signer.address);
     expect(one?.signer.address, "a key of its own").not.to.equal(other?.signer.address);
     const shown = inspect(one, { depth: 10, showHidden: true });

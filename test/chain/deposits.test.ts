@@ -120,12 +120,12 @@ describe("deposits into treasuries", () => {
 
   it("an event that could not be written is written by the next step: the cursor waits for it", async () => {
     const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
-    const { place, rpc, treasuries } = the.instance.wallets;
+    const { config, rpc, treasuries } = the.instance.wallets;
     const journal = new EventJournal(the.scene.db);
     let failures = 2;
     const watch = new DepositWatch({
       db: the.scene.db,
-      place,
+      config,
       rpc,
       treasuries,
       beginsAt: "the first block",
@@ -153,11 +153,11 @@ describe("deposits into treasuries", () => {
   it("off a test chain it begins where the chain is when the first address is given, not later", async () => {
     const [first, holder] = [await the.organization(), await the.holder(1_000)];
     await holder.pay(first.address, 1);
-    const { place, rpc, treasuries } = the.instance.wallets;
+    const { config, rpc, treasuries } = the.instance.wallets;
     await cursorsOf(the.scene.db).deleteMany({});
     const watch = new DepositWatch({
       db: the.scene.db,
-      place,
+      config,
       rpc,
       treasuries,
       beginsAt: "the newest final block",

@@ -82,9 +82,9 @@ describe("a record whose write was not acknowledged", () => {
   it("of entries that are to go together, a lost answer leaves none behind that was not recorded", async () => {
     const outbox = new ChainOutbox({
       db: mongo.db(scene.db.databaseName),
-      place: scene.place,
+      config: scene.config,
       signer: scene.signer,
-      rpc: new ChainRpc(scene.place),
+      rpc: new ChainRpc(scene.config),
       clock: () => new Date(),
     });
     proxy.breakAt(CHAIN_TRANSACTIONS, 2);

@@ -197,7 +197,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     await keeper.wallets.start();
     const read = { address: agent.wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
     await eventually("the limit is the policy's", async () => {
-      const [cap] = await scene.chain.readContract({ ...read, args: [scene.place.token] });
+      const [cap] = await scene.chain.readContract({ ...read, args: [scene.config.token] });
       return cap === 123_000_000n;
     });
     await keeper.wallets.stop();
@@ -275,7 +275,7 @@ describe("what is known of a nonce that another transaction has used", () => {
     const { outbox } = scene.open();
     const [real, other] = [await record("test/real"), await record("test/other")];
     const forger = privateKeyToAccount(generatePrivateKey());
-    const { chainId } = scene.place;
+    const { chainId } = scene.config;
     const raw = await forger.signTransaction({
       chainId,
       nonce: real.nonce,

@@ -13,9 +13,9 @@ const CANCELLING = { data: "0x", gas: 21_000n, maxFeePerGas: 900n * GWEI } as co
  * what it had there. Answers its hash.
  */
 export async function cancel(scene: Scene, anvil: OwnAnvil, nonce: number): Promise<Hash> {
-  const { place, signer } = scene;
+  const { config, signer } = scene;
   const fees = { ...CANCELLING, maxPriorityFeePerGas: 20n * GWEI };
-  const raw: Hex = await signer.sign({ chainId: place.chainId, nonce, to: signer.address, ...fees });
+  const raw: Hex = await signer.sign({ chainId: config.chainId, nonce, to: signer.address, ...fees });
   await anvil.call("eth_sendRawTransaction", [raw]);
   return keccak256(raw);
 }

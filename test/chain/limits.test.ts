@@ -41,7 +41,7 @@ describe("the limit that a wallet has on the chain", () => {
 
   const limitOf = async ({ wallet }: TestAgent) => {
     const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
-    const [cap, periodSeconds] = await scene.chain.readContract({ ...read, args: [scene.place.token] });
+    const [cap, periodSeconds] = await scene.chain.readContract({ ...read, args: [scene.config.token] });
     return { capCents: Number(cap / unitsOf(1, 6)), periodSeconds: Number(periodSeconds) };
   };
   const pay = async (agent: TestAgent, cents: number, instance = one) => {
@@ -175,7 +175,7 @@ describe("the limit that a wallet has on the chain", () => {
     const { recipient, transactionId } = payment.request;
     // Deploys the wallet.
     await pay(agent, 50);
-    const units = unitsOf(100, scene.place.tokenDecimals);
+    const units = unitsOf(100, scene.config.tokenDecimals);
     await owner.payInItsPlace(agent.wallet, { transactionId, to: getAddress(recipient), units });
     await one.wallets.rail.send(agent.profile, payment).catch(() => null);
     await mined();

@@ -142,7 +142,7 @@ describe("a wallet payment is made once", () => {
     const payment = newPayment(100, randomAddress());
     const { recipient, transactionId } = payment.request;
     const { outbox, wallets } = instanceAt(0);
-    const spend = { transactionId, token: scene.place.token, to: getAddress(recipient), units: 1_000_000n };
+    const spend = { transactionId, token: scene.config.token, to: getAddress(recipient), units: 1_000_000n };
     const lost = { kind: "call", purpose: `lost/${transactionId}`, wallet: null, to: agent.wallet } as const;
     await outbox.record([{ ...lost, data: spendData(spend), gas: GAS.spend }]);
     for (const { raw } of await outbox.from(0, 10_000)) await wallets.rpc.send(raw);
@@ -172,13 +172,18 @@ describe("a wallet payment is made once", () => {
     const { transactionId, recipient } = payment.request;
     // As if the factory had not been there: a call to where no contract is succeeds, and does nothing.
     const { outbox, wallets } = instanceAt(0);
-    const origin = { ...scene.place, owner: randomAddress(), spender: scene.signer.address, agentId: "none" };
+    const origin = {
+      ...scene.config,
+      owner: randomAddress(),
+      spender: scene.signer.address,
+      agentId: "none",
+    };
     const common = { kind: "call", wallet: agent.wallet } as const;
-    const spend = { transactionId, token: scene.place.token, to: randomAddress(), units: 1_000_000n };
+    const spend = { transactionId, token: scene.config.token, to: randomAddress(), units: 1_000_000n };
     const { deployWallet, spend: gas } = GAS;
     const data = deployWalletData(origin);
     await outbox.record([
-      { ...common, purpose: `deploy/${agent.wallet}`, to: scene.place.factory, data, gas: deployWallet },
+      { ...common, purpose: `deploy/${agent.wallet}`, to: scene.config.factory, data, gas: deployWallet },
       { ...common, purpose: `spend/${transactionId}/1`, to: agent.wallet, data: spendData(spend), gas },
     ]);
     for (const { raw } of await outbox.from(0, 10_000)) await wallets.rpc.send(raw);

@@ -125,7 +125,7 @@ describe("the record of the service's transactions", () => {
         return scene.signer.sign(transaction);
       },
     };
-    const at = { db, place: scene.place, rpc: new ChainRpc(scene.place), clock: () => new Date() };
+    const at = { db, config: scene.config, rpc: new ChainRpc(scene.config), clock: () => new Date() };
     const [one, other] = [new ChainOutbox({ ...at, signer }), new ChainOutbox({ ...at, signer })];
     await one.record([callOf("a")]);
     // Knows a next nonce that is out of date by then.

@@ -21,10 +21,10 @@ export interface Owner {
   isDone(hash: Hash): Promise<void>;
 }
 
-export function openOwner({ chain, place, signer }: Scene): Owner {
+export function openOwner({ chain, config, signer }: Scene): Owner {
   const account = privateKeyToAccount(DEMO_OWNER_KEY);
-  const client = createWalletClient({ account, transport: http(place.rpcUrl) });
-  const { token, tokenDecimals } = place;
+  const client = createWalletClient({ account, transport: http(config.rpcUrl) });
+  const { token, tokenDecimals } = config;
   const send = (to: Address, data: Hex): Promise<Hash> =>
     client.sendTransaction({ to, data, chain: null, gas: 300_000n, ...FEES });
   const isDone = async (hash: Hash): Promise<void> => {

@@ -102,8 +102,8 @@ describe("what must not be shown, and whom not to believe", () => {
 
   it("a service does not start on a chain with another id, whether it is a sandbox or not", async () => {
     const impostor = await startImpostor(1);
-    const place = { ...scene.place, rpcUrl: impostor.url };
-    const common = { db: scene.db, place, signer: scene.signer, clock: () => new Date() };
+    const config = { ...scene.config, rpcUrl: impostor.url };
+    const common = { db: scene.db, config, signer: scene.signer, clock: () => new Date() };
     for (const sandbox of [true, false]) {
       const wallets = createWallets({ ...common, sandbox, onTrouble: () => undefined });
       const thrown = await wallets.start().then(
@@ -119,14 +119,14 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a first nonce is not taken from a chain with another id", async () => {
     const { close, db }: TestDatabase = await testDatabase();
     const impostor = await startImpostor(1);
-    const { place, signer } = readChain(
+    const { config, signer } = readChain(
       impostor.url,
       {},
       MasterKey.parse("another-master-key-for-this-one-test", "a test"),
       db,
     );
     const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: true };
-    const wallets = createWallets({ db, place, signer, ...common });
+    const wallets = createWallets({ db, config, signer, ...common });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(
       () => null,
       (error: unknown) => error,
@@ -152,9 +152,9 @@ describe("what must not be shown, and whom not to believe", () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
-    const place = { ...scene.place, chainId: 1 };
+    const config = { ...scene.config, chainId: 1 };
     const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
-    const { rail } = createWallets({ db: scene.db, place, signer: scene.signer, ...common });
+    const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
     const outcome = await rail.send(agent.profile, payment).catch(() => null);
     expect(outcome, "only its own chain can tell").to.equal(null);
   });
@@ -162,9 +162,9 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a payment that failed for a wrong chain is never sent once the right one is back", async () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
-    const place = { ...scene.place, chainId: 1 };
+    const config = { ...scene.config, chainId: 1 };
     const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
-    const { rail } = createWallets({ db: scene.db, place, signer: scene.signer, ...common });
+    const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
     expect(await rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await scene.balanceCents(agent.wallet)).to.equal(100);
@@ -172,10 +172,10 @@ describe("what must not be shown, and whom not to believe", () => {
 
   it("the service's key does not show when what holds it is printed or serialized", () => {
     const key = toHex(createHmac("sha256", "a test").update("key").digest());
-    const { place } = scene;
+    const { config } = scene;
     const signer = localSigner(key);
     const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: true };
-    const wallets = createWallets({ db: scene.db, place, signer, ...common });
+    const wallets = createWallets({ db: scene.db, config, signer, ...common });
     const options = { depth: Infinity, showHidden: true, getters: true } as const;
     const texts = [inspect(signer, options), inspect(wallets, options), JSON.stringify(signer)];
     for (const text of texts) expect(text.toLowerCase()).not.to.include(key.slice(2));

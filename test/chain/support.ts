@@ -11,7 +11,7 @@ import {
   type PublicClient,
   toHex,
 } from "viem";
-import type { ChainPlace, Signer } from "../../src/chain/config.ts";
+import type { ChainConfig, Signer } from "../../src/chain/config.ts";
 import { agentWalletAbi, paymentIdOf } from "../../src/chain/contracts.ts";
 import { ChainOutbox, type ChainTransactionDocument } from "../../src/chain/outbox.ts";
 import { ChainRpc } from "../../src/chain/rpc.ts";
@@ -75,7 +75,7 @@ export interface Audit {
 
 /** A service without the rest: one database, so one key, any number of processes, a chain. */
 export interface Scene {
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly signer: Signer;
   readonly chain: PublicClient;
   readonly db: Db;
@@ -106,7 +106,7 @@ export const sharedChainUrl = (): string => {
  */
 export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<Scene> {
   const { close, db } = await testDatabase();
-  const { place, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
+  const { config, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
   const chain = createPublicClient({ transport: http(url), cacheTime: 0, pollingInterval: 25 });
   const agents = db.collection<AgentDocument>(COLLECTIONS.agents);
   const opened: Instance[] = [];
@@ -115,14 +115,14 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
     const { feesUpTo } = options;
     const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
-    const at = { ...place, rpcUrl, confirmations, ...fees };
+    const at = { ...config, rpcUrl, confirmations, ...fees };
     const troubles: string[] = [];
     const onTrouble = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);
     const repairs = new Map<string, number>();
     const onRepair = (what: string, count: number): void =>
       void repairs.set(what, (repairs.get(what) ?? 0) + count);
-    const common = { db: options.db ?? db, place: at, signer, clock };
+    const common = { db: options.db ?? db, config: at, signer, clock };
     const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onTrouble, onRepair });
     const instance = {
       wallets,
@@ -152,8 +152,8 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
   }
 
   const balanceCents = async (address: `0x${string}`): Promise<number> => {
-    const read = { address: place.token, abi: erc20Abi, functionName: "balanceOf" } as const;
-    return centsOf(await chain.readContract({ ...read, args: [address] }), place.tokenDecimals);
+    const read = { address: config.token, abi: erc20Abi, functionName: "balanceOf" } as const;
+    return centsOf(await chain.readContract({ ...read, args: [address] }), config.tokenDecimals);
   };
 
   async function audit(of: readonly TestAgent[], payments: readonly Payment[]): Promise<Audit> {
@@ -170,7 +170,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
       const payment = payments.find(({ request }) => paymentIdOf(request.transactionId) === args.id);
       if (payment === undefined) throw new Error("money was spent on nothing that was asked for");
       const { amountCents, recipient, transactionId } = payment.request;
-      const cents = centsOf(args.amount ?? 0n, place.tokenDecimals);
+      const cents = centsOf(args.amount ?? 0n, config.tokenDecimals);
       if (cents !== amountCents || args.to !== recipient) throw new Error("another payment was made");
       spent.set(transactionId, [...(spent.get(transactionId) ?? []), transactionHash]);
       spentCents += cents;
@@ -180,7 +180,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
 
   const transactions = db.collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions);
   return {
-    place,
+    config,
     signer,
     chain,
     db,

@@ -69,7 +69,7 @@ export const cursorsOf = (db: Db) => db.collection<{ _id: string; block: number 
 export async function openTreasuryScene(anvil: OwnAnvil): Promise<TreasuryScene> {
   const scene = await openScene(anvil.url);
   const instance = scene.open();
-  const { chain, db, place } = scene;
+  const { chain, db, config } = scene;
 
   const mint = async (to: Address, amountCents: number): Promise<void> => {
     const minted = await instance.wallets.sandbox?.mint(newId("mint"), to, amountCents);
@@ -87,21 +87,21 @@ export async function openTreasuryScene(anvil: OwnAnvil): Promise<TreasuryScene>
     if (cents > 0) await mint(account.address, cents);
     let nonce = 0;
     const send = async (to: Address | undefined, data: Hex): Promise<Sent> => {
-      const common = { chainId: place.chainId, nonce, data, gas: 2_000_000n, ...SANDBOX_FEES };
+      const common = { chainId: config.chainId, nonce, data, gas: 2_000_000n, ...SANDBOX_FEES };
       const raw = await account.signTransaction({ type: "eip1559", ...common, ...(to && { to }) });
       nonce += 1;
       await anvil.call("eth_sendRawTransaction", [raw]);
       return { raw, hash: keccak256(raw) };
     };
-    const begin = (to: Address, units: bigint) => send(place.token, transferData(to, units));
+    const begin = (to: Address, units: bigint) => send(config.token, transferData(to, units));
     return {
       begin,
-      pay: async (to, amountCents) => done(await begin(to, unitsOf(amountCents, place.tokenDecimals))),
+      pay: async (to, amountCents) => done(await begin(to, unitsOf(amountCents, config.tokenDecimals))),
       async payTogether(transfers) {
         const payer = getContractAddress({ from: account.address, nonce: BigInt(nonce) });
         for (const [, amountCents] of transfers) await mint(payer, amountCents);
         const calls = transfers.map(([to, amountCents]) =>
-          callCode(place.token, transferData(to, unitsOf(amountCents, place.tokenDecimals))),
+          callCode(config.token, transferData(to, unitsOf(amountCents, config.tokenDecimals))),
         );
         return done(await send(undefined, concatHex([...calls, STOP])));
       },

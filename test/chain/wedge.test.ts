@@ -52,7 +52,7 @@ describe("anvil's pool, which can hold transactions back for good", () => {
       kind: "call" as const,
       purpose: `mint/${newId("test")}`,
       wallet,
-      to: scene.place.token,
+      to: scene.config.token,
       data: mintData(wallet, 1n),
       gas: GAS.mint,
     }));

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type Address, getAddress } from "viem";
 import { DepositWatch } from "../../src/chain/deposits.ts";
 import { ChainRpc } from "../../src/chain/rpc.ts";
-import { sandboxPlace } from "../../src/chain/sandbox.ts";
+import { sandboxConfig } from "../../src/chain/sandbox.ts";
 import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../src/store/documents.ts";
 import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
@@ -35,7 +35,7 @@ const deposit = (of: World, amountCents: number) =>
 
 /** The same chain and token as the service has, which follow from its key's address. */
 function watchOf({ service: { db, env } }: World, spender: Address): DepositWatch {
-  const place = sandboxPlace(env["EVM_RPC_URL"] ?? "", { address: spender, sign });
+  const config = sandboxConfig(env["EVM_RPC_URL"] ?? "", { address: spender, sign });
   const all = async (): Promise<ReadonlyMap<Address, string>> => {
     const recorded = await db
       .collection<Recorded>("organizations")
@@ -45,8 +45,8 @@ function watchOf({ service: { db, env } }: World, spender: Address): DepositWatc
   };
   return new DepositWatch({
     db,
-    place,
-    rpc: new ChainRpc(place),
+    config,
+    rpc: new ChainRpc(config),
     beginsAt: "the first block",
     journal: new EventJournal(db),
     treasuries: { all },

@@ -36,7 +36,7 @@ class Sweeping {
       now: () => account.now,
       onFailed: () => undefined,
       isEnding: () => false,
-      leaseCommand: () => undefined,
+      emitCommand: () => undefined,
     });
   }
 

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Address } from "viem";
 import type { RailFailure } from "../../domain/ledger/payment.ts";
-import type { ChainPlace, Signer } from "../../chain/config.ts";
+import type { ChainConfig, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
 import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
@@ -60,7 +60,7 @@ export const refusalOf = (attempt: Attempt, refusal: RefusalReason | typeof WITH
 
 export interface AttemptDependencies {
   readonly outbox: ChainOutbox;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly rpc: ChainRpc;
   readonly signer: Signer;
   readonly limits: WalletLimits;
@@ -244,7 +244,7 @@ export class Attempts {
 
   /** The transfer, which is recorded only with a lease to send it: from then on it may be mined at any time. */
   spend(attempt: Attempt, lease: RequestLease): Call {
-    const { token, tokenDecimals } = this.#dependencies.place;
+    const { token, tokenDecimals } = this.#dependencies.config;
     const { amountCents, to, transactionId, wallet } = attempt;
     return {
       kind: "call",
@@ -296,9 +296,9 @@ export class Attempts {
   }
 
   async #held(wallets: readonly Address[], block: bigint | "latest"): Promise<Map<Address, number>> {
-    const { place, rpc } = this.#dependencies;
+    const { config, rpc } = this.#dependencies;
     const centsOfWallet = async (wallet: Address) =>
-      [wallet, centsOf(await rpc.balanceAt(wallet, block), place.tokenDecimals)] as const;
+      [wallet, centsOf(await rpc.balanceAt(wallet, block), config.tokenDecimals)] as const;
     return new Map(await Promise.all(wallets.map(centsOfWallet)));
   }
 }

@@ -1,5 +1,5 @@
 import { type Address, BaseError, ContractFunctionRevertedError } from "viem";
-import type { ChainPlace, Signer } from "../../chain/config.ts";
+import type { ChainConfig, Signer } from "../../chain/config.ts";
 import { agentWalletAbi, spendArguments } from "../../chain/contracts.ts";
 import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
@@ -40,14 +40,14 @@ export class PaidUnrecorded extends Error {
 }
 
 export interface DiagnosisDependencies {
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly rpc: ChainRpc;
   readonly signer: Signer;
 }
 
 /** Asks the chain, without an effect, what it would say to the same transfer now. Throws where it does not answer. */
 export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): Promise<Remedy> {
-  const { place, rpc } = deps;
+  const { config, rpc } = deps;
   const { amountCents, wallet } = attempt;
   const error = await revertOf(deps, attempt);
   // It would succeed where no contract is: then this wallet's deployment, which came before, has failed for good.
@@ -57,17 +57,17 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   if (error === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
   if (error === "NotSpender") return { kind: "refuse", refusal: DETACHED };
   if (error === "AlreadySpent") throw new PaidUnrecorded(attempt.transactionId);
-  const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), place.tokenDecimals);
+  const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), config.tokenDecimals);
   return { kind: "refuse", refusal: held < amountCents ? INSUFFICIENT_FUNDS : REFUSED_BY_TOKEN };
 }
 
 /** The name of the contract's error; "" for one that is not ours, such as the token's; null when it would succeed. */
 async function revertOf(
-  { place, rpc, signer }: DiagnosisDependencies,
+  { config, rpc, signer }: DiagnosisDependencies,
   attempt: Attempt,
 ): Promise<string | null> {
   const { amountCents, to, transactionId, wallet } = attempt;
-  const { token, tokenDecimals } = place;
+  const { token, tokenDecimals } = config;
   const spend = { transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) };
   const simulated = rpc.client
     .simulateContract({
@@ -92,8 +92,8 @@ async function revertOf(
 }
 
 /** What counts against the wallet's limit as of now. */
-export async function spentCents({ place, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
+export async function spentCents({ config, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
   const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
-  const [, , spent] = await rpc.answer(rpc.client.readContract({ ...read, args: [place.token] }));
-  return centsOf(spent, place.tokenDecimals);
+  const [, , spent] = await rpc.answer(rpc.client.readContract({ ...read, args: [config.token] }));
+  return centsOf(spent, config.tokenDecimals);
 }

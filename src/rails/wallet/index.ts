@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
-import { caip2Of, type ChainPlace, type Signer } from "../../chain/config.ts";
+import { caip2Of, type ChainConfig, type Signer } from "../../chain/config.ts";
 import { factoryDeployment } from "../../chain/contracts.ts";
 import { ensureDeployed } from "../../chain/deployments.ts";
 import { DepositWatch } from "../../chain/deposits.ts";
@@ -28,7 +28,7 @@ const LOOKS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly signer: Signer;
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
   readonly sandbox: boolean;
@@ -43,7 +43,7 @@ export interface Wallets {
   readonly limits: WalletLimits;
   /** Null where the chain is not a test chain. */
   readonly sandbox: ChainSandbox | null;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly rpc: ChainRpc;
   /** The wallet that an agent will have for good; nothing is sent for it. */
   newWallet(agentId: string, owner: string): WalletRecord;
@@ -69,28 +69,28 @@ export interface Wallets {
 
 /** Puts the wallet rail together. Nothing is asked of the chain yet. */
 export function createWallets(options: WalletsOptions): Wallets {
-  const { clock, db, onRepair = nothing, onTrouble, place, signer } = options;
+  const { clock, db, onRepair = nothing, onTrouble, config, signer } = options;
   const watchers = { onRepair, onTrouble };
-  const rpc = new ChainRpc(place);
-  const outbox = new ChainOutbox({ db, place, rpc, signer, clock });
+  const rpc = new ChainRpc(config);
+  const outbox = new ChainOutbox({ db, config, rpc, signer, clock });
   const finality = new Finality({
     rpc,
     from: signer.address,
-    pollMs: place.pollMs,
-    confirmations: place.confirmations,
+    pollMs: config.pollMs,
+    confirmations: config.confirmations,
   });
   const wallets = new AgentWallets(db);
   const broadcast = inTurns(async (recorded) => {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
-  const limits = new WalletLimits({ outbox, place, wallets, finality, broadcast });
+  const limits = new WalletLimits({ outbox, config, wallets, finality, broadcast });
   const taken = new TakenNonces({
     db,
     rpc,
     outbox,
     from: signer.address,
-    chainCaip2: caip2Of(place.chainId),
+    chainCaip2: caip2Of(config.chainId),
     clock,
     ...watchers,
     async onLost(transaction) {
@@ -98,17 +98,17 @@ export function createWallets(options: WalletsOptions): Wallets {
       await limits.setAgainAfter(transaction);
     },
   });
-  const rail = new WalletRail({ outbox, place, rpc, signer, limits, broadcast, wallets, finality, taken });
+  const rail = new WalletRail({ outbox, config, rpc, signer, limits, broadcast, wallets, finality, taken });
   const sandbox = options.sandbox
-    ? new ChainSandbox({ place, rpc, outbox, finality, signer, broadcast })
+    ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })
     : null;
-  const everyMs = Math.min(LOOK_MAX_MS, place.pollMs * LOOKS_PER_POLL);
+  const everyMs = Math.min(LOOK_MAX_MS, config.pollMs * LOOKS_PER_POLL);
   const keeper = new Keeper({
     rpc,
     outbox,
     taken,
     raising: new FeeRaising({
-      place,
+      config,
       rpc,
       outbox,
       clock,
@@ -125,18 +125,18 @@ export function createWallets(options: WalletsOptions): Wallets {
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
   });
-  const addressOf = (id: string, owner: string) => newWallet(place, signer.address, owner, id);
+  const addressOf = (id: string, owner: string) => newWallet(config, signer.address, owner, id);
   const defaultOwner = sandbox === null ? null : DEMO_OWNER;
   const treasuries = new Treasuries({
     db,
-    place,
+    config,
     newWallet: addressOf,
     defaultOwner,
     beforeFirstUse: () => deposits.begin(),
   });
   const deposits = new DepositWatch({
     db,
-    place,
+    config,
     rpc,
     clock,
     treasuries,
@@ -147,13 +147,13 @@ export function createWallets(options: WalletsOptions): Wallets {
     rail,
     limits,
     sandbox,
-    place,
+    config,
     rpc,
     treasuries,
     deposits,
     newWallet: addressOf,
     defaultOwner,
-    recordRoot: (root) => recordRoot({ outbox, place, broadcast, from: signer.address }, root),
+    recordRoot: (root) => recordRoot({ outbox, config, broadcast, from: signer.address }, root),
     async deployFactory(withinMs) {
       await ChainOutbox.ensureIndexes(db);
       await rpc.check();

@@ -1,5 +1,5 @@
 import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
-import type { ChainPlace } from "../../chain/config.ts";
+import type { ChainConfig } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
 import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
 import type { Finality } from "../../chain/finality.ts";
@@ -15,7 +15,7 @@ const RAISED = 0;
 
 export interface LimitsDependencies {
   readonly outbox: ChainOutbox;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly wallets: AgentWallets;
   readonly finality: Finality;
   /** Hands transactions that were recorded to the chain. */
@@ -125,7 +125,7 @@ export class WalletLimits {
   }
 
   #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: WantedLimit): Call {
-    const { token, tokenDecimals } = this.#dependencies.place;
+    const { token, tokenDecimals } = this.#dependencies.config;
     return {
       kind: "call",
       purpose: `${limitPrefix(wallet)}${String(number)}`,

@@ -1,6 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import { type Address, getAddress } from "viem";
-import { caip2Of, type ChainPlace } from "../../chain/config.ts";
+import { caip2Of, type ChainConfig } from "../../chain/config.ts";
 import type { WalletRecord } from "../../store/documents.ts";
 import type { Treasuries as TreasuriesPort } from "../../payments/ports.ts";
 
@@ -15,7 +15,7 @@ interface OrganizationWithTreasury {
 
 export interface TreasuriesDependencies {
   readonly db: Db;
-  readonly place: ChainPlace;
+  readonly config: ChainConfig;
   readonly newWallet: (id: string, owner: string) => WalletRecord;
   /** Who owns the treasury of an organization that has named nobody; null: nobody, and it has none. */
   readonly defaultOwner: string | null;
@@ -37,7 +37,7 @@ export class Treasuries implements TreasuriesPort {
     // Who is told of an address sends money there: a fallen primary must not take its record with it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#organizations = dependencies.db.collection(ORGANIZATIONS, options);
-    this.#chain = caip2Of(dependencies.place.chainId);
+    this.#chain = caip2Of(dependencies.config.chainId);
   }
 
   static async ensureIndexes(db: Db): Promise<void> {

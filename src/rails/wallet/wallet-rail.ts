@@ -57,7 +57,7 @@ export class WalletRail implements RailPort {
   constructor(dependencies: WalletRailDependencies) {
     this.#dependencies = dependencies;
     this.#attempts = new Attempts(dependencies);
-    this.#chainCaip2 = caip2Of(dependencies.place.chainId);
+    this.#chainCaip2 = caip2Of(dependencies.config.chainId);
   }
 
   async send(profile: AgentProfile, payment: Payment, lease: RequestLease = freely): Promise<RailOutcome> {
@@ -133,7 +133,7 @@ export class WalletRail implements RailPort {
   }
 
   async balance({ agentId }: AgentProfile): Promise<RailBalance> {
-    const { place, rpc, wallets } = this.#dependencies;
+    const { config, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
     // The same address on this chain holds something else, or nothing: never what the wallet holds.
@@ -141,7 +141,7 @@ export class WalletRail implements RailPort {
     try {
       await rpc.check();
       const units = await rpc.balanceAt(wallet.address, "latest");
-      return { kind: "cents", cents: centsOf(units, place.tokenDecimals) };
+      return { kind: "cents", cents: centsOf(units, config.tokenDecimals) };
     } catch {
       return { kind: "unreadable" };
     }
@@ -205,10 +205,10 @@ export class WalletRail implements RailPort {
     transaction: RecordedTransaction,
     { request }: Payment,
   ): Promise<RailOutcome | null> {
-    const { outbox, place, rpc, signer, taken } = this.#dependencies;
+    const { outbox, config, rpc, signer, taken } = this.#dependencies;
     const { nonce, purpose } = transaction;
     const head = await rpc.head();
-    const blockNumber = head.blockNumber - BigInt(place.confirmations - 1);
+    const blockNumber = head.blockNumber - BigInt(config.confirmations - 1);
     if (blockNumber < 0n || (await rpc.nonceAt(signer.address, blockNumber)) <= nonce) return null;
     const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
     const args = [paymentIdOf(request.transactionId)] as const;

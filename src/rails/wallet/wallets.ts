@@ -3,7 +3,7 @@ import { type Address, getAddress } from "viem";
 import type { SpendingLimit } from "../../domain/wallet/spending-limit.ts";
 import { mirroredLimit } from "../../domain/wallet/spending-limit.ts";
 import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
-import { caip2Of, type ChainPlace } from "../../chain/config.ts";
+import { caip2Of, type ChainConfig } from "../../chain/config.ts";
 import { walletAddress } from "../../chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type WalletRecord } from "../../store/documents.ts";
 
@@ -103,8 +103,13 @@ const addressesOf = ({ address, factory, owner, spender }: WalletRecord) => ({
 });
 
 /** The wallet of a new agent: its address follows from whose it is, and nothing has to be sent for it. */
-export function newWallet(place: ChainPlace, spender: Address, owner: string, agentId: string): WalletRecord {
-  const { chainId, factory } = place;
+export function newWallet(
+  config: ChainConfig,
+  spender: Address,
+  owner: string,
+  agentId: string,
+): WalletRecord {
+  const { chainId, factory } = config;
   const checked = getAddress(owner);
   const address = walletAddress({ factory, owner: checked, spender, agentId });
   return { address, chainCaip2: caip2Of(chainId), owner: checked, spender, factory };

@@ -19,7 +19,7 @@ import {
   LEDGER_STATE_QUERY,
   LEDGER_WORKFLOW,
   type LedgerInput,
-  type LedgerPlace,
+  type ProjectRef,
   type LedgerSettings,
   type LedgerStateView,
   type LedgerSubmitResult,
@@ -55,7 +55,7 @@ type Of<K extends LedgerReply["kind"]> = Extract<LedgerReply, { kind: K }>;
 /** The ledger of a scene's project. */
 export class StagedLedger {
   readonly stage: Stage;
-  readonly place: LedgerPlace;
+  readonly place: ProjectRef;
   readonly handle: WorkflowHandle;
 
   private constructor(stage: Stage) {
